@@ -1,0 +1,45 @@
+# Everything a newcomer needs: `make demo`, `make test`. Both set themselves up.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: setup demo test test-all check bench format clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing the pinned packages (a minute or two the first time)"
+	@$(PIP) --editable '.[dev,geo]'
+	@$(BIN)/python -m ideal_dispatch.network.warm_up
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/ideal demo
+
+test: setup
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+test-all: setup
+	$(BIN)/python -m pytest --cov --cov-report=term -m ''
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage out

@@ -1,0 +1,1 @@
+"""Benchmarks: every row is measured beside its peers in the same run. `make bench`."""

@@ -1,0 +1,1 @@
+"""Drawing a fictional city: streets on a chart, junctions, lanes, directions, names."""

@@ -1,0 +1,1 @@
+"""The ``ideal`` command: one module a command group."""

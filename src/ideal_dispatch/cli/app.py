@@ -1,0 +1,61 @@
+"""The ``ideal`` command and its one way of saying that something went wrong."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ideal_dispatch.errors import IdealError
+
+app = typer.Typer(
+    name="ideal",
+    help="Selective dual dispatch of ambulances: is a second one worth sending, and from where?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from ideal_dispatch import __version__
+
+        typer.echo(f"ideal-dispatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one clear line and exit code 2."""
+    from ideal_dispatch.cli import demo, network
+
+    app.command()(demo.demo)
+    app.add_typer(network.app, name="network")
+    try:
+        app()
+    except IdealError as error:
+        sys.exit(_complain(str(error)))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(_complain(f"{where}{error.strerror or error}"))
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        sys.exit(130)
+
+
+def _complain(line: str) -> int:
+    from rich.markup import escape
+
+    from ideal_dispatch.cli.terminal import err
+
+    err.print(f"[bold red]error:[/] {escape(line)}", soft_wrap=True)
+    return 2

@@ -1,0 +1,175 @@
+"""``ideal network``: road networks from OpenStreetMap, CSV or GraphML."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.network import RoadNetwork
+
+app = typer.Typer(help="Build and look at road networks.", no_args_is_help=True)
+
+_BUILD_EPILOG = """Examples:
+
+  ideal network build city.osm.pbf -o city.network --map city.png
+
+  ideal network build edges.csv --nodes nodes.csv -o hk.network --column tail=from_int_id
+
+  ideal network build --place "Monaco" -o monaco.network
+"""
+
+MapOption = Annotated[
+    Path | None, typer.Option("--map", help="Also draw a map: .png, .svg or .pdf.")
+]
+DepotsOption = Annotated[
+    Path | None, typer.Option("--depots", help="CSV with name, lon, lat, for the map.")
+]
+
+
+@app.command(epilog=_BUILD_EPILOG)
+def build(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The .network file to write.")],
+    source: Annotated[
+        Path | None,
+        typer.Argument(help=".osm, .osm.gz, .osm.bz2, .zip, .osm.pbf, .graphml or an edges .csv"),
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option(help="The nodes CSV of an edges CSV.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=COLUMN[,COLUMN] of a CSV; the first with a value counts."),
+    ] = None,
+    directed: Annotated[
+        bool, typer.Option("--directed", help="A CSV row is one direction, not a street.")
+    ] = False,
+    bbox: Annotated[
+        str | None,
+        typer.Option(help="west,south,east,north: cut the file, or download without one."),
+    ] = None,
+    place: Annotated[str | None, typer.Option(help="Download a named place (geo extra).")] = None,
+    simplify: Annotated[
+        bool, typer.Option(help="Merge stretches between intersections into one edge.")
+    ] = True,
+    map_file: MapOption = None,
+    depots: DepotsOption = None,
+) -> None:
+    """Read a road network, report what was kept and dropped, and write one file."""
+    from ideal_dispatch.cli.terminal import out, stages
+    from ideal_dispatch.network.read import read_network
+
+    with stages("Building") as progress:
+        network = read_network(
+            source,
+            nodes=nodes,
+            columns=_columns(column or []),
+            directed=directed,
+            box=_box(bbox),
+            place=place,
+            simplify=simplify,
+            progress=progress,
+        )
+        progress("writing")
+        network.save(output)
+    _show(network, output.name)
+    _draw(network, map_file, depots, output.stem)
+    out.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
+
+
+@app.command(epilog="Example:\n\n  ideal network info city.network --map city.svg")
+def info(
+    file: Annotated[Path, typer.Argument(help="A .network file.")],
+    map_file: MapOption = None,
+    depots: DepotsOption = None,
+) -> None:
+    """Show what a network file holds and how it was built."""
+    from ideal_dispatch.cli.terminal import stages
+    from ideal_dispatch.network import RoadNetwork
+
+    with stages("Loading"):
+        network = RoadNetwork.load(file)
+    _show(network, file.name)
+    _draw(network, map_file, depots, file.stem)
+
+
+def _columns(options: list[str]) -> dict[str, list[str]]:
+    columns = {}
+    for option in options:
+        field, equals, names = option.partition("=")
+        if not (field and equals and names):
+            raise InputError(f"--column {option}: write it as FIELD=COLUMN")
+        columns[field.strip()] = [name.strip() for name in names.split(",")]
+    return columns
+
+
+def _box(text: str | None) -> tuple[float, float, float, float] | None:
+    if text is None:
+        return None
+    try:
+        west, south, east, north = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--bbox {text}: write it as west,south,east,north") from None
+    return west, south, east, north
+
+
+def _show(network: "RoadNetwork", title: str) -> None:
+    import numpy as np
+
+    from ideal_dispatch.cli.terminal import print_facts
+    from ideal_dispatch.network.road_class import ROAD_CLASSES
+
+    total_km = network.length_m.sum() / 1000
+
+    def share(mask: Any) -> str:
+        return f"{network.length_m[mask].sum() / 10 / total_km:.0f} %"
+
+    rows = {
+        "nodes": f"{network.num_nodes:,}",
+        "directed edges": f"{network.num_edges:,}",
+        "kilometres (each direction counted)": f"{total_km:,.0f}",
+        "of them one-way": share(network.oneway),
+        "of them with a known speed limit": share(~np.isnan(network.speed_kmh)),
+        "of them with known lanes": share(~np.isnan(network.lanes)),
+    }
+    if not np.isnan(network.lon).any():
+        rows["longitude"] = f"{network.lon.min():.5f} … {network.lon.max():.5f}"
+        rows["latitude"] = f"{network.lat.min():.5f} … {network.lat.max():.5f}"
+    rows["checksum"] = network.checksum
+    print_facts(title, rows)
+    counts = np.bincount(network.road_class, minlength=len(ROAD_CLASSES))
+    classes = {
+        name: f"{count:,} edges, {share(network.road_class == code)}"
+        for code, (name, count) in enumerate(zip(ROAD_CLASSES, counts, strict=True))
+        if count
+    }
+    print_facts("Road classes (share of the length)", classes)
+    report = network.provenance.get("report", {})
+    for part, heading in (
+        ("read", f"Read from {report.get('source', '')}"),
+        ("dropped", "Dropped"),
+        ("assumed", "Assumed"),
+    ):
+        if report.get(part):
+            print_facts(heading, {what: f"{n:,}" for what, n in report[part].items()})
+
+
+def _draw(
+    network: "RoadNetwork", map_file: Path | None, depots_file: Path | None, title: str
+) -> None:
+    from ideal_dispatch.cli.terminal import err, out, stages
+
+    if map_file is None:
+        if depots_file is not None:
+            raise InputError("--depots marks a map: add --map FILE.png")
+        return
+    from ideal_dispatch.network.csv_files import read_depots
+    from ideal_dispatch.network.drawing import draw_network, save_figure
+
+    depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
+    if elsewhere:
+        err.print(f"[yellow]note:[/] {len(elsewhere)} depots are not on this network; the first:")
+        err.print(elsewhere[0], markup=False, soft_wrap=True)
+    with stages("Drawing"):
+        save_figure(draw_network(network, depots, title=title), map_file)
+    out.print(f"wrote {map_file}")

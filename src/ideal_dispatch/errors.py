@@ -1,0 +1,28 @@
+"""Exceptions by meaning. Every message is one line: what, where, what to do."""
+
+
+class IdealError(Exception):
+    """The base of everything this package raises on purpose."""
+
+
+class InputError(IdealError, ValueError):
+    """A value given by the caller cannot be used."""
+
+
+class OffNetworkError(InputError):
+    """A coordinate has no road of the network near it."""
+
+
+class UnreachableError(IdealError):
+    """No path leads from the given sources to the target."""
+
+
+class FileFormatError(IdealError):
+    """A file is damaged, of another kind, or of a newer version."""
+
+
+class MissingExtraError(IdealError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part: pip install 'ideal-dispatch[{extra}]'")

@@ -1,0 +1,269 @@
+"""From road segments of any source to a :class:`RoadNetwork`, with a report.
+
+Every reader ends here: segments are checked, cut to the box asked for, reduced
+to the largest strongly connected part and simplified, in this order. What is
+lost on the way is counted by reason.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from ideal_dispatch.arrays import IntArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.features import imputed_counts
+from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.network.simplification import merge_chains
+
+NodeId = int | str
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+"""West, south, east, north in degrees."""
+
+Progress = Callable[[str], None]
+
+
+class Segment(NamedTuple):
+    """A piece of road between two nodes, as a reader found it.
+
+    ``points`` are lon/lat from tail to head, None for a straight line.
+    ``reverse`` adds the opposite edge; ``oneway`` is the street's attribute.
+    """
+
+    tail: NodeId
+    head: NodeId
+    length_m: float
+    points: tuple[Point, ...] | None = None
+    speed_kmh: float = float("nan")
+    lanes: float = float("nan")
+    oneway: bool = False
+    reverse: bool = True
+    road_class: int = 0
+    name: str = ""
+
+
+@dataclass
+class BuildReport:
+    """What was read, dropped and assumed while a network was built."""
+
+    source: str
+    read: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    assumed: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "read": dict(self.read),
+            "dropped": dict(sorted(self.dropped.items())),
+            "assumed": dict(sorted(self.assumed.items())),
+        }
+
+
+def build_network(
+    places: Mapping[Any, Point],
+    segments: Iterable[Segment],
+    report: BuildReport,
+    *,
+    box: Box | None = None,
+    simplify: bool = True,
+    progress: Progress = lambda stage: None,
+) -> RoadNetwork:
+    """The network of the given segments; ``report`` is filled and kept as its provenance."""
+    progress("checking segments")
+    kept = _usable(places, segments, report, box)
+    if not kept:
+        raise InputError(f"{report.source}: no drivable road found; check the area and the columns")
+    ids = _sorted_ids(kept)
+    number = {node: i for i, node in enumerate(ids)}
+    edges = _directed(kept, number)
+
+    progress("finding the largest strongly connected part")
+    edges, on_network = _largest_part(edges, len(ids), report)
+
+    progress("simplifying")
+    chains = merge_chains(edges.tail, edges.head, edges.length_m) if simplify else [
+        [edge] for edge in range(len(edges.tail))
+    ]  # fmt: skip
+    if simplify:
+        report.read["nodes before simplification"] = int(on_network.sum())
+        report.read["edges before simplification"] = len(edges.tail)
+
+    progress("assembling")
+    return _assemble(chains, edges, kept, ids, places, report)
+
+
+class _Directed(NamedTuple):
+    tail: IntArray
+    head: IntArray
+    length_m: npt.NDArray[np.float64]
+    segment: IntArray
+    backward: npt.NDArray[np.bool_]
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> "_Directed":
+        return _Directed(
+            self.tail[keep],
+            self.head[keep],
+            self.length_m[keep],
+            self.segment[keep],
+            self.backward[keep],
+        )
+
+
+def _usable(
+    places: Mapping[Any, Point], segments: Iterable[Segment], report: BuildReport, box: Box | None
+) -> list[Segment]:
+    kept = []
+    for segment in segments:
+        report.read["road segments"] += 1
+        ends = places.get(segment.tail), places.get(segment.head)
+        if ends[0] is None or ends[1] is None:
+            report.dropped["segments with an end that is not in the data"] += 1
+        elif box is not None and not all(_inside(box, end) for end in ends if end):
+            report.dropped["segments outside the box"] += 1
+        elif segment.tail == segment.head:
+            report.dropped["loops from a node to itself"] += 1
+        elif not 0 < segment.length_m < float("inf"):
+            report.dropped["segments without a length"] += 1
+        else:
+            kept.append(segment)
+    return kept
+
+
+def _inside(box: Box, point: Point) -> bool:
+    west, south, east, north = box
+    return west <= point[0] <= east and south <= point[1] <= north
+
+
+def _sorted_ids(segments: list[Segment]) -> list[NodeId]:
+    """Every node once, in the order of its number, or of its text where some are not numbers."""
+    ids = {node for segment in segments for node in (segment.tail, segment.head)}
+    return sorted(ids, key=lambda node: (len(node), node) if isinstance(node, str) else node)
+
+
+def _directed(segments: list[Segment], number: Mapping[NodeId, int]) -> _Directed:
+    tail = np.array([number[s.tail] for s in segments], np.int32)
+    head = np.array([number[s.head] for s in segments], np.int32)
+    length = np.array([s.length_m for s in segments])
+    order = np.arange(len(segments), dtype=np.int32)
+    back = np.flatnonzero([s.reverse for s in segments])
+    return _Directed(
+        np.concatenate([tail, head[back]]),
+        np.concatenate([head, tail[back]]),
+        np.concatenate([length, length[back]]),
+        np.concatenate([order, order[back]]),
+        np.repeat([False, True], [len(segments), len(back)]),
+    )
+
+
+def _largest_part(
+    edges: _Directed, num_nodes: int, report: BuildReport
+) -> tuple[_Directed, npt.NDArray[np.bool_]]:
+    ones = np.ones(len(edges.tail), np.int8)
+    graph = coo_array((ones, (edges.tail, edges.head)), shape=(num_nodes, num_nodes))
+    parts, label = connected_components(graph.tocsr(), directed=True, connection="strong")
+    largest = label == np.argmax(np.bincount(label))
+    keep = largest[edges.tail] & largest[edges.head]
+    if not keep.any():
+        raise InputError(
+            f"{report.source}: no two nodes can reach each other; check directions and node ids"
+        )
+    if parts > 1:
+        report.dropped["nodes that cannot both reach and be reached"] += int((~largest).sum())
+        report.dropped["edges outside the largest strongly connected part"] += int((~keep).sum())
+        report.dropped["kilometres outside the largest strongly connected part"] += round(
+            float(edges.length_m[~keep].sum()) / 1000
+        )
+    return edges.where(keep), largest
+
+
+def _assemble(
+    chains: list[list[int]],
+    edges: _Directed,
+    segments: list[Segment],
+    ids: list[NodeId],
+    places: Mapping[Any, Point],
+    report: BuildReport,
+) -> RoadNetwork:
+    rows = sorted(
+        (int(edges.tail[chain[0]]), int(edges.head[chain[-1]]), chain) for chain in chains
+    )
+    used, renumbered = np.unique([(tail, head) for tail, head, _ in rows], return_inverse=True)
+    renumbered = renumbered.reshape(-1, 2)
+    merged = [
+        _merged([(segments[edges.segment[e]], bool(edges.backward[e])) for e in chain], places)
+        for *_, chain in rows
+    ]
+    node_ids = [ids[node] for node in used]
+    points = np.array([places[node] for node in node_ids])
+    network = RoadNetwork.from_arrays(
+        renumbered[:, 0],
+        renumbered[:, 1],
+        [s.length_m for s in merged],
+        points[:, 0],
+        points[:, 1],
+        node_ids=node_ids,
+        speed_kmh=[s.speed_kmh for s in merged],
+        lanes=[s.lanes for s in merged],
+        oneway=[s.oneway for s in merged],
+        road_class=np.array([s.road_class for s in merged], np.uint8),
+        name=[s.name for s in merged],
+        geometry=[s.points for s in merged],
+    )
+    for column, count in imputed_counts(network).items():
+        report.assumed[f"edges with no {column}, filled in the features"] = count
+    return RoadNetwork(
+        **{name: getattr(network, name) for name in network.__dataclass_fields__
+           if name != "provenance"},
+        provenance={"report": report.as_dict()},
+    )  # fmt: skip
+
+
+def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) -> Segment:
+    """One segment for a chain.
+
+    Lengths add up, driving time at the limit is kept, and class, lanes and name
+    are those of the greatest length.
+    """
+    line: list[Point] = []
+    straight = len(members) == 1 and members[0][0].points is None
+    for segment, backward in members:
+        points = segment.points or (places[segment.tail], places[segment.head])
+        piece = points[::-1] if backward else points
+        line.extend(piece[1:] if line else piece)
+    posted = [(s.length_m, s.speed_kmh) for s, _ in members if s.speed_kmh == s.speed_kmh]
+    first, last = members[0], members[-1]
+    return Segment(
+        tail=first[0].head if first[1] else first[0].tail,
+        head=last[0].tail if last[1] else last[0].head,
+        length_m=sum(s.length_m for s, _ in members),
+        points=None if straight else tuple(line),
+        speed_kmh=_even_speed(posted),
+        lanes=_longest([(s.lanes, s.length_m) for s, _ in members if s.lanes == s.lanes],
+                       float("nan")),
+        oneway=any(s.oneway for s, _ in members),
+        road_class=_longest([(s.road_class, s.length_m) for s, _ in members], 0),
+        name=_longest([(s.name, s.length_m) for s, _ in members if s.name], ""),
+    )  # fmt: skip
+
+
+def _even_speed(posted: list[tuple[float, float]]) -> float:
+    """The speed that covers stretches of (length, speed) in the same time."""
+    speeds = {speed for _, speed in posted}
+    if len(speeds) <= 1:
+        return next(iter(speeds), float("nan"))
+    return sum(length for length, _ in posted) / sum(length / speed for length, speed in posted)
+
+
+def _longest(values: list[tuple[Any, float]], default: Any) -> Any:
+    """The value that covers the greatest length; the smaller one of equals."""
+    total: dict[Any, float] = {}
+    for value, length in values:
+        total[value] = total.get(value, 0.0) + length
+    return min(total, key=lambda value: (-total[value], value)) if total else default

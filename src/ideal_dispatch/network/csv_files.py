@@ -1,0 +1,252 @@
+"""Networks and depots as CSV: a file of nodes, a file of edges, and which column is which."""
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import shapely
+
+from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
+from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
+from ideal_dispatch.network.depot import Depot
+from ideal_dispatch.network.geodesy import polyline_length_m
+from ideal_dispatch.network.osm_tags import lane_count, speed_kmh
+from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code
+from ideal_dispatch.network.road_network import RoadNetwork
+
+COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "id": ("id", "node_id", "osmid", "int_id", "node"),
+        "lon": ("lon", "longitude", "lng", "x"),
+        "lat": ("lat", "latitude", "y"),
+        "tail": ("tail", "from", "u", "from_node", "from_int_id", "source"),
+        "head": ("head", "to", "v", "to_node", "to_int_id", "target"),
+        "length_m": ("length_m", "length", "centreline_m", "straight_m"),
+        "speed_kmh": ("speed_kmh", "maxspeed", "speed_limit_kmh", "speed_limit"),
+        "lanes": ("lanes",),
+        "oneway": ("oneway", "one_way"),
+        "road_class": ("road_class", "highway", "class", "fclass"),
+        "name": ("name", "street_name", "street", "road_name"),
+        "geometry": ("geometry", "geometry_wkt", "wkt"),
+        "posted": ("speed_limit_posted",),
+    }
+)
+"""Our field and the column names it is looked for under, first match with a value first."""
+
+_NEEDED_NODES, _NEEDED_EDGES = ("id", "lon", "lat"), ("tail", "head")
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "t", "y"}), frozenset({"0", "false", "no", "f", "n"})
+_DEPOT_NAMES = ("name", "depot", "station", "station #", "index", "id")
+_HEADER_ROWS = 5  # a title may stand above the header
+
+
+def read_csv_pair(
+    edges_path: str | os.PathLike[str],
+    nodes_path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    directed: bool = False,
+    box: Box | None = None,
+    simplify: bool = True,
+    progress: Progress = lambda stage: None,
+) -> RoadNetwork:
+    """The network of an edge list and a node list.
+
+    ``columns`` maps our fields (:data:`COLUMNS`) to the files' column names.
+    A row is a street: driven both ways unless its one-way column says
+    otherwise (1 or yes along the row, -1 against it). With ``directed`` a row
+    is one direction only.
+    """
+    names = _column_names(columns or {})
+    report = BuildReport(f"{os.path.basename(edges_path)} + {os.path.basename(nodes_path)}")
+    progress("reading nodes")
+    places = dict(_nodes(os.fspath(nodes_path), names))
+    report.read["nodes"] = len(places)
+    progress("reading edges")
+    segments = list(_edges(os.fspath(edges_path), names, places, directed, report))
+    if not directed:
+        _refuse_doubled(os.fspath(edges_path), segments)
+    return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
+
+
+def read_depots(
+    path: str | os.PathLike[str], network: RoadNetwork, limit_m: float = 300.0
+) -> tuple[list[Depot], list[str]]:
+    """Depots of a CSV with name, lon and lat that lie on the network, and why others do not."""
+    where = os.fspath(path)
+    names = _column_names({"name": _DEPOT_NAMES})
+    depots: list[Depot] = []
+    elsewhere: list[str] = []
+    for line, row in _rows(where, names, ("lon", "lat")):
+        name = row.get("name", "") or f"line {line}"
+        if any(name == depot.name for depot in depots):
+            name = f"{name} (line {line})"
+        try:
+            place = _number(where, line, "lon", row), _number(where, line, "lat", row)
+            depots.append(Depot(name, network.snap(*place, limit_m).node))
+        except OffNetworkError as error:
+            elsewhere.append(f"depot {name}: {error}")
+    return depots, elsewhere
+
+
+def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    unknown = sorted(set(given) - set(COLUMNS))
+    if unknown:
+        raise InputError(f"column mapping: no field {unknown[0]!r}; fields: {', '.join(COLUMNS)}")
+    return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
+
+
+def _rows(
+    where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number and our fields of every row, blank values left out."""
+    try:
+        with open(where, "rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+        with (gzip.open if zipped else open)(where, "rb") as file:
+            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+            yield from _parsed(where, csv.reader(text), names, needed)
+    except FileNotFoundError:
+        raise InputError(f"{where}: no such file") from None
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, csv.Error) as error:
+        raise FileFormatError(f"{where}: not a whole UTF-8 CSV file ({error})") from None
+
+
+def _parsed(
+    where: str,
+    reader: Iterator[list[str]],
+    names: Mapping[str, tuple[str, ...]],
+    needed: Sequence[str],
+) -> Iterator[tuple[int, dict[str, str]]]:
+    seen: list[str] = []
+    for _ in range(_HEADER_ROWS):
+        header = [cell.strip().lower() for cell in next(reader, [])]
+        seen = seen or header
+        if all(any(name.lower() in header for name in names[field]) for field in needed):
+            break
+    else:
+        lost = next(f for f in needed if not any(n.lower() in seen for n in names[f]))
+        raise InputError(
+            f"{where}: no column for {lost!r} (looked for {', '.join(names[lost])}); "
+            f"name it with --column {lost}=YOURS"
+        )
+    position = {cell: i for i, cell in reversed(list(enumerate(header)))}
+    cells = {
+        field: [position[n.lower()] for n in options if n.lower() in position]
+        for field, options in names.items()
+    }
+    for row in reader:
+        found = {}
+        for field, places in cells.items():
+            value = next((row[i].strip() for i in places if i < len(row) and row[i].strip()), "")
+            if value:
+                found[field] = value
+        if found:
+            yield reader.line_num, found  # type: ignore[attr-defined]
+
+
+def _number(where: str, line: int, field: str, row: Mapping[str, str]) -> float:
+    text = row.get(field, "")
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise InputError(f"{where} line {line}: {field} is {text!r}; a finite number is needed")
+    return value
+
+
+def _nodes(where: str, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, Point]]:
+    seen: set[str] = set()
+    for line, row in _rows(where, names, _NEEDED_NODES):
+        node = row.get("id", "")
+        lon, lat = _number(where, line, "lon", row), _number(where, line, "lat", row)
+        if not node or node in seen:
+            problem = f"node {node} appears twice" if node else "id is missing"
+            raise InputError(f"{where} line {line}: {problem}")
+        if not (abs(lon) <= 180 and abs(lat) <= 90):
+            raise InputError(
+                f"{where} line {line}: longitude {lon}, latitude {lat} are not degrees on Earth"
+            )
+        seen.add(node)
+        yield node, (lon, lat)
+
+
+def _edges(
+    where: str,
+    names: Mapping[str, tuple[str, ...]],
+    places: Mapping[str, Point],
+    directed: bool,
+    report: BuildReport,
+) -> Iterator[Segment]:
+    for line, row in _rows(where, names, _NEEDED_EDGES):
+        tail, head = (row.get(end, "") for end in _NEEDED_EDGES)
+        points = _points(where, line, row, places.get(tail))
+        if "length_m" in row:
+            length = _number(where, line, "length_m", row)
+        else:
+            report.assumed["segments with no length, measured along their points"] += 1
+            ends = (places.get(tail, (np.nan, np.nan)), places.get(head, (np.nan, np.nan)))
+            length = polyline_length_m(np.array(points or ends))
+        tag = row.get("road_class", "")
+        code, known = class_code(tag or FALLBACK_CLASS)
+        if not (tag and known):
+            report.assumed[f"segments of class {tag or 'unknown'}, mapped to one of the 14"] += 1
+        forward, backward = _directions(where, line, row.get("oneway", ""))
+        if not forward and not directed:
+            tail, head, points = head, tail, points[::-1] if points else None
+        # a limit that the source itself filled in is not known
+        limit = "" if row.get("posted") in _FALSE else row.get("speed_kmh", "")
+        yield Segment(
+            tail=tail,
+            head=head,
+            length_m=length,
+            points=points,
+            speed_kmh=speed_kmh(limit),
+            lanes=lane_count(row.get("lanes", "")),
+            oneway=forward != backward,
+            reverse=forward and backward and not directed,
+            road_class=code,
+            name=row.get("name", ""),
+        )
+
+
+def _directions(where: str, line: int, text: str) -> tuple[bool, bool]:
+    word = text.lower()
+    if word not in _TRUE | _FALSE | {"", "-1", "reverse"}:
+        raise InputError(f"{where} line {line}: oneway is {text!r}; use yes, no or -1")
+    return word not in {"-1", "reverse"}, word not in _TRUE
+
+
+def _points(
+    where: str, line: int, row: Mapping[str, str], start: Point | None
+) -> tuple[Point, ...] | None:
+    """The WKT polyline from tail to head; some sources draw it the other way round."""
+    if "geometry" not in row:
+        return None
+    shape = shapely.from_wkt(row["geometry"], on_invalid="ignore")
+    if not isinstance(shape, shapely.LineString) or shape.is_empty:
+        raise InputError(f"{where} line {line}: geometry is not a WKT LINESTRING")
+    points = tuple((float(x), float(y)) for x, y in shapely.get_coordinates(shape))
+    if start is not None and _square(points[-1], start) < _square(points[0], start):
+        points = points[::-1]
+    return points
+
+
+def _square(a: Point, b: Point) -> float:
+    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2
+
+
+def _refuse_doubled(where: str, segments: list[Segment]) -> None:
+    """Rows that are single directions, read as streets, would double every road."""
+    ends = {(s.tail, s.head) for s in segments}
+    streets = [s for s in segments if s.reverse]
+    doubled = sum((s.head, s.tail) in ends for s in streets)
+    if len(streets) > 10 and doubled > 0.9 * len(streets):
+        raise InputError(
+            f"{where}: {doubled} of {len(streets)} two-way rows have their opposite as a row of "
+            "its own; say --directed when each row is one direction"
+        )

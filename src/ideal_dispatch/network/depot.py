@@ -1,0 +1,34 @@
+"""Depots: named nodes where ambulances start."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Depot:
+    """An ambulance depot at a node of the network."""
+
+    name: str
+    node: int
+
+    def __str__(self) -> str:
+        return f"depot {self.name} (node {self.node})"
+
+
+Source = int | Depot
+"""A node to start from, with or without a name."""
+
+
+def as_sources(sources: Source | Sequence[Source]) -> list[Source]:
+    """One source or several, as a list."""
+    return list(sources) if isinstance(sources, Iterable) else [sources]
+
+
+def describe(source: Source) -> str:
+    """The source as it is named in messages."""
+    return str(source) if isinstance(source, Depot) else f"node {int(source)}"
+
+
+def source_node(source: Source) -> int:
+    """The node of a source."""
+    return source.node if isinstance(source, Depot) else int(source)

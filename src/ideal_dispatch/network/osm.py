@@ -1,0 +1,148 @@
+"""OpenStreetMap files: XML plain, gzipped, bzipped or zipped, and PBF."""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import osmium
+
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
+from ideal_dispatch.network.geodesy import polyline_length_m
+from ideal_dispatch.network.osm_tags import WayRule, way_rule
+from ideal_dispatch.network.road_network import RoadNetwork
+
+SUFFIXES = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
+_Input = osmium.io.File | osmium.io.FileBuffer
+_FORMATS = {".osm": "osm", ".xml": "osm", ".pbf": "pbf"}
+
+
+class _Way(NamedTuple):
+    refs: list[int]
+    rule: WayRule
+
+
+def read_osm(
+    path: str | os.PathLike[str],
+    *,
+    box: Box | None = None,
+    simplify: bool = True,
+    progress: Progress = lambda stage: None,
+) -> RoadNetwork:
+    """The drivable network of an OpenStreetMap extract."""
+    where = os.fspath(path)
+    if not os.path.isfile(where):
+        raise InputError(f"{where}: no such file")
+    report = BuildReport(os.path.basename(where))
+    try:
+        progress("reading ways")
+        ways = list(_ways(_source(where), report))
+        progress("reading nodes")
+        places = _places(_source(where), ways, report)
+    except (RuntimeError, zipfile.BadZipFile, EOFError) as error:
+        text = " ".join(str(error).split())
+        raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
+    segments = _segments(ways, places)
+    return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
+
+
+def _source(where: str) -> _Input:
+    if not where.endswith(".zip"):
+        return osmium.io.File(where)
+    with zipfile.ZipFile(where) as archive:
+        members = [m for m in archive.namelist() if os.path.splitext(m)[1] in _FORMATS]
+        if len(members) != 1:
+            raise FileFormatError(
+                f"{where}: expected one .osm or .pbf inside, found {len(members)}"
+            )
+        return osmium.io.FileBuffer(
+            archive.read(members[0]), _FORMATS[os.path.splitext(members[0])[1]]
+        )
+
+
+def _ways(source: _Input, report: BuildReport) -> Iterator[_Way]:
+    processor: Any = osmium.FileProcessor(source, osmium.osm.WAY)
+    for way in processor.with_filter(osmium.filter.KeyFilter("highway")):
+        report.read["ways tagged highway"] += 1
+        tags = dict(way.tags)
+        rule = way_rule(tags)
+        if isinstance(rule, str):
+            report.dropped[rule] += 1
+            continue
+        if not rule.known_class:
+            report.assumed[f"ways of class {tags['highway']}, mapped to one of the 14"] += 1
+        yield _Way([node.ref for node in way.nodes], rule)
+
+
+def _places(source: _Input, ways: list[_Way], report: BuildReport) -> dict[int, Point]:
+    wanted = {ref for way in ways for ref in way.refs}
+    places = {}
+    processor: Any = osmium.FileProcessor(source, osmium.osm.NODE)
+    for node in processor:
+        if node.id in wanted and node.location.valid():
+            places[node.id] = (node.location.lon, node.location.lat)
+    report.read["nodes of these ways"] = len(places)
+    missing = sum(ref not in places for way in ways for ref in way.refs)
+    if missing:
+        report.dropped["references to nodes that the file does not hold"] = missing
+    return places
+
+
+def _segments(ways: list[_Way], places: dict[int, Point]) -> Iterator[Segment]:
+    """Ways cut at missing nodes and at every node that is an end or shared."""
+    stretches = [(way.rule, run) for way in ways for run in _runs(way.refs, places)]
+    uses: dict[int, int] = {}
+    for _, run in stretches:
+        for ref in run:
+            uses[ref] = uses.get(ref, 0) + 1
+        for end in (run[0], run[-1]):
+            uses[end] += 1
+    for rule, run in stretches:
+        start = 0
+        for i in range(1, len(run)):
+            if uses[run[i]] > 1:
+                piece = run[start : i + 1]
+                start = i
+                yield from _pieces(piece, rule, places)
+
+
+def _runs(refs: list[int], places: dict[int, Point]) -> Iterator[list[int]]:
+    """Stretches of two or more consecutive nodes that are in the file."""
+    run: list[int] = []
+    for ref in [*refs, None]:
+        if ref is not None and ref in places:
+            if not run or run[-1] != ref:
+                run.append(ref)
+            continue
+        if len(run) > 1:
+            yield run
+        run = []
+
+
+def _pieces(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Iterator[Segment]:
+    if refs[0] == refs[-1] and len(refs) > 2:
+        middle = len(refs) // 2  # a loop keeps a node of its own, or it could not be driven
+        yield _segment(refs[: middle + 1], rule, places)
+        yield _segment(refs[middle:], rule, places)
+    else:
+        yield _segment(refs, rule, places)
+
+
+def _segment(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Segment:
+    if not rule.forward:
+        refs = refs[::-1]
+    points = tuple(places[ref] for ref in refs)
+    return Segment(
+        tail=refs[0],
+        head=refs[-1],
+        length_m=polyline_length_m(np.array(points)),
+        points=points if len(points) > 2 else None,
+        speed_kmh=rule.speed_kmh,
+        lanes=rule.lanes,
+        oneway=rule.oneway,
+        reverse=rule.forward and rule.backward,
+        road_class=rule.road_class,
+        name=rule.name,
+    )

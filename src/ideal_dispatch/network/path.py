@@ -1,0 +1,66 @@
+"""Paths: edges in driving order."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, IntArray, read_only
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.network.road_network import RoadNetwork
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Edges from ``origin`` to ``destination`` in driving order ([IDEAL] z, in order).
+
+    A path with no edges stays where it is. Made by :meth:`RoadNetwork.path`
+    and the shortest-path methods, which know that the edges connect.
+    """
+
+    edges: IntArray
+    origin: int
+    destination: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", read_only(self.edges, np.int32, (None,), "path edges"))
+        if self.edges.size == 0 and self.origin != self.destination:
+            raise InputError(f"a path from node {self.origin} to {self.destination} needs edges")
+
+    def __len__(self) -> int:
+        return int(self.edges.size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Path):
+            return NotImplemented
+        same_ends = (self.origin, self.destination) == (other.origin, other.destination)
+        return same_ends and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((self.origin, self.destination, self.edges.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Path({self.origin} → {self.destination}, {len(self)} edges)"
+
+    def time_s(self, times_s: FloatArray) -> float:
+        """Seconds along the path under the given edge times."""
+        return float(np.asarray(times_s, dtype=np.float64)[self.edges].sum())
+
+    def length_m(self, network: "RoadNetwork") -> float:
+        """Metres along the path."""
+        return self.time_s(network.length_m)
+
+    def nodes(self, network: "RoadNetwork") -> IntArray:
+        """Nodes passed, both ends included."""
+        return np.concatenate(([self.origin], network.head[self.edges])).astype(np.int32)
+
+    def coordinates(self, network: "RoadNetwork") -> FloatArray:
+        """The path as a (k, 2) lon/lat polyline along the known geometry."""
+        if not len(self):
+            return np.array([[network.lon[self.origin], network.lat[self.origin]]])
+        points = np.concatenate([network.polyline(int(e)) for e in self.edges])
+        moved = np.ones(len(points), dtype=bool)
+        moved[1:] = (points[1:] != points[:-1]).any(axis=1)
+        return points[moved]

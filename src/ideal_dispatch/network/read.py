@@ -1,0 +1,57 @@
+"""One door for every kind of network source."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import csv_files, osm, osmnx_graphs
+from ideal_dispatch.network.build import Box, Progress
+from ideal_dispatch.network.road_network import RoadNetwork
+
+_CSV = (".csv", ".csv.gz")
+_GRAPHML = (".graphml",)
+
+
+def read_network(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    nodes: str | os.PathLike[str] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    directed: bool = False,
+    box: Box | None = None,
+    place: str | None = None,
+    simplify: bool = True,
+    progress: Progress = lambda stage: None,
+) -> RoadNetwork:
+    """The network of a file, cut to ``box`` if given, or of a download where there is no file."""
+    _check_box(box)
+    if source is None:
+        if (box is None) == (place is None):
+            raise InputError("give a file, or one of --bbox and --place to download")
+        return osmnx_graphs.download(box=box, place=place, simplify=simplify, progress=progress)
+    if place is not None:
+        raise InputError("--place downloads; it cannot be combined with a file")
+    where = os.fspath(source)
+    if where.endswith(_CSV):
+        if nodes is None:
+            raise InputError(f"{where}: an edge list needs its nodes: add --nodes NODES.csv")
+        return csv_files.read_csv_pair(
+            where, nodes, columns=columns, directed=directed, box=box, simplify=simplify,
+            progress=progress,
+        )  # fmt: skip
+    if nodes is not None or columns or directed:
+        raise InputError("--nodes, --column and --directed belong to CSV files")
+    if where.endswith(_GRAPHML):
+        return osmnx_graphs.read_graphml(where, box=box, simplify=simplify, progress=progress)
+    if where.endswith(osm.SUFFIXES):
+        return osm.read_osm(where, box=box, simplify=simplify, progress=progress)
+    known = ", ".join((*osm.SUFFIXES, *_GRAPHML, *_CSV))
+    raise InputError(f"{where}: unknown kind of file; one of {known} is needed")
+
+
+def _check_box(box: Box | None) -> None:
+    if box is None:
+        return
+    west, south, east, north = box
+    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+        raise InputError(f"box {box}: west,south,east,north in degrees are needed, in this order")

@@ -1,0 +1,46 @@
+"""The 14 functional classes of the paper's one-hot columns, and the rule for all others."""
+
+import re
+from types import MappingProxyType
+
+ROAD_CLASSES = (
+    "motorway",
+    "motorway_link",
+    "trunk",
+    "trunk_link",
+    "primary",
+    "primary_link",
+    "secondary",
+    "secondary_link",
+    "tertiary",
+    "tertiary_link",
+    "unclassified",
+    "residential",
+    "living_street",
+    "service",
+)
+"""OSM functional classes in the order of the feature columns ([IDEAL] table of edge features)."""
+
+FALLBACK_CLASS = "unclassified"
+"""Where a drivable road's class is none of the 14 and no rule below names it."""
+
+_CODES = MappingProxyType({name: code for code, name in enumerate(ROAD_CLASSES)})
+_ALIASES = MappingProxyType({"busway": "service", "road": "unclassified", "minor": "unclassified"})
+_SUFFIXES = ("_tunnel", "_bridge")
+
+
+def class_code(tag: str) -> tuple[int, bool]:
+    """Code of an OSM ``highway`` value, and whether it was one of the 14 as written.
+
+    Of several values ("trunk|motorway", as merged ways have) the first counts.
+
+    >>> class_code("primary"), class_code("residential_tunnel"), class_code("ice_road")
+    ((4, True), (11, False), (10, False))
+    """
+    if tag in _CODES:
+        return _CODES[tag], True
+    tag = re.split(r"[;|]", tag)[0].strip()
+    for suffix in _SUFFIXES:
+        tag = tag.removesuffix(suffix)
+    tag = _ALIASES.get(tag, tag)
+    return _CODES.get(tag, _CODES[FALLBACK_CLASS]), False

@@ -1,0 +1,330 @@
+"""The road network: a directed multigraph in read-only arrays."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import routing
+from ideal_dispatch.network.depot import Source
+from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.network.path import Path
+from ideal_dispatch.network.road_class import FALLBACK_CLASS, ROAD_CLASSES
+from ideal_dispatch.network.shortest_path import Adjacency
+
+if TYPE_CHECKING:
+    from ideal_dispatch.network.snapping import EdgeSnap, NodeSnap, Snapper
+
+DEFAULT_SPEED_KMH = 50.0
+"""Speed limit where none is posted ([IDEAL] table of edge features)."""
+
+_ROWS_PER_TASK = 16
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RoadNetwork:
+    """Junctions and directed road segments of a city ([IDEAL] 𝒢 = (𝒱, ℰ)).
+
+    Arrays are read-only. Nodes and edges are numbered from 0; parallel edges
+    and loops are allowed. Unknown speeds and lanes are NaN: they are filled by
+    stated rules in :attr:`free_flow_times_s` and in the edge features, never
+    in here. ``geometry`` holds the polylines of all edges in a row, edge i at
+    ``geometry_start[i]:geometry_start[i+1]``; an empty stretch is a straight line.
+    """
+
+    node_ids: npt.NDArray[np.int64] | npt.NDArray[np.str_]
+    lon: FloatArray
+    lat: FloatArray
+    tail: IntArray
+    head: IntArray
+    length_m: FloatArray
+    speed_kmh: FloatArray
+    lanes: FloatArray
+    oneway: BoolArray
+    road_class: npt.NDArray[np.uint8]
+    name: tuple[str, ...]
+    geometry: FloatArray
+    geometry_start: npt.NDArray[np.int64]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        nodes, edges = np.size(self.node_ids), np.size(self.tail)
+        for column, dtype, shape in (
+            ("node_ids", _id_type(self.node_ids), (nodes,)),
+            ("lon", np.float64, (nodes,)),
+            ("lat", np.float64, (nodes,)),
+            ("tail", np.int32, (edges,)),
+            ("head", np.int32, (edges,)),
+            ("length_m", np.float64, (edges,)),
+            ("speed_kmh", np.float64, (edges,)),
+            ("lanes", np.float64, (edges,)),
+            ("oneway", np.bool_, (edges,)),
+            ("road_class", np.uint8, (edges,)),
+            ("geometry", np.float64, (None, 2)),
+            ("geometry_start", np.int64, (edges + 1,)),
+        ):
+            array = read_only(getattr(self, column), dtype, shape, column)
+            object.__setattr__(self, column, array)
+        object.__setattr__(self, "name", tuple(self.name))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        self._validate(nodes, edges)
+
+    def _validate(self, nodes: int, edges: int) -> None:
+        if not nodes:
+            raise InputError("a road network needs at least one node")
+        if len(self.name) != edges:
+            raise InputError(f"name: expected {edges} values, got {len(self.name)}")
+        if np.unique(self.node_ids).size != nodes:
+            raise InputError("node_ids: every id must appear once")
+        known = ~np.isnan(self.lon) | ~np.isnan(self.lat)
+        outside = known & ~((np.abs(self.lon) <= 180) & (np.abs(self.lat) <= 90))
+        steps = np.diff(self.geometry_start)
+        whole = self.geometry_start[0] == 0 and self.geometry_start[-1] == len(self.geometry)
+        for what, bad in (
+            ("node {}: longitude and latitude must be degrees", outside),
+            ("edge {}: tail is not a node", (self.tail < 0) | (self.tail >= nodes)),
+            ("edge {}: head is not a node", (self.head < 0) | (self.head >= nodes)),
+            ("edge {}: length must be a positive number of metres",
+             ~(np.isfinite(self.length_m) & (self.length_m > 0))),
+            ("edge {}: speed must be positive, or NaN where unknown",
+             (self.speed_kmh <= 0) | np.isinf(self.speed_kmh)),
+            ("edge {}: lanes must be positive, or NaN where unknown",
+             (self.lanes <= 0) | np.isinf(self.lanes)),
+            ("edge {}: road class code must be below 14", self.road_class >= len(ROAD_CLASSES)),
+            ("edge {}: geometry needs two points or none", (steps < 0) | (steps == 1)),
+            ("edge {}: geometry does not fit its offsets", np.full(edges, not whole)),
+        ):  # fmt: skip
+            index = first_where(bad)
+            if index is not None:
+                raise InputError(what.format(index))
+        if not np.isfinite(self.geometry).all():
+            raise InputError("geometry: coordinates must be finite")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        tail: npt.ArrayLike,
+        head: npt.ArrayLike,
+        length_m: npt.ArrayLike,
+        lon: npt.ArrayLike | None = None,
+        lat: npt.ArrayLike | None = None,
+        *,
+        num_nodes: int | None = None,
+        node_ids: npt.ArrayLike | None = None,
+        speed_kmh: npt.ArrayLike | None = None,
+        lanes: npt.ArrayLike | None = None,
+        oneway: npt.ArrayLike | None = None,
+        road_class: Sequence[str] | npt.ArrayLike | None = None,
+        name: Sequence[str] | None = None,
+        geometry: Sequence[npt.ArrayLike | None] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> "RoadNetwork":
+        """A network of exactly these edges: edge i stays edge i.
+
+        Nodes are ``0 … n−1`` with n from ``num_nodes``, the coordinates or the
+        largest end. Left out: speed and lanes are unknown, streets are two-way
+        by name (no reverse edge is added), the class is "unclassified".
+        """
+        tail, head = np.asarray(tail), np.asarray(head)
+        edges = tail.size
+        if num_nodes is None:
+            if lon is not None:
+                num_nodes = np.size(lon)
+            elif node_ids is not None:
+                num_nodes = np.size(node_ids)
+            else:
+                num_nodes = int(max(tail.max(), head.max())) + 1 if edges else 0
+        if (lon is None) != (lat is None):
+            raise InputError("give both lon and lat, or neither")
+        unknown_place, unknown = np.full(num_nodes, np.nan), np.full(edges, np.nan)
+        lines = [np.empty((0, 2)) if g is None else np.asarray(g, float) for g in geometry or ()]
+        if geometry is not None and len(lines) != edges:
+            raise InputError(f"geometry: expected {edges} polylines, got {len(lines)}")
+        starts = np.zeros(edges + 1, np.int64)
+        if lines:
+            starts[1:] = np.cumsum([len(line) for line in lines])
+        return cls(
+            node_ids=np.arange(num_nodes) if node_ids is None else node_ids,  # type: ignore[arg-type]
+            lon=unknown_place if lon is None else lon,  # type: ignore[arg-type]
+            lat=unknown_place if lat is None else lat,  # type: ignore[arg-type]
+            tail=tail,
+            head=head,
+            length_m=length_m,  # type: ignore[arg-type]
+            speed_kmh=unknown if speed_kmh is None else speed_kmh,  # type: ignore[arg-type]
+            lanes=unknown if lanes is None else lanes,  # type: ignore[arg-type]
+            oneway=np.zeros(edges, bool) if oneway is None else oneway,  # type: ignore[arg-type]
+            road_class=_class_codes(road_class, edges),
+            name=("",) * edges if name is None else tuple(name),
+            geometry=np.concatenate(lines) if lines else np.empty((0, 2)),
+            geometry_start=starts,
+            provenance=provenance or {},
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "RoadNetwork":
+        """Read a file written by :meth:`save` or ``ideal network build``."""
+        from ideal_dispatch.network import network_file
+
+        return network_file.load(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that :meth:`load` turns into an equal network."""
+        from ideal_dispatch.network import network_file
+
+        network_file.save(self, path)
+
+    # --- what it is -------------------------------------------------------------
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.node_ids.size)
+
+    @property
+    def num_edges(self) -> int:
+        return int(self.tail.size)
+
+    @cached_property
+    def checksum(self) -> str:
+        """Hash of what a model depends on: topology, places, lengths and attributes.
+
+        Node ids, names, geometry and provenance do not enter: a model gives
+        the same times with or without them.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(np.array([self.num_nodes, self.num_edges], "<i8").tobytes())
+        for column in ("lon", "lat", "length_m", "speed_kmh", "lanes"):
+            values = getattr(self, column) + 0.0  # -0.0 becomes 0.0
+            digest.update(np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes())
+        for column in ("tail", "head"):
+            digest.update(getattr(self, column).astype("<i4").tobytes())
+        for column in ("oneway", "road_class"):
+            digest.update(getattr(self, column).astype("u1").tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def free_flow_times_s(self) -> FloatArray:
+        """Seconds per edge at the speed limit, :data:`DEFAULT_SPEED_KMH` where unknown."""
+        speed = np.where(np.isnan(self.speed_kmh), DEFAULT_SPEED_KMH, self.speed_kmh)
+        times: FloatArray = self.length_m * 3.6 / speed
+        times.flags.writeable = False
+        return times
+
+    @cached_property
+    def outgoing(self) -> Adjacency:
+        """Edges by tail."""
+        return Adjacency.by(self.tail, self.head, self.num_nodes)
+
+    @cached_property
+    def incoming(self) -> Adjacency:
+        """Edges by head."""
+        return Adjacency.by(self.head, self.tail, self.num_nodes)
+
+    def polyline(self, edge: int) -> FloatArray:
+        """The edge as (k, 2) lon/lat points, straight where its geometry is unknown."""
+        start, stop = self.geometry_start[edge : edge + 2]
+        if start < stop:
+            return self.geometry[start:stop]
+        ends = [self.tail[edge], self.head[edge]]
+        return np.column_stack([self.lon[ends], self.lat[ends]])
+
+    def __repr__(self) -> str:
+        return f"RoadNetwork({self.num_nodes:,} nodes, {self.num_edges:,} edges)"
+
+    # --- paths ------------------------------------------------------------------
+
+    def path(self, edges: npt.ArrayLike, origin: int | None = None) -> Path:
+        """A checked path of the given edges; ``origin`` is needed only when there are none."""
+        return routing.checked_path(self, edges, origin)
+
+    def shortest_path(
+        self,
+        times_s: npt.ArrayLike,
+        sources: Source | Sequence[Source],
+        target: int,
+        *,
+        potential_s: FloatArray | None = None,
+    ) -> Path:
+        """The fastest path from the best of the sources to the target.
+
+        Among equally fast paths the choice is canonical (see
+        :mod:`ideal_dispatch.network.shortest_path`). ``potential_s`` is a lower
+        bound on the time from each node to the target: A*, same answer, faster.
+        An infinite time closes an edge.
+        """
+        return routing.shortest_path(self, times_s, sources, target, potential_s)
+
+    def shortest_paths(
+        self,
+        times_s: npt.ArrayLike,
+        origins: npt.ArrayLike,
+        targets: npt.ArrayLike,
+        *,
+        threads: int | None = None,
+    ) -> list[Path]:
+        """One canonical path per row, from ``origins[i]`` to ``targets[i]``.
+
+        Row i is driven under row i of ``times_s``, or under its only row; rows
+        are shared among threads.
+        """
+        return routing.shortest_paths(self, times_s, origins, targets, threads)
+
+    def distances(self, times_s: npt.ArrayLike, sources: Source | Sequence[Source]) -> FloatArray:
+        """Seconds from the nearest source to every node, infinite where there is no way."""
+        return routing.distances(self, times_s, sources)
+
+    def distances_to(self, times_s: npt.ArrayLike, target: int) -> FloatArray:
+        """Seconds from every node to the target, infinite where there is no way."""
+        return routing.distances_to(self, times_s, target)
+
+    # --- places -----------------------------------------------------------------
+
+    @cached_property
+    def snapper(self) -> "Snapper":
+        """Nearest nodes and edges; built on first use."""
+        from ideal_dispatch.network.snapping import Snapper
+
+        return Snapper(self)
+
+    def snap(self, lon: float, lat: float, limit_m: float = 300.0) -> "NodeSnap":
+        """The nearest node within ``limit_m`` and its distance."""
+        return self.snapper.node(lon, lat, limit_m)
+
+    def snap_to_edge(self, lon: float, lat: float, limit_m: float = 300.0) -> "EdgeSnap":
+        """The nearest point of any edge within ``limit_m``."""
+        return self.snapper.edge(lon, lat, limit_m)
+
+    def great_circle_m(self, from_node: int, to_node: int) -> float:
+        """Straight-line metres between two nodes."""
+        a, b = [from_node], [to_node]
+        return float(great_circle_m(self.lon[a], self.lat[a], self.lon[b], self.lat[b])[0])
+
+
+def _id_type(ids: Any) -> Any:
+    """Whole numbers where all ids are, text otherwise."""
+    given = np.asarray(ids)
+    if given.dtype.kind in "iu":
+        return np.int64
+    try:
+        return given.astype(np.int64).dtype if given.dtype.kind == "U" else np.int64
+    except ValueError:
+        return np.str_
+
+
+def _class_codes(road_class: Any, edges: int) -> Any:
+    if road_class is None:
+        return np.full(edges, ROAD_CLASSES.index(FALLBACK_CLASS), np.uint8)
+    given = np.asarray(road_class)
+    if given.dtype.kind not in "US":
+        return road_class
+    unknown = sorted(set(given.tolist()) - set(ROAD_CLASSES))
+    if unknown:
+        raise InputError(f"road class {unknown[0]!r} is none of: {', '.join(ROAD_CLASSES)}")
+    return np.array([ROAD_CLASSES.index(c) for c in given.tolist()], np.uint8)

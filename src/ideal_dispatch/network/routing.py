@@ -1,0 +1,170 @@
+"""Checked routing over a network: what :class:`RoadNetwork`'s path methods do."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.network import shortest_path as kernels
+from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
+from ideal_dispatch.network.path import Path
+
+if TYPE_CHECKING:
+    from ideal_dispatch.network.road_network import RoadNetwork
+
+_ROWS_PER_TASK = 16
+
+
+def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | None) -> Path:
+    """See :meth:`RoadNetwork.path`."""
+    order = read_only(edges, np.int32, (None,), "path edges")
+    if not order.size:
+        if origin is None:
+            raise InputError("a path without edges needs its origin")
+        return Path(order, _node(network, origin, "origin"), int(origin))
+    outside = first_where((order < 0) | (order >= network.num_edges))
+    if outside is not None:
+        raise InputError(f"path edge {order[outside]} is not in the network")
+    broken = first_where(network.head[order[:-1]] != network.tail[order[1:]])
+    if broken is not None:
+        raise InputError(
+            f"path breaks after edge {order[broken]}: it ends at node "
+            f"{network.head[order[broken]]}, edge {order[broken + 1]} starts at node "
+            f"{network.tail[order[broken + 1]]}"
+        )
+    first, last = int(network.tail[order[0]]), int(network.head[order[-1]])
+    if origin is not None and origin != first:
+        raise InputError(f"path starts at node {first}, not at node {origin}")
+    return Path(order, first, last)
+
+
+def shortest_path(
+    network: "RoadNetwork",
+    times_s: npt.ArrayLike,
+    sources: Source | Sequence[Source],
+    target: int,
+    potential_s: FloatArray | None = None,
+) -> Path:
+    """See :meth:`RoadNetwork.shortest_path`."""
+    times = edge_times(network, times_s)
+    given = as_sources(sources)
+    nodes = _source_nodes(network, given)
+    target = _node(network, target, "target")
+    if potential_s is not None:
+        potential_s = read_only(potential_s, np.float64, (network.num_nodes,), "potential")
+    g = kernels.search(network.outgoing, times, nodes, target, potential_s)
+    if g[target] == np.inf:
+        raise UnreachableError(_unreachable(network, given, target))
+    edges = kernels.canonical_edges(network.incoming, times, g, nodes, target)
+    origin = int(network.tail[edges[0]]) if edges.size else target
+    return Path(edges, origin, target)
+
+
+def shortest_paths(
+    network: "RoadNetwork",
+    times_s: npt.ArrayLike,
+    origins: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    threads: int | None = None,
+) -> list[Path]:
+    """See :meth:`RoadNetwork.shortest_paths`."""
+    starts = read_only(origins, np.int32, (None,), "origins")
+    ends = read_only(targets, np.int32, starts.shape, "targets")
+    times = np.atleast_2d(np.ascontiguousarray(times_s, dtype=np.float64))
+    if times.shape not in {(1, network.num_edges), (starts.size, network.num_edges)}:
+        raise InputError(
+            f"edge times: expected 1 or {starts.size} rows of {network.num_edges}, "
+            f"got {' × '.join(map(str, times.shape))}"
+        )
+    _refuse_negative(times)
+    for nodes, what in ((starts, "origin"), (ends, "target")):
+        wrong = first_where((nodes < 0) | (nodes >= network.num_nodes))
+        if wrong is not None:
+            raise InputError(f"row {wrong}: {what} {nodes[wrong]} is not a node")
+    out, into = network.outgoing.arrays, network.incoming.arrays
+
+    def solve(first: int) -> list[Path]:
+        rows = slice(first, min(first + _ROWS_PER_TASK, starts.size))
+        origin, target = starts[rows], ends[rows]
+        edges = np.empty((origin.size, network.num_nodes), np.int32)
+        counts = np.empty(origin.size, np.int64)
+        own_times = times[rows] if len(times) > 1 else times
+        kernels.solve_rows(*out, *into, own_times, origin, target, edges, counts)
+        lost = first_where(counts < 0)
+        if lost is not None:
+            where = _unreachable(network, [int(origin[lost])], int(target[lost]))
+            raise UnreachableError(f"row {first + lost}: {where}")
+        return [
+            Path(row[row.size - count :], int(start), int(end))
+            for row, count, start, end in zip(edges, counts, origin, target, strict=True)
+        ]
+
+    tasks = range(0, starts.size, _ROWS_PER_TASK)
+    workers = min(threads or os.cpu_count() or 1, max(len(tasks), 1))
+    if workers == 1:
+        return [path for task in tasks for path in solve(task)]
+    with ThreadPoolExecutor(workers) as pool:
+        return [path for paths in pool.map(solve, tasks) for path in paths]
+
+
+def distances(
+    network: "RoadNetwork", times_s: npt.ArrayLike, sources: Source | Sequence[Source]
+) -> FloatArray:
+    """See :meth:`RoadNetwork.distances`."""
+    nodes = _source_nodes(network, as_sources(sources))
+    return kernels.search(network.outgoing, edge_times(network, times_s), nodes)
+
+
+def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
+    """See :meth:`RoadNetwork.distances_to`."""
+    nodes = np.array([_node(network, target, "target")], np.int32)
+    return kernels.search(network.incoming, edge_times(network, times_s), nodes)
+
+
+def edge_times(network: "RoadNetwork", times_s: npt.ArrayLike) -> FloatArray:
+    """``times_s`` as one checked float per edge."""
+    times = np.ascontiguousarray(times_s, dtype=np.float64)
+    if times.shape != (network.num_edges,):
+        raise InputError(
+            f"edge times: expected {network.num_edges} values, "
+            f"got {' × '.join(map(str, times.shape)) or 'a scalar'}"
+        )
+    _refuse_negative(times)
+    return times
+
+
+def _refuse_negative(times: FloatArray) -> None:
+    if not times.size or times.min() >= 0:  # False on NaN
+        return
+    wrong = np.argwhere(~(times >= 0))[0]
+    row = f"row {wrong[0]}, " if len(wrong) > 1 else ""
+    raise InputError(
+        f"{row}edge {wrong[-1]}: time {times[tuple(wrong)]} s; it must be zero or positive"
+    )
+
+
+def _node(network: "RoadNetwork", node: int, what: str) -> int:
+    if not 0 <= int(node) < network.num_nodes:
+        raise InputError(f"{what} {node} is not a node (0 … {network.num_nodes - 1})")
+    return int(node)
+
+
+def _source_nodes(network: "RoadNetwork", sources: Sequence[Source]) -> IntArray:
+    if not sources:
+        raise InputError("no source given: name at least one depot or node")
+    nodes = [_node(network, source_node(source), "source") for source in sources]
+    return np.array(nodes, dtype=np.int32)
+
+
+def _unreachable(network: "RoadNetwork", sources: Sequence[Source], target: int) -> str:
+    own_id = str(network.node_ids[target])
+    id_note = f" (id {own_id})" if own_id != str(target) else ""
+    return (
+        f"node {target}{id_note} cannot be reached from "
+        f"{' or '.join(map(describe, sources))}; check one-way and closed edges there"
+    )

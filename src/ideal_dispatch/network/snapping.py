@@ -1,0 +1,134 @@
+"""From coordinates to the network: nearest node, nearest point of an edge."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+from scipy.spatial import KDTree
+
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.errors import InputError, OffNetworkError
+from ideal_dispatch.network.geodesy import (
+    LocalPlane,
+    chord_to_metres,
+    great_circle_m,
+    unit_vectors,
+)
+from ideal_dispatch.network.road_network import RoadNetwork
+
+DEFAULT_LIMIT_M = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnap:
+    """The nearest node and how far away it is."""
+
+    node: int
+    distance_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSnap:
+    """The nearest point of any edge; ``fraction`` is its place along the edge, 0 at the tail."""
+
+    edge: int
+    fraction: float
+    lon: float
+    lat: float
+    distance_m: float
+
+
+class Snapper:
+    """Spatial indexes over one network's nodes and edges.
+
+    Distances are great-circle metres. Of the two directions of a street, and
+    of any equally near edges, the smallest edge index is taken.
+    """
+
+    def __init__(self, network: RoadNetwork) -> None:
+        if np.isnan(network.lon).any():
+            raise InputError("this network has no coordinates; snapping needs lon and lat")
+        self._network = network
+        self._nodes = KDTree(unit_vectors(network.lon, network.lat))
+        self.plane = LocalPlane(float(network.lat.mean()))
+
+    @cached_property
+    def _edges(self) -> shapely.STRtree:
+        return shapely.STRtree(self.edge_lines)
+
+    @cached_property
+    def edge_lines(self) -> npt.NDArray[np.object_]:
+        """Every edge as a shapely line in local metres."""
+        network = self._network
+        lines = [network.polyline(edge) for edge in range(network.num_edges)]
+        owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+        points = np.concatenate(lines) if lines else np.empty((0, 2))
+        result: npt.NDArray[np.object_] = shapely.linestrings(
+            self.plane.to_metres(points), indices=owner
+        )
+        return result
+
+    def nodes(self, lon: FloatArray, lat: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Nearest node and distance of many finite points at once, without any limit."""
+        chord, node = self._nodes.query(unit_vectors(lon, lat))
+        return np.asarray(node, np.int32), chord_to_metres(np.asarray(chord))
+
+    def node(self, lon: float, lat: float, limit_m: float = DEFAULT_LIMIT_M) -> NodeSnap:
+        """The nearest node, or an :class:`OffNetworkError` beyond ``limit_m``."""
+        lon, lat = self._checked(lon, lat, limit_m)
+        node, distance = self.nodes(np.array([lon]), np.array([lat]))
+        if distance[0] > limit_m:
+            raise self._off_network(lon, lat, limit_m, float(distance[0]), "node")
+        return NodeSnap(int(node[0]), float(distance[0]))
+
+    def edge(self, lon: float, lat: float, limit_m: float = DEFAULT_LIMIT_M) -> EdgeSnap:
+        """The nearest point of any edge, or an :class:`OffNetworkError` beyond ``limit_m``."""
+        lon, lat = self._checked(lon, lat, limit_m)
+        point = shapely.Point(self.plane.to_metres(np.array([lon, lat])))
+        edge = int(self._edges.query_nearest(point, all_matches=True).min())
+        line = self.edge_lines[edge]
+        along = shapely.line_locate_point(line, point)
+        nearest = shapely.line_interpolate_point(line, along)
+        x, y = self.plane.to_degrees(np.array([nearest.x, nearest.y])).tolist()
+        here = (np.array([value]) for value in (lon, lat, x, y))
+        distance = float(great_circle_m(*here)[0])
+        if distance > limit_m:
+            raise self._off_network(lon, lat, limit_m, distance, "road")
+        length = shapely.length(line)
+        return EdgeSnap(edge, float(along / length) if length else 0.0, x, y, distance)
+
+    def edges_within(
+        self, points: FloatArray, radius_m: float
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Pairs (point row, edge) no farther apart than ``radius_m``; points in local metres."""
+        row, edge = self._edges.query(shapely.points(points), "dwithin", distance=radius_m)
+        return row, edge
+
+    @staticmethod
+    def _checked(lon: float, lat: float, limit_m: float) -> tuple[float, float]:
+        try:
+            lon, lat = float(lon), float(lat)
+        except (TypeError, ValueError):
+            raise InputError(f"longitude {lon!r}, latitude {lat!r}: not numbers") from None
+        if not limit_m >= 0:
+            raise InputError(f"snap limit {limit_m} m: it must be zero or more")
+        if not (abs(lon) <= 180 and abs(lat) <= 90):
+            hint = "; are they swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""
+            raise InputError(f"longitude {lon}, latitude {lat}: not degrees on Earth{hint}")
+        return lon, lat
+
+    def _off_network(
+        self, lon: float, lat: float, limit_m: float, distance_m: float, what: str
+    ) -> OffNetworkError:
+        where = f"longitude {lon:.6f}, latitude {lat:.6f}"
+        far = f"{distance_m / 1000:,.1f} km" if distance_m >= 1000 else f"{distance_m:.0f} m"
+        if abs(lon) <= 90:
+            _, swapped = self.nodes(np.array([lat]), np.array([lon]))
+            if swapped[0] <= max(limit_m, DEFAULT_LIMIT_M):
+                return OffNetworkError(f"{where}: latitude and longitude are swapped")
+        return OffNetworkError(
+            f"{where}: the nearest {what} is {far} away, beyond the limit of {limit_m:.0f} m; "
+            "check the coordinates or the network's area"
+        )

@@ -1,0 +1,80 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch import RoadNetwork, __version__
+
+IDEAL = Path(sys.executable).with_name("ideal")
+EDGES = "from,to,length_m,highway\n1,2,900,primary\n2,3,1200,residential\n3,1,800,ice_road\n"
+NODES = "id,lon,lat\n1,7.0,43.0\n2,7.01,43.0\n3,7.01,43.01\n"
+
+
+def ideal(*arguments: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [IDEAL, *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "nodes.csv").write_text(NODES)
+    (tmp_path / "depots.csv").write_text("name,lon,lat\nWest,7.0,43.0\nSea,8.0,43.0\n")
+    return tmp_path
+
+
+def test_build_and_info(town: Path) -> None:
+    build = ideal(
+        "network", "build", "edges.csv", "--nodes", "nodes.csv", "-o", "town.network",
+        "--no-simplify", "--map", "town.svg", "--depots", "depots.csv", cwd=town,
+    )  # fmt: skip
+    network = RoadNetwork.load(town / "town.network")
+    assert network.num_edges == 6
+    assert (town / "town.svg").read_text().startswith("<?xml")
+    for text in ("directed edges", network.checksum, "residential", "wrote town.network"):
+        assert text in build.stdout
+    assert "segments of class ice_road, mapped to one of the 14" in build.stdout
+    assert "1 depots are not on this network" in build.stderr
+    assert "\x1b" not in build.stdout, "no colours or spinners in a pipe"
+    assert max(map(len, build.stdout.splitlines())) <= 80
+    info = ideal("network", "info", "town.network", cwd=town)
+    assert network.checksum in info.stdout
+    assert "Read from edges.csv + nodes.csv" in info.stdout
+
+
+def test_same_input_same_bytes(town: Path) -> None:
+    for name in ("a.network", "b.network"):
+        ideal("network", "build", "edges.csv", "--nodes", "nodes.csv", "-o", name, cwd=town)
+    assert (town / "a.network").read_bytes() == (town / "b.network").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["build", "none.osm", "-o", "x"], "error: none.osm: no such file"),
+        (["build", "edges.csv", "-o", "x"], "an edge list needs its nodes"),
+        (["build", "-o", "x"], "give a file, or one of --bbox and --place"),
+        (["build", "edges.csv", "--bbox", "1,2", "-o", "x"], "write it as west,south,east,north"),
+        (["build", "edges.csv", "--column", "tail", "-o", "x"], "write it as FIELD=COLUMN"),
+        (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "no/x"], "the folder no does not"),
+        (["info", "edges.csv"], "error: edges.csv: not a network file"),
+        (["info", "[red].network"], r"error: [red].network: no such file"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr(town: Path, arguments: list[str], message: str) -> None:
+    done = ideal("network", *arguments, cwd=town, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not (town / "x").exists()
+
+
+def test_help_has_examples(tmp_path: Path) -> None:
+    assert "Examples" in ideal("network", "build", "--help", cwd=tmp_path).stdout
+    assert "Example" in ideal("network", "info", "--help", cwd=tmp_path).stdout
+    assert "network" in ideal("--help", cwd=tmp_path).stdout
+    assert ideal("--version", cwd=tmp_path).stdout == f"ideal-dispatch {__version__}\n"

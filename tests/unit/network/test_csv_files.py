@@ -1,0 +1,154 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import Depot
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.network.csv_files import read_depots
+from ideal_dispatch.network.read import read_network
+
+NODES = "id,lon,lat\nA1,7.0,43.0\n2,7.01,43.0\n3,7.01,43.01\n4,7.0,43.01\n"
+EDGES = """from,to,length_m,name
+A1,2,900,Quai
+2,3,1200,
+3,4,800,
+4,A1,1150,Rue "X"
+"""
+
+
+def _write(folder: Path, edges: str = EDGES, nodes: str = NODES) -> Any:
+    (folder / "edges.csv").write_text(edges)
+    (folder / "nodes.csv").write_text(nodes)
+    return {"source": folder / "edges.csv", "nodes": folder / "nodes.csv"}
+
+
+def test_rows_are_two_way_streets(tmp_path: Path) -> None:
+    network = read_network(**_write(tmp_path), simplify=False)
+    assert (network.num_nodes, network.num_edges) == (4, 8)
+    assert network.node_ids.tolist() == ["2", "3", "4", "A1"]
+    assert not network.oneway.any()
+    assert network.length_m.sum() == 2 * (900 + 1200 + 800 + 1150)
+    assert set(network.name) == {"Quai", "", 'Rue "X"'}
+    assert np.isnan(network.speed_kmh).all()
+
+
+def test_gzip_bom_and_windows_lines(tmp_path: Path) -> None:
+    files = _write(tmp_path)
+    plain = read_network(**files)
+    odd = tmp_path / "edges.csv.gz"
+    odd.write_bytes(gzip.compress(b"\xef\xbb\xbf" + EDGES.replace("\n", "\r\n").encode()))
+    assert read_network(odd, nodes=files["nodes"]).checksum == plain.checksum
+
+
+def test_oneway_column(tmp_path: Path) -> None:
+    rows = EDGES.replace(",name", ",oneway").replace("Quai", "yes").replace('Rue "X"', "-1")
+    rows = rows.replace("1200,", "1200,0") + "3,A1,1400,no\n"
+    network = read_network(**_write(tmp_path, rows), simplify=False)
+    ids = network.node_ids.tolist()
+    one_way = {(ids[network.tail[e]], ids[network.head[e]]) for e in np.flatnonzero(network.oneway)}
+    assert one_way == {("A1", "2"), ("A1", "4")}
+    with pytest.raises(InputError, match=r"edges.csv line 2: oneway is 'maybe'; use yes, no or -1"):
+        read_network(**_write(tmp_path, rows.replace("yes", "maybe")))
+
+
+def test_directed_rows(tmp_path: Path) -> None:
+    cycle = read_network(**_write(tmp_path), directed=True, simplify=False)
+    assert cycle.num_edges == 4
+    ring = [f"{a},{b},100\n{b},{a},100\n" for a, b in zip(range(20), [*range(1, 20), 0])]  # noqa: B905
+    nodes = "id,lon,lat\n" + "".join(f"{n},7.{n:02d},43\n" for n in range(20))
+    files = _write(tmp_path, "u,v,length\n" + "".join(ring), nodes)
+    with pytest.raises(InputError, match="40 of 40 two-way rows .* say --directed"):
+        read_network(**files)
+    assert read_network(**files, directed=True, simplify=False).num_edges == 40
+
+
+def test_column_mapping_with_fallback_columns(tmp_path: Path) -> None:
+    edges = "a,b,drawn,air,limit\nA1,2,950,900,30\n2,3,,1200,\n3,A1,,1000,60 km/h\n"
+    mapping = {"tail": ["a"], "head": ["b"], "length_m": ["drawn", "air"], "speed_kmh": ["limit"]}
+    network = read_network(**_write(tmp_path, edges), columns=mapping, simplify=False)
+    assert sorted(network.length_m.tolist()) == [950, 950, 1000, 1000, 1200, 1200]
+    assert np.nanmax(network.speed_kmh) == 60
+    with pytest.raises(InputError, match=r"no column for 'tail' \(looked for tail, from, u"):
+        read_network(**_write(tmp_path, edges))
+    with pytest.raises(InputError, match="column mapping: no field 'tial'; fields: id, lon"):
+        read_network(**_write(tmp_path, edges), columns={"tial": ["a"]})
+
+
+def test_limits_the_source_made_up_are_unknown(tmp_path: Path) -> None:
+    edges = EDGES.replace(",name", ",speed_limit_kmh,speed_limit_posted")
+    edges = edges.replace("Quai", "50,0").replace('Rue "X"', "70,1")
+    network = read_network(**_write(tmp_path, edges), simplify=False)
+    assert np.nansum(network.speed_kmh) == 140
+
+
+def test_geometry_is_turned_to_start_at_the_tail(tmp_path: Path) -> None:
+    edges = 'from,to,geometry\nA1,2,"LINESTRING (7.01 43.0, 7.005 43.003, 7.0 43.0)"\n2,3,\n3,A1,\n'
+    network = read_network(**_write(tmp_path, edges), simplify=False)
+    ids = network.node_ids.tolist()
+    edge = next(e for e in range(network.num_edges)
+                if (ids[network.tail[e]], ids[network.head[e]]) == ("A1", "2"))  # fmt: skip
+    assert network.polyline(edge).tolist() == [[7.0, 43.0], [7.005, 43.003], [7.01, 43.0]]
+    report = network.provenance["report"]
+    assert report["assumed"]["segments with no length, measured along their points"] == 3
+    assert network.length_m[edge] > 1000
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes", "message"),
+    [
+        (EDGES, NODES + "2,7.0,43.0\n", "nodes.csv line 6: node 2 appears twice"),
+        (EDGES, NODES + ",7.0,43.0\n", "nodes.csv line 6: id is missing"),
+        (EDGES, NODES + "9,x,43.0\n", "nodes.csv line 6: lon is 'x'; a finite number is needed"),
+        (EDGES, NODES + "9,7.0,1e999\n", "nodes.csv line 6: lat is '1e999'; a finite number"),
+        (EDGES, NODES + "9,43.0,700\n", "nodes.csv line 6: longitude 43.0, latitude 700.0 are not"),
+        (EDGES + "2,3,long,\n", NODES, "edges.csv line 6: length_m is 'long'; a finite number"),
+        (EDGES.replace("name", "wkt") + "2,3,1,POINT (1 1)\n", NODES, "not a WKT LINESTRING"),
+        ("", NODES, "no column for 'tail'"),
+        ("from,to\n8,9\n", NODES, "no drivable road found"),
+        ("from,to,oneway\nA1,2,yes\n2,3,yes\n", NODES, "no two nodes can reach each other"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, edges: str, nodes: str, message: str) -> None:
+    edges = edges.replace("Quai", "").replace('Rue "X"', "") if "wkt" in edges else edges
+    with pytest.raises(InputError, match=message) as caught:
+        read_network(**_write(tmp_path, edges, nodes))
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_with_unknown_ends_are_counted(tmp_path: Path) -> None:
+    network = read_network(**_write(tmp_path, EDGES + "2,77,5,\n2,2,5,\n3,2,0,\n"), simplify=False)
+    dropped = network.provenance["report"]["dropped"]
+    assert dropped["segments with an end that is not in the data"] == 1
+    assert dropped["loops from a node to itself"] == 1
+    assert dropped["segments without a length"] == 1
+
+
+def test_files_that_are_not_text(tmp_path: Path) -> None:
+    files = _write(tmp_path)
+    files["nodes"].write_bytes(b"id,lon,lat\n1,\xff\xfe,3\n")
+    with pytest.raises(FileFormatError, match="nodes.csv: not a whole UTF-8 CSV file"):
+        read_network(**files)
+    with pytest.raises(InputError, match="nope.csv: no such file"):
+        read_network(files["source"], nodes=tmp_path / "nope.csv")
+    with pytest.raises(InputError, match="an edge list needs its nodes: add --nodes"):
+        read_network(files["source"])
+
+
+def test_depots(tmp_path: Path) -> None:
+    network = read_network(**_write(tmp_path), simplify=False)
+    table = tmp_path / "depots.csv"
+    table.write_text(
+        "stations,,source: somewhere\nname,x,y,beds\nNorth,7.0101,43.01,3\nNorth,7.0,43.0\n"
+        "Far,9.0,43.0,1\n,,\n"
+    )
+    depots, elsewhere = read_depots(table, network)
+    ids = network.node_ids.tolist()
+    assert depots == [Depot("North", ids.index("3")), Depot("North (line 4)", ids.index("A1"))]
+    assert len(elsewhere) == 1
+    assert "depot Far: longitude 9.000000" in elsewhere[0]
+    table.write_text("name,x,y\nNorth,7.0,here\n")
+    with pytest.raises(InputError, match=r"depots.csv line 2: lat is 'here'"):
+        read_depots(table, network)

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError, OffNetworkError
+from ideal_dispatch.network.geodesy import EARTH_RADIUS_M, great_circle_m
+
+
+@given(st.floats(113.999, 114.012), st.floats(21.999, 22.010))
+def test_nearest_node_by_brute_force(grid: RoadNetwork, lon: float, lat: float) -> None:
+    ones = np.ones(grid.num_nodes)
+    distances = great_circle_m(lon * ones, lat * ones, grid.lon, grid.lat)
+    snap = grid.snap(lon, lat, limit_m=1000)
+    assert snap.distance_m == pytest.approx(distances.min(), abs=1e-3)
+    assert distances[snap.node] == pytest.approx(distances.min(), abs=1e-6)
+
+
+def test_great_circle() -> None:
+    quarter = great_circle_m(*(np.array([x]) for x in (0.0, 0.0, 90.0, 0.0)))[0]
+    assert quarter == pytest.approx(np.pi / 2 * EARTH_RADIUS_M)
+
+
+def test_limit(grid: RoadNetwork) -> None:
+    assert grid.snap(113.9975, 22.0).distance_m == pytest.approx(257.7, abs=0.5)
+    with pytest.raises(
+        OffNetworkError, match=r"the nearest node is 258 m away, beyond the limit of 200 m; check"
+    ):
+        grid.snap(113.9975, 22.0, limit_m=200)
+    with pytest.raises(InputError, match="snap limit nan m"):
+        grid.snap(114, 22, limit_m=float("nan"))
+
+
+@pytest.mark.parametrize("method", ["snap", "snap_to_edge"])
+@pytest.mark.parametrize(
+    ("lon", "lat", "message"),
+    [
+        (115.0, 21.5, r"the nearest (node|road) is 11\d\.\d km away, beyond the limit of 300 m"),
+        (22.005, 114.005, "not degrees on Earth; are they swapped"),
+        (float("nan"), 22.0, "longitude nan, latitude 22.0: not degrees on Earth"),
+        (float("inf"), 22.0, "not degrees on Earth"),
+        ("here", 22.0, "not numbers"),
+        (None, 22.0, "not numbers"),
+    ],
+)
+def test_bad_points(grid: RoadNetwork, method: str, lon: float, lat: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        getattr(grid, method)(lon, lat)
+
+
+def test_swapped_where_both_are_degrees() -> None:
+    network = RoadNetwork.from_arrays([0, 1], [1, 0], [70.0, 70.0], [7.42, 7.421], [43.73, 43.73])
+    with pytest.raises(OffNetworkError, match="latitude and longitude are swapped"):
+        network.snap(43.73, 7.42)
+
+
+def test_nearest_point_of_an_edge(grid: RoadNetwork) -> None:
+    snap = grid.snap_to_edge(114.0025, 22.0001)
+    assert {int(grid.tail[snap.edge]), int(grid.head[snap.edge])} == {2, 3}
+    assert snap.lon == pytest.approx(114.0025)
+    assert snap.lat == pytest.approx(22.0)
+    assert snap.fraction == pytest.approx(0.5, abs=1e-6)
+    assert snap.distance_m == pytest.approx(11.12, abs=0.02)
+    both = np.flatnonzero(np.isin(grid.tail, (2, 3)) & np.isin(grid.head, (2, 3)))
+    assert snap.edge == both.min(), "of the two directions the smaller index"
+
+
+def test_edge_geometry_counts() -> None:
+    bend = [[0.0, 0.0], [0.001, 0.002], [0.002, 0.0]]
+    network = RoadNetwork.from_arrays(
+        [0, 1], [1, 0], [500.0, 500.0], [0.0, 0.002], [0.0, 0.0], geometry=[bend, None]
+    )
+    snap = network.snap_to_edge(0.001, 0.0021)
+    assert snap.edge == 0
+    assert snap.fraction == pytest.approx(0.5)
+    assert network.snap_to_edge(0.001, 0.0001).edge == 1
+
+
+def test_no_coordinates() -> None:
+    with pytest.raises(InputError, match="has no coordinates; snapping needs lon and lat"):
+        RoadNetwork.from_arrays([0], [1], [1.0]).snap(0, 0)
