@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import Depot, RoadNetwork
 
@@ -55,8 +55,14 @@ class City:
     @classmethod
     def load(cls, stem: str | os.PathLike[str]) -> "City":
         """Read ``stem.network`` and ``stem.json``, as written by :meth:`save`."""
-        with open(f"{os.fspath(stem)}.json", encoding="utf-8") as file:
-            sides: dict[str, Any] = json.load(file)
+        where = f"{os.fspath(stem)}.json"
+        try:
+            with open(where, encoding="utf-8") as file:
+                sides: dict[str, Any] = json.load(file)
+        except FileNotFoundError:
+            raise InputError(f"{where}: no such file") from None
+        except ValueError as error:
+            raise FileFormatError(f"{where}: not a city file ({error})") from None
         return cls(
             **sides
             | {

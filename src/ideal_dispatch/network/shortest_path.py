@@ -50,7 +50,8 @@ class Adjacency:
 
 
 @njit(cache=True, nogil=True)
-def _push(keys, nodes, size, key, node):  # type: ignore[no-untyped-def]
+def heap_push(keys, nodes, size, key, node):  # type: ignore[no-untyped-def]
+    """Add an entry to the 4-ary heap; returns its new size."""
     i = size
     while i > 0:
         parent = (i - 1) >> 2
@@ -65,8 +66,8 @@ def _push(keys, nodes, size, key, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _pop(keys, nodes, size):  # type: ignore[no-untyped-def]
-    """Remove the root of the 4-ary heap; the caller has read it already."""
+def heap_pop(keys, nodes, size):  # type: ignore[no-untyped-def]
+    """Remove the root of the 4-ary heap, which the caller has read; returns its new size."""
     size -= 1
     key = keys[size]
     node = nodes[size]
@@ -184,13 +185,13 @@ def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[
     for s in sources:
         if g[s] > 0.0:
             g[s] = 0.0
-            size = _push(keys, nodes, size, 0.0, s)
+            size = heap_push(keys, nodes, size, 0.0, s)
     while size:
         key = keys[0]
         u = nodes[0]
         if target >= 0 and key > g[target]:
             return
-        size = _pop(keys, nodes, size)
+        size = heap_pop(keys, nodes, size)
         if key > g[u]:
             continue
         for k in range(start[u], start[u + 1]):
@@ -198,7 +199,7 @@ def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[
             v = other[k]
             if reached < g[v]:
                 g[v] = reached
-                size = _push(keys, nodes, size, reached, v)
+                size = heap_push(keys, nodes, size, reached, v)
 
 
 @njit(cache=True, nogil=True)
@@ -216,12 +217,12 @@ def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # t
     for s in sources:
         if g[s] > 0.0 and potential[s] < np.inf:
             g[s] = 0.0
-            size = _push(keys, nodes, size, scale * potential[s], s)
+            size = heap_push(keys, nodes, size, scale * potential[s], s)
     while size:
         u = nodes[0]
         if keys[0] > g[target] + _TIE_SLACK * g[target]:
             return
-        size = _pop(keys, nodes, size)
+        size = heap_pop(keys, nodes, size)
         if g[u] >= done[u]:
             continue
         done[u] = g[u]
@@ -233,7 +234,7 @@ def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # t
                 if size == keys.size:
                     keys = np.concatenate((keys, np.empty(keys.size)))
                     nodes = np.concatenate((nodes, np.empty(nodes.size, np.int32)))
-                size = _push(keys, nodes, size, reached + scale * potential[v], v)
+                size = heap_push(keys, nodes, size, reached + scale * potential[v], v)
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ once; every later process then starts with compiled kernels. A service calls
 
 import numpy as np
 
+from ideal_dispatch.network.map_matching import match_route
 from ideal_dispatch.network.road_network import RoadNetwork
 
 
@@ -19,7 +20,8 @@ def warm_up() -> None:
     potential = network.distances_to(times, 2)
     network.shortest_path(times, 0, 2)
     network.shortest_path(times, 0, 2, potential_s=potential)
-    network.shortest_paths(times, [0], [2], threads=1)
+    path = network.shortest_paths(times, [0], [2], threads=1)[0]
+    match_route(network, path.coordinates(network))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.cities import City, Hospital
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 
 
@@ -46,3 +46,11 @@ def test_a_territory_without_a_depot_is_refused(hamlet: City) -> None:
 def test_a_hospital_outside_the_network_is_refused(hamlet: City) -> None:
     with pytest.raises(InputError, match=r"Infirmary: 7 is not a node \(0 … 1\)"):
         replace(hamlet, hospitals=(Hospital("Infirmary", 7),))
+
+
+def test_files_that_are_no_city(hamlet: City, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none.json: no such file"):
+        City.load(tmp_path / "none")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(FileFormatError, match="bad.json: not a city file"):
+        City.load(tmp_path / "bad")

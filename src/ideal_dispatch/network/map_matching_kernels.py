@@ -1,0 +1,161 @@
+"""Compiled parts of map matching: samples of a route, and the search through them."""
+
+import numpy as np
+from numba import njit
+
+from ideal_dispatch.network.shortest_path import heap_pop, heap_push
+
+BEAM_M = 200.0  # labels this much worse than the best wait for a gap
+
+
+@njit(cache=True, nogil=True)
+def route_samples(line, spacing_m):  # type: ignore[no-untyped-def]
+    """Samples of a polyline and how far each is from the nearest given point.
+
+    A sample is kept once it is away from the last one as the crow flies: a walk
+    along the line would follow every jitter.
+    """
+    room = 2
+    for i in range(1, len(line)):
+        step = line[i] - line[i - 1]
+        room += int(np.ceil(np.hypot(step[0], step[1]) / spacing_m))
+    kept = np.empty((room, 2))
+    apart_m = np.zeros(room)
+    kept[0] = line[0]
+    count = 1
+    for i in range(1, len(line)):
+        step = line[i] - line[i - 1]
+        step_m = np.hypot(step[0], step[1])
+        pieces = int(np.ceil(step_m / spacing_m))
+        for piece in range(1, pieces + 1):
+            share = piece / pieces
+            x, y = line[i - 1, 0] + share * step[0], line[i - 1, 1] + share * step[1]
+            if np.hypot(x - kept[count - 1, 0], y - kept[count - 1, 1]) >= 0.8 * spacing_m:
+                kept[count, 0], kept[count, 1] = x, y
+                apart_m[count] = min(share, 1.0 - share) * step_m
+                count += 1
+    if np.any(kept[count - 1] != line[-1]):
+        kept[count] = line[-1]
+        apart_m[count] = 0.0
+        count += 1
+    return kept[:count], apart_m[:count]
+
+
+@njit(cache=True, nogil=True)
+def _with_room(array, used):  # type: ignore[no-untyped-def]
+    return array if used < array.size else np.concatenate((array, np.empty_like(array)))
+
+
+@njit(cache=True, nogil=True)
+def best_alignment(  # type: ignore[no-untyped-def]
+    start, edge, other, tail, head, length_m, usable,
+    layer, candidate, place_m, off_m, reach_m, unmatched_m, moved_m,
+    sources, source_costs, targets, target_costs,
+):  # fmt: skip
+    """Edges of the cheapest path and its last node, −1 where no target can be reached.
+
+    Sample k has the candidates ``layer[k]:layer[k+1]``. Instead of paying for
+    an unmatched sample a label gains ``unmatched_m`` less its deviation for a
+    matched one: then labels stay valid from one sample to the next, and one
+    heap lives through all of them. ``value[v]`` is the cost of standing at node
+    v, ``inside[e]`` of being on edge e, its rest included, no less than
+    ``reached_m[e]`` from its tail. A label remembers the chain of edges behind it.
+    """
+    value = np.full(start.size - 1, np.inf)
+    inside = np.full(head.size, np.inf)
+    reached_m = np.zeros(head.size)
+    chain_of_node = np.full(value.size, -1, np.int64)
+    chain_of_edge = np.full(head.size, -1, np.int64)
+    link_edge = np.empty(4 * head.size, np.int32)
+    link_before = np.empty(4 * head.size, np.int64)
+    links = 0
+    keys = np.empty(4 * head.size)
+    nodes = np.empty(4 * head.size, np.int32)
+    size = 0
+    best = np.inf
+    for i in range(sources.size):
+        v = sources[i]
+        if usable[v] and source_costs[i] < value[v]:
+            value[v] = source_costs[i]
+            best = min(best, value[v])
+            size = heap_push(keys, nodes, size, value[v], v)
+
+    entering = np.empty(candidate.size)
+    lost_m = 0.0
+    for k in range(layer.size):
+        last = k == layer.size - 1
+        if last:
+            limit = np.inf
+        else:
+            lost_m += moved_m[k]
+            for i in range(layer[k], layer[k + 1]):  # from labels of the sample before
+                entering[i] = value[tail[candidate[i]]] + length_m[candidate[i]]
+            for i in range(layer[k], layer[k + 1]):
+                e = candidate[i]
+                if not usable[head[e]]:
+                    continue
+                off = (off_m[i] / reach_m[k]) ** 2
+                enter = entering[i] - unmatched_m * max(0.0, 1.0 - off)
+                back = max(0.0, reached_m[e] - place_m[i]) / reach_m[k]
+                stay = inside[e] - unmatched_m * max(0.0, 1.0 - off - back * back)
+                if enter < stay:
+                    link_edge = _with_room(link_edge, links)
+                    link_before = _with_room(link_before, links)
+                    link_edge[links] = e
+                    link_before[links] = chain_of_node[tail[e]]
+                    chain_of_edge[e] = links
+                    links += 1
+                    inside[e] = enter
+                    reached_m[e] = place_m[i]
+                else:
+                    inside[e] = stay
+                    reached_m[e] = max(reached_m[e], place_m[i])
+            for i in range(layer[k], layer[k + 1]):
+                v = head[candidate[i]]
+                if inside[candidate[i]] < value[v]:
+                    value[v] = inside[candidate[i]]
+                    chain_of_node[v] = chain_of_edge[candidate[i]]
+                    keys = _with_room(keys, size)
+                    nodes = _with_room(nodes, size)
+                    size = heap_push(keys, nodes, size, value[v], v)
+                    if value[v] < best:
+                        best = value[v]
+                        lost_m = 0.0
+            limit = best + BEAM_M + 2.0 * lost_m
+        while size and keys[0] <= limit:
+            u = nodes[0]
+            cost = keys[0]
+            if last and cost >= np.min(value[targets] + target_costs):
+                break
+            size = heap_pop(keys, nodes, size)
+            if cost > value[u]:
+                continue
+            for j in range(start[u], start[u + 1]):
+                v = other[j]
+                if usable[v] and cost + length_m[edge[j]] < value[v]:
+                    value[v] = cost + length_m[edge[j]]
+                    link_edge = _with_room(link_edge, links)
+                    link_before = _with_room(link_before, links)
+                    link_edge[links] = edge[j]
+                    link_before[links] = chain_of_node[u]
+                    chain_of_node[v] = links
+                    links += 1
+                    keys = _with_room(keys, size)
+                    nodes = _with_room(nodes, size)
+                    size = heap_push(keys, nodes, size, value[v], v)
+
+    totals = value[targets] + target_costs
+    end = targets[np.argmin(totals)] if totals.size and totals.min() < np.inf else -1
+    count = 0
+    link = chain_of_node[end] if end >= 0 else -1
+    first_link = link
+    while link >= 0:
+        count += 1
+        link = link_before[link]
+    path = np.empty(count, np.int32)
+    link = first_link
+    while link >= 0:
+        count -= 1
+        path[count] = link_edge[link]
+        link = link_before[link]
+    return path, end
