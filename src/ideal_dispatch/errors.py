@@ -26,3 +26,7 @@ class MissingExtraError(IdealError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional part: pip install 'ideal-dispatch[{extra}]'")
+
+
+class CertificateError(IdealError):
+    """An answer's claims do not survive being checked."""

@@ -1,0 +1,217 @@
+"""A gap that is proved: the label search, and the record that lets anyone check it."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.gap import certificate_kernels as kernels
+from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.network.shortest_path import heap_push
+
+_FIRST_ROOM = 256  # labels; an eighth of it bases
+_POPS_PER_LOOK = 64  # between looks at the clock
+_MOST_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """A tree of partial paths whose leaves cover every second path.
+
+    Label i starts at a depot (``parent`` −1, ``node`` the depot) or extends its
+    parent by edge ``via``. ``fate`` says why it is done: expanded (its outgoing
+    edges that are no labels are bounded by its base), bounded by its own base,
+    dominated by the label ``dominator`` at the same node, complete, or still
+    open. Base j belongs to label ``base_label[j]`` and has the multiplier
+    ``base_multiplier[j]``; see :mod:`ideal_dispatch.gap.certificate_kernels` for
+    what a base proves. Nothing else is needed to check the tree.
+    """
+
+    node: IntArray
+    parent: IntArray
+    via: IntArray
+    base: IntArray
+    fate: IntArray
+    dominator: IntArray
+    base_label: IntArray
+    base_multiplier: FloatArray
+
+    def __len__(self) -> int:
+        return int(self.parent.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchOutcome:
+    """How a search ended.
+
+    ``upper_s`` is proved. ``found`` holds the edges of a complete path whose
+    largest advantage is above the target the search began with, if any.
+    """
+
+    upper_s: float
+    closed: bool
+    found: IntArray | None
+    proof: Proof
+
+
+def bound_at_depots(problem: GapProblem, target_s: float) -> SearchOutcome:
+    """The quickest bound: one base at each depot; closed if it is no more than the target."""
+    return search(problem, target_s, stop_at_found=True, most_pops=problem.depots.size)
+
+
+def nothing_proved(problem: GapProblem) -> Proof:
+    """The proof before its first step: every depot open."""
+    return _State(problem, 0.0).outcome(closed=True).proof
+
+
+def search(
+    problem: GapProblem,
+    target_s: float,
+    *,
+    stop_at_found: bool,
+    time_limit_s: float | None = None,
+    most_pops: int | None = None,
+) -> SearchOutcome:
+    """Prove that no second path has a largest advantage above ``target_s``, or find one.
+
+    With ``stop_at_found`` the first such path ends the search; without, it
+    becomes the new target, so that a closed search proves the exact gap.
+    """
+    started = time.perf_counter()
+    state = _State(problem, target_s)
+    from_depots = problem.network.distances(
+        problem.scenarios.nominal_times, problem.depots.tolist()
+    )
+    question = (
+        *problem.network.outgoing.arrays, *problem.network.incoming.arrays,
+        problem.scenarios.embeddings, problem.scenarios.nominal_times,
+        problem.nominal_to_destination, from_depots, problem.destination,
+        problem.primary_matrix, problem.scenarios.radius,
+        problem.scenarios.eigenvalue_bounds.upper_offset, stop_at_found,
+    )  # fmt: skip
+    while True:
+        end = kernels.explore(*question, most_pops or _POPS_PER_LOOK, *state.arguments)
+        if end == kernels.LABELS_FULL:
+            state.more_labels()
+        elif end == kernels.BASES_FULL:
+            state.more_bases()
+        elif end in (kernels.CLOSED, kernels.FOUND):
+            break
+        if most_pops is not None:
+            break
+        late = time_limit_s is not None and time.perf_counter() - started > time_limit_s
+        if late or state.bytes > _MOST_BYTES:
+            break
+    return state.outcome(closed=end == kernels.CLOSED)
+
+
+class _State:
+    """The arrays of a running search; they grow by doubling."""
+
+    def __init__(self, problem: GapProblem, target_s: float) -> None:
+        size, nodes = problem.scenarios.dimension, problem.network.num_nodes
+        depots = problem.depots[np.isfinite(problem.nominal_to_destination[problem.depots])]
+        room = max(_FIRST_ROOM, 2 * depots.size)
+        self._problem = problem
+        self.counters = np.zeros(4, np.int64)
+        self.target = np.array([target_s, -1.0])
+        self.labels: dict[str, Any] = {
+            "node": np.empty(room, np.int32),
+            "parent": np.empty(room, np.int32),
+            "via": np.empty(room, np.int32),
+            "nominal_time": np.empty(room),
+            "matrix": np.empty((room, size, size)),
+            "base": np.empty(room, np.int32),
+            "since_base": np.empty(room),
+            "fate": np.empty(room, np.uint8),
+            "dominator": np.full(room, -1, np.int32),
+            "next_at": np.empty(room, np.int32),
+        }
+        self.first_at = np.full(nodes, -1, np.int32)
+        self.heap: dict[str, Any] = {"keys": np.empty(room), "waiting": np.empty(room, np.int32)}
+        room //= 8
+        self.bases: dict[str, Any] = {
+            "label": np.empty(room, np.int32),
+            "multiplier": np.empty(room),
+            "constant": np.empty(room),
+            "limit": np.empty(room),
+            "metric": np.empty((room, size, size)),
+            "ahead": np.empty((room, nodes)),
+        }
+        for label, depot in enumerate(depots):
+            for column, value in (
+                ("node", depot), ("parent", -1), ("via", -1), ("nominal_time", 0.0),
+                ("matrix", 0.0), ("base", -1), ("since_base", 0.0), ("fate", kernels.OPEN),
+                ("next_at", -1),
+            ):  # fmt: skip
+                self.labels[column][label] = value
+            self.first_at[depot] = label
+            self.counters[kernels.WAITING] = heap_push(
+                *self.heap.values(), self.counters[kernels.WAITING], -np.inf, np.int32(label)
+            )  # depots first: their bases bound everything
+        self.counters[kernels.LABELS] = depots.size
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return (
+            self.counters, self.target, *self.labels.values(), self.first_at,
+            *self.heap.values(), *self.bases.values(),
+        )  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        return int(self.labels["matrix"].nbytes + self.bases["ahead"].nbytes)
+
+    def more_labels(self) -> None:
+        _double(self.labels)
+        _double(self.heap)
+        self.labels["dominator"][self.counters[kernels.LABELS] :] = -1
+
+    def more_bases(self) -> None:
+        _double(self.bases)
+
+    def outcome(self, closed: bool) -> SearchOutcome:
+        labels, bases = self.counters[kernels.LABELS], self.counters[kernels.BASES]
+        kept = {name: column[:labels].copy() for name, column in self.labels.items()
+                if name in Proof.__slots__}  # fmt: skip
+        proof = Proof(
+            **{name: column.astype(np.int32) for name, column in kept.items()},
+            base_label=self.bases["label"][:bases].copy(),
+            base_multiplier=self.bases["multiplier"][:bases].copy(),
+        )
+        found = None
+        if self.target[1] >= 0:
+            found = _edges(proof, int(self.target[1]))
+        return SearchOutcome(self._upper(closed), closed, found, proof)
+
+    def _upper(self, closed: bool) -> float:
+        """What the open labels leave possible, and no less than the target."""
+        upper = float(self.target[0])
+        waiting = self.heap["waiting"][: self.counters[kernels.WAITING]]
+        for label in () if closed else waiting[self.labels["fate"][waiting] == kernels.OPEN]:
+            base = self.labels["base"][label]
+            if base < 0:  # a depot that was never looked at: the widest bound there is
+                offset = self._problem.scenarios.eigenvalue_bounds.upper
+                upper = max(upper, offset * float(np.trace(self._problem.primary_matrix)))
+                continue
+            gamma = self.bases["multiplier"][base]
+            length = self.labels["since_base"][label]
+            length += self.bases["ahead"][base, self.labels["node"][label]]
+            bound = self.bases["constant"][base] - gamma * np.log1p(length / gamma)
+            upper = max(upper, float(bound))
+        return upper
+
+
+def _double(columns: dict[str, Any]) -> None:
+    for name, column in columns.items():
+        columns[name] = np.concatenate([column, np.empty_like(column)])
+
+
+def _edges(proof: Proof, label: int) -> IntArray:
+    edges = []
+    while proof.parent[label] >= 0:
+        edges.append(proof.via[label])
+        label = int(proof.parent[label])
+    return np.array(edges[::-1], np.int32)

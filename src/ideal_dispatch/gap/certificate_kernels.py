@@ -1,0 +1,318 @@
+"""The compiled label search behind a proved gap.
+
+Symbols: label ``P``, a partial path from a depot to node v; ``W = G₁ − G(P)``;
+``γ`` multiplier; ``A = I − W/γ``; ``Y = A⁻¹``; ``T`` target: what is to be proved
+not to be exceeded.
+
+Bound. For any γ with A ≻ 0 and any way on S from v,
+
+    Δ(P + S) ≤ γρ − γ log det(A + G(S)/γ)
+             ≤ γρ − γ log det A − γ log(1 + ⟨G(S), Y⟩/γ),
+
+and ⟨G(S), Y⟩ is the length of S under the metric Y. So one backward search under
+Y, the *base* of P, bounds every continuation at once: those longer than
+``H = γ (exp(ρ − log det A − T/γ) − 1)`` cannot exceed T. A base serves all labels
+below it, for which the length since the base counts with; the farther they are
+from it, the more its bound loses, and a label takes a base of its own.
+
+Dominance. P' makes P superfluous at the same node if it is no slower in any
+scenario: with E = G(P) − G(P'), if log det(I + sE) ≥ ρ for some s > 0, or, as
+‖X − I‖_F ≤ M_ρ − 1 in the ball, if tr E ≥ (M_ρ − 1) ‖E‖_F.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from ideal_dispatch.gap.descent import inner
+from ideal_dispatch.network.shortest_path import heap_pop, heap_push
+from ideal_dispatch.scenarios.burg import minimum_of_spectrum
+from ideal_dispatch.scenarios.metric_paths import add_outer, quadratic
+
+OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
+CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4
+LABELS, WAITING, BASES, POPS = 0, 1, 2, 3  # counters
+
+_REBASE = 0.08  # a base serves paths up to this length, as a share of γ
+_STEP = 1.18  # factor of the search for γ
+_SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
+_DOMINANCE_TRIES = 3
+_ADD = {"reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, fastmath=_ADD)
+def factorise(matrix, factor):  # type: ignore[no-untyped-def]
+    """Fill the lower Cholesky factor; the log determinant, −∞ unless positive definite."""
+    size = matrix.shape[0]
+    logdet = 0.0
+    for j in range(size):
+        pivot = matrix[j, j]
+        for k in range(j):
+            pivot -= factor[j, k] * factor[j, k]
+        if not pivot > 0.0:
+            return -np.inf
+        logdet += math.log(pivot)
+        root = math.sqrt(pivot)
+        factor[j, j] = root
+        for i in range(j + 1, size):
+            value = matrix[i, j]
+            for k in range(j):
+                value -= factor[i, k] * factor[j, k]
+            factor[i, j] = value / root
+    return logdet
+
+
+@njit(cache=True, nogil=True, fastmath=_ADD)
+def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
+    """Fill the inverse of the matrix whose Cholesky factor is given."""
+    size = factor.shape[0]
+    for j in range(size):
+        scratch[j, j] = 1.0 / factor[j, j]
+        for i in range(j + 1, size):
+            value = 0.0
+            for k in range(j, i):
+                value += factor[i, k] * scratch[k, j]
+            scratch[i, j] = -value / factor[i, i]
+    for i in range(size):
+        for j in range(i + 1):
+            value = 0.0
+            for k in range(i, size):
+                value += scratch[k, i] * scratch[k, j]
+            inverse[i, j] = value
+            inverse[j, i] = value
+
+
+@njit(cache=True, nogil=True, fastmath=_ADD)
+def _shifted(matrix, factor, scale):  # type: ignore[no-untyped-def]
+    """Log determinant of I + scale · matrix, with its Cholesky factor."""
+    size = matrix.shape[0]
+    shifted = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            shifted[i, j] = scale * matrix[i, j]
+        shifted[i, i] += 1.0
+    return factorise(shifted, factor)
+
+
+@njit(cache=True, nogil=True, fastmath=_ADD)
+def dominates(first, second, radius, width, difference, factor):  # type: ignore[no-untyped-def]
+    """Whether the path of matrix ``first`` is proved no slower than ``second`` in any scenario.
+
+    Proved, never guessed; what is missed costs labels. ``width`` is M_ρ − 1.
+    """
+    size = first.shape[0]
+    trace, square = 0.0, 0.0
+    for i in range(size):
+        trace += second[i, i] - first[i, i]
+    if not trace >= 0.0:
+        return False
+    for i in range(size):
+        for j in range(size):
+            difference[i, j] = second[i, j] - first[i, j]
+            square += difference[i, j] * difference[i, j]
+    if trace >= width * math.sqrt(square):
+        return True
+    if trace * trace < min(1.2 * radius, 0.9) * square:  # hardly ever true then
+        return False
+    scale = trace / square
+    for _ in range(_DOMINANCE_TRIES):
+        logdet = _shifted(difference, factor, scale)
+        if logdet >= radius:
+            return True
+        scale *= 0.6 if logdet <= 0.0 else 1.7
+    return False
+
+
+@njit(cache=True, nogil=True)
+def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
+    """Δ = max over the ball of ⟨difference, X⟩."""
+    spectrum = np.linalg.eigvalsh(difference)
+    offsets = minimum_of_spectrum(-spectrum, radius)[1]
+    total = 0.0
+    for i in range(spectrum.size):
+        total += spectrum[i] + spectrum[i] * offsets[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _backward(  # type: ignore[no-untyped-def]
+    start, edge, other, embeddings, metric, smallest, from_depots, node, destination, limit,
+    ahead,
+):  # fmt: skip
+    """Lengths under the metric to the destination, of all nodes on a way from ``node`` that
+    may be shorter than ``limit``; infinite for others.
+
+    As from_depots[u] − from_depots[node] ≤ nominal time from node to u, the way
+    from ``node`` to u is no shorter than ``smallest`` times that.
+    """
+    ahead[:] = np.inf
+    ahead[destination] = 0.0
+    keys = np.empty(1024)
+    nodes = np.empty(1024, np.int32)
+    here = from_depots[node]
+    size = heap_push(keys, nodes, 0, 0.0, destination)
+    while size:
+        key = keys[0]
+        u = nodes[0]
+        if key > limit:
+            break
+        size = heap_pop(keys, nodes, size)
+        if key > (ahead[u] + smallest * max(0.0, from_depots[u] - here)) * _SAFETY:
+            continue
+        for k in range(start[u], start[u + 1]):
+            w = other[k]
+            behind = smallest * max(0.0, from_depots[w] - here)
+            if ahead[u] >= ahead[w] or not ahead[u] + behind <= limit:
+                continue
+            reached = ahead[u] + quadratic(metric, embeddings[edge[k]])
+            if reached < ahead[w] and reached + behind <= limit:
+                ahead[w] = reached
+                if size == keys.size:
+                    keys = np.concatenate((keys, np.empty(keys.size)))
+                    nodes = np.concatenate((nodes, np.empty(nodes.size, np.int32)))
+                size = heap_push(keys, nodes, size, reached + behind, w)
+
+
+@njit(cache=True, nogil=True)
+def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore[no-untyped-def]
+    """A good γ for W = ``matrix`` when the way on is about ``ahead`` long."""
+    logdet = _shifted(matrix, factor, -1.0 / multiplier)
+    while logdet == -np.inf:
+        multiplier *= 1.5
+        logdet = _shifted(matrix, factor, -1.0 / multiplier)
+    best = multiplier * (radius - logdet - math.log1p(ahead / multiplier))
+    for step in (1.0 / _STEP, _STEP):
+        moved = False
+        while True:
+            trial = multiplier * step
+            logdet = _shifted(matrix, factor, -1.0 / trial)
+            bound = trial * (radius - logdet - math.log1p(ahead / trial))
+            if logdet == -np.inf or not bound < best:
+                break
+            multiplier, best, moved = trial, bound, True
+        if moved:
+            break
+    return multiplier
+
+
+@njit(cache=True, nogil=True)
+def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
+    """Whether the label's path passes the node: going round costs time in every scenario."""
+    while label >= 0:
+        if node[label] == wanted:
+            return True
+        label = parent[label]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def explore(  # type: ignore[no-untyped-def]
+    out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, nominal,
+    to_destination, from_depots, destination, primary_matrix, radius, width, stop_at_found,
+    budget, counters, target,
+    node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at,
+    first_at, keys, waiting,
+    base_label, base_multiplier, base_constant, base_limit, base_metric, base_ahead,
+):  # fmt: skip
+    """Expand labels in the order of nominal time until none is left.
+
+    ``target[0]`` is T; a complete path above it becomes T, or ends the search
+    with ``stop_at_found``. ``target[1]`` is that path's label. Everything is kept
+    in the arguments, so that a search can go on after a pause or with more room.
+    """
+    size = embeddings.shape[1]
+    factor, scratch = np.zeros((size, size)), np.zeros((size, size))
+    difference, grown = np.empty((size, size)), np.empty((size, size))
+    for _ in range(budget):
+        if counters[WAITING] == 0:
+            return CLOSED
+        label = waiting[0]
+        if fate[label] != OPEN:
+            counters[WAITING] = heap_pop(keys, waiting, counters[WAITING])
+            continue
+        v = node[label]
+        if counters[LABELS] + out_start[v + 1] - out_start[v] > node.size:
+            return LABELS_FULL
+        if counters[BASES] == base_label.size:
+            return BASES_FULL
+        counters[WAITING] = heap_pop(keys, waiting, counters[WAITING])
+        counters[POPS] += 1
+
+        if v == destination:
+            fate[label] = COMPLETE
+            value = largest_advantage(primary_matrix - matrix[label], radius)
+            if value > target[0]:
+                target[0], target[1] = value, label
+                if stop_at_found:
+                    return FOUND
+            continue
+
+        b = base[label]
+        if b < 0 or since_base[label] > _REBASE * base_multiplier[b]:
+            work = primary_matrix - matrix[label]
+            known = to_destination[v] if b < 0 else base_ahead[b, v]
+            guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
+            gamma = _best_multiplier(work, radius, max(guess, 1e-9), known, factor)
+            logdet = _shifted(work, factor, -1.0 / gamma)
+            b = counters[BASES]
+            base_label[b] = label
+            base_multiplier[b] = gamma
+            base_constant[b] = gamma * (radius - logdet)
+            exponent = radius - logdet - target[0] / gamma
+            base_limit[b] = gamma * math.expm1(exponent) * _SAFETY if exponent > 0.0 else 0.0
+            invert(factor, scratch, base_metric[b])
+            # A ⪯ I + G(P)/γ, so 1 / (1 + tr G(P)/γ) is no more than Y's smallest eigenvalue
+            smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
+            _backward(
+                in_start, in_edge, in_other, embeddings, base_metric[b], smallest, from_depots,
+                v, destination, base_limit[b], base_ahead[b],
+            )  # fmt: skip
+            counters[BASES] += 1
+            base[label] = b
+            since_base[label] = 0.0
+            if not base_ahead[b, v] < base_limit[b]:
+                fate[label] = BOUNDED
+                continue
+
+        fate[label] = EXPANDED
+        for k in range(out_start[v], out_start[v + 1]):
+            u = out_other[k]
+            e = out_edge[k]
+            if not base_ahead[b, u] < base_limit[b]:
+                continue
+            length = since_base[label] + quadratic(base_metric[b], embeddings[e])
+            if not length + base_ahead[b, u] < base_limit[b]:
+                continue
+            if _visits(node, parent, label, u):
+                continue
+            time = nominal_time[label] + nominal[e]
+            grown[:] = matrix[label]
+            add_outer(grown, embeddings[e], 1.0)
+            new = counters[LABELS]
+            counters[LABELS] += 1
+            node[new], parent[new], via[new] = u, label, e
+            base[new], since_base[new], nominal_time[new] = b, length, time
+            matrix[new] = grown
+            fate[new] = OPEN
+            q = first_at[u]
+            while q >= 0:
+                earlier = fate[q] != DOMINATED and nominal_time[q] <= time
+                if earlier and dominates(matrix[q], grown, radius, width, difference, factor):
+                    fate[new], dominator[new] = DOMINATED, q
+                    break
+                q = next_at[q]
+            if fate[new] == DOMINATED:
+                continue
+            q = first_at[u]
+            while q >= 0:
+                later = fate[q] == OPEN and nominal_time[q] > time
+                if later and dominates(grown, matrix[q], radius, width, difference, factor):
+                    fate[q], dominator[q] = DOMINATED, new
+                q = next_at[q]
+            next_at[new] = first_at[u]
+            first_at[u] = new
+            counters[WAITING] = heap_push(
+                keys, waiting, counters[WAITING], time + to_destination[u], new
+            )
+    return PAUSED

@@ -1,0 +1,83 @@
+"""The compiled descent of Algorithm 2: linear minimum, shortest path, and again.
+
+Symbols: ``X`` metric, ``G₁`` primary matrix, ``G(z)`` path matrix,
+``G⁽ᵏ⁾ = G(z⁽ᵏ⁾) − G₁``, ``W_k`` the decrease that linearising promises.
+"""
+
+import numpy as np
+from numba import njit
+
+from ideal_dispatch.scenarios.burg import minimum_of_spectrum
+from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
+
+CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
+_ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
+
+
+@njit(cache=True, nogil=True)
+def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
+    """The metric of the ball that minimises ⟨direction, X⟩, and its smallest eigenvalue."""
+    spectrum, vectors = np.linalg.eigh(direction)
+    values = minimum_of_spectrum(spectrum, radius)[0]
+    metric = (vectors * values) @ vectors.T
+    return 0.5 * (metric + metric.T), values.min()
+
+
+@njit(cache=True, nogil=True)
+def inner(first, second):  # type: ignore[no-untyped-def]
+    """The Frobenius inner product ⟨A, B⟩."""
+    total = 0.0
+    for i in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            total += first[i, j] * second[i, j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def descend(  # type: ignore[no-untyped-def]
+    start, edge, other, embeddings, to_destination, depots, destination, primary_matrix,
+    radius, metric, smallest, tolerance, most, until_path_repeats, metrics, values, decreases,
+):  # fmt: skip
+    """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
+
+    Step k writes X⁽ᵏ⁾, the gap f under it and W_k into row k of ``metrics``,
+    ``values`` and ``decreases``; the row after the last step holds the final
+    metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance or, with
+    ``until_path_repeats``, when the path does (exact: paths are finite), asks
+    for a ``RESTART`` at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
+    """
+    end = EXHAUSTED
+    steps = 0
+    path = np.empty(0, np.int32)
+    for _ in range(most):
+        new_path, _time = fastest_edges(
+            start, edge, other, embeddings, metric, smallest * _ROUNDING, to_destination,
+            depots, destination,
+        )  # fmt: skip
+        direction = path_matrix(embeddings, new_path) - primary_matrix
+        metrics[steps] = metric
+        values[steps] = 0.0 - inner(direction, metric)
+        repeats = (
+            until_path_repeats and steps > 0
+            and new_path.size == path.size and np.all(new_path == path)
+        )  # fmt: skip
+        path = new_path
+        if repeats:
+            return CONVERGED, steps, path
+        if not np.any(direction != 0.0):
+            decreases[steps] = 0.0
+            return RESTART, steps, path
+        next_metric, next_smallest = linear_minimum(direction, radius)
+        decreases[steps] = inner(direction, metric) - inner(direction, next_metric)
+        steps += 1
+        metric, smallest = next_metric, next_smallest
+        if not until_path_repeats and decreases[steps - 1] <= tolerance:
+            end = CONVERGED
+            break
+    path, _time = fastest_edges(
+        start, edge, other, embeddings, metric, smallest * _ROUNDING, to_destination,
+        depots, destination,
+    )  # fmt: skip
+    metrics[steps] = metric
+    values[steps] = 0.0 - inner(path_matrix(embeddings, path) - primary_matrix, metric)
+    return end, steps, path

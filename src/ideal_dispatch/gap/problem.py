@@ -1,0 +1,94 @@
+"""One gap question, checked once: roads, scenarios, depots, destination and primary path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
+from ideal_dispatch.scenarios import ScenarioSet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GapProblem:
+    """What every method needs: the question and what follows from it at once.
+
+    ``primary_matrix`` is G(z₁); ``nominal_to_destination`` is d̂(v), the nominal
+    time from every node, infinite where there is no way.
+    """
+
+    network: RoadNetwork
+    scenarios: ScenarioSet
+    depots: IntArray
+    destination: int
+    primary: Path
+    primary_matrix: FloatArray
+    nominal_to_destination: FloatArray
+
+    @classmethod
+    def ask(
+        cls,
+        network: RoadNetwork,
+        scenarios: ScenarioSet,
+        depots: Source | Sequence[Source],
+        destination: int,
+        primary: Path,
+    ) -> "GapProblem":
+        """The problem, or one clear line on what is wrong with it.
+
+        The primary may start anywhere: its own depot is among ``depots`` only
+        if it has a further unit.
+        """
+        if scenarios.num_edges != network.num_edges:
+            raise InputError(
+                f"scenarios are for {scenarios.num_edges} edges, "
+                f"the network has {network.num_edges}"
+            )
+        given = as_sources(depots)
+        if not given:
+            raise InputError("no depot given: a second ambulance needs one to start from")
+        nodes = np.unique(np.array([source_node(depot) for depot in given], np.int32))
+        for depot in given:
+            if not 0 <= source_node(depot) < network.num_nodes:
+                raise InputError(f"{describe(depot)} is not in the network")
+        primary = network.path(primary.edges, origin=primary.origin)
+        if primary.destination != destination:
+            raise InputError(
+                f"primary path ends at node {primary.destination}, not at node {destination}"
+            )
+        to_destination = network.distances_to(scenarios.nominal_times, destination)
+        if np.isinf(to_destination[nodes]).all():
+            raise UnreachableError(
+                f"node {destination} cannot be reached from "
+                f"{' or '.join(map(describe, given))}; check one-way edges there"
+            )
+        return cls(
+            network,
+            scenarios,
+            nodes,
+            int(destination),
+            primary,
+            scenarios.path_matrix(primary),
+            to_destination,
+        )
+
+    @property
+    def kernel_arguments(self) -> tuple[Any, ...]:
+        """The question as :mod:`ideal_dispatch.gap.descent` takes it."""
+        return (
+            *self.network.outgoing.arrays,
+            self.scenarios.embeddings,
+            self.nominal_to_destination,
+            self.depots,
+            self.destination,
+            self.primary_matrix,
+            self.scenarios.radius,
+        )
+
+    def secondary(self, edges: IntArray) -> Path:
+        """The path of the given edges, which a kernel found; it may be empty."""
+        return self.network.path(edges, None if edges.size else self.destination)

@@ -1,0 +1,191 @@
+"""Deterministic starts that escape the zero-gap fixed point, and their polish by DCA.
+
+For every node v, the fastest way from a depot to v and on to the destination is
+a plausible second path. All of them together cost two shortest-path trees; the
+matrices G add up along the trees. The most promising by a second-order estimate
+of the largest advantage, Δ ≈ tr D + √(2ρ) ‖D‖_F with D = G₁ − G(z), are polished
+by DCA; then the trees are grown again under the best metric found.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.gap import descent
+from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.network import Path
+from ideal_dispatch.scenarios.metric_paths import add_outer
+
+_KEPT_PER_DEPOT = 5
+_POLISHED = 4
+_MOST_ROUNDS = 4
+_USUAL_SPREAD = 0.8  # ‖G(z)‖_F / tr G(z) of most paths is less
+_MOST_NODES = 4096  # of the tree, nearest to a shortest path first: bounds memory in a large city
+_POLISH_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """The best gap found, attained by ``metric`` and ``secondary``."""
+
+    gap_s: float
+    metric: FloatArray
+    secondary: Path
+
+
+def best_start(problem: GapProblem, enough_s: float = np.inf) -> Start:
+    """The largest gap that the starts lead to; the search ends early above ``enough_s``."""
+    climb = _Climb(problem)
+    climb.polish(np.eye(problem.scenarios.dimension), 1.0, _POLISH_STEPS)
+    if climb.gap_s > enough_s:
+        return climb.best
+    times = problem.scenarios.nominal_times
+    for _ in range(_MOST_ROUNDS if problem.scenarios.radius > 0 else 0):
+        before = climb.gap_s
+        seeds = []
+        for direction in _directions(problem, times):
+            if climb.gap_s > enough_s:
+                return climb.best
+            metric, smallest = descent.linear_minimum(-direction, problem.scenarios.radius)
+            seeds.append((climb.polish(metric, smallest, 0), metric, smallest))
+        for _value, metric, smallest in sorted(seeds, key=lambda seed: -seed[0])[:_POLISHED]:
+            climb.polish(metric, smallest, _POLISH_STEPS)
+        if climb.gap_s <= before * (1 + 1e-9) + 1e-9:
+            break
+        times = problem.scenarios.times(climb.metric)
+    return climb.best
+
+
+def polished(problem: GapProblem, edges: IntArray) -> Start:
+    """The gap of the path of the given edges under its own best metric, polished."""
+    direction = problem.primary_matrix - problem.scenarios.path_matrix(edges)
+    climb = _Climb(problem)
+    metric, smallest = descent.linear_minimum(-direction, problem.scenarios.radius)
+    climb.polish(metric, smallest, _POLISH_STEPS)
+    return climb.best
+
+
+class _Climb:
+    """Descents from many metrics, of which the best end is kept."""
+
+    def __init__(self, problem: GapProblem) -> None:
+        size = problem.scenarios.dimension
+        self._problem = problem
+        self._trace = (
+            np.empty((_POLISH_STEPS + 1, size, size)),
+            np.empty(_POLISH_STEPS + 1),
+            np.empty(_POLISH_STEPS + 1),
+        )
+        self.gap_s = -np.inf
+        self.metric: FloatArray = np.eye(size)
+        self._edges: IntArray = np.empty(0, np.int32)
+
+    def polish(self, metric: FloatArray, smallest: float, steps: int) -> float:
+        """The gap after at most so many steps of DCA, kept if it is the best so far."""
+        metrics, values, decreases = self._trace
+        descend: Any = descent.descend
+        _, done, edges = descend(
+            *self._problem.kernel_arguments, metric, smallest, 0.0, steps, True,
+            metrics, values, decreases,
+        )  # fmt: skip
+        if values[done] > self.gap_s:
+            self.gap_s, self.metric = float(values[done]), metrics[done].copy()
+            self._edges = edges
+        return float(values[done])
+
+    @property
+    def best(self) -> Start:
+        return Start(self.gap_s, self.metric, self._problem.secondary(self._edges))
+
+
+def _directions(problem: GapProblem, times: FloatArray) -> Iterator[FloatArray]:
+    """Promising D = G₁ − G(z) of paths through single nodes, depot by depot."""
+    network, scenarios = problem.network, problem.scenarios
+    to_destination = network.distances_to(times, problem.destination)
+    trace, norm = np.trace(problem.primary_matrix), np.linalg.norm(problem.primary_matrix)
+    for depot in problem.depots:
+        from_depot = network.distances(times, int(depot))
+        through = from_depot + to_destination
+        # what a path of this length could gain at best, judged by its usual spread
+        spread = np.hypot(norm, _USUAL_SPREAD * through)
+        hopeful = np.isfinite(through) & (through <= trace + np.sqrt(2 * scenarios.radius) * spread)
+        nodes = np.flatnonzero(hopeful)
+        if nodes.size > _MOST_NODES:
+            nodes = nodes[np.argsort(through[nodes], kind="stable")[:_MOST_NODES]]
+        if nodes.size:
+            yield from promising_directions(
+                *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings, times,
+                from_depot, to_destination, nodes.astype(np.int32), problem.primary_matrix,
+                scenarios.radius, _KEPT_PER_DEPOT,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(start, edge, other, embeddings, times, distance, order, place, matrices):  # type: ignore[no-untyped-def]
+    """G along a shortest-path tree: row ``place[v]`` of ``matrices`` for each v of ``order``."""
+    for v in order:
+        row = place[v]
+        matrices[row] = 0.0
+        if distance[v] == 0.0:
+            continue
+        for k in range(start[v], start[v + 1]):
+            u = other[k]
+            tight = distance[u] < distance[v] and distance[u] + times[edge[k]] == distance[v]
+            if tight and place[u] >= 0:
+                matrices[row] = matrices[place[u]]
+                add_outer(matrices[row], embeddings[edge[k]], 1.0)
+                break
+
+
+@njit(cache=True, nogil=True)
+def promising_directions(  # type: ignore[no-untyped-def]
+    out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, times,
+    from_depot, to_destination, nodes, primary_matrix, radius, most,
+):  # fmt: skip
+    """The D = G₁ − G(z) of the most promising distinct paths through any of the nodes."""
+    size = embeddings.shape[1]
+    place = np.full(out_start.size - 1, -1, np.int64)
+    for i in range(nodes.size):
+        place[nodes[i]] = i
+    ahead = np.empty((nodes.size, size, size))
+    behind = np.empty((nodes.size, size, size))
+    order = nodes[np.argsort(from_depot[nodes])]
+    _accumulate(in_start, in_edge, in_other, embeddings, times, from_depot, order, place, behind)
+    order = nodes[np.argsort(to_destination[nodes])]
+    _accumulate(
+        out_start, out_edge, out_other, embeddings, times, to_destination, order, place, ahead
+    )
+    scores = np.full(most, -np.inf)
+    marks = np.full(most, np.nan)
+    best = np.empty((most, size, size))
+    width = np.sqrt(2.0 * radius)
+    for i in range(nodes.size):
+        trace, square = 0.0, 0.0
+        for a in range(size):
+            for b in range(size):
+                value = primary_matrix[a, b] - behind[i, a, b] - ahead[i, a, b]
+                square += value * value
+            trace += primary_matrix[a, a] - behind[i, a, a] - ahead[i, a, a]
+        score = trace + width * np.sqrt(square)
+        worst = np.argmin(scores)
+        if square == 0.0 or not score > scores[worst]:
+            continue
+        same = False  # all nodes of one path give one direction
+        for j in range(most):
+            if abs(scores[j] - score) <= 1e-9 * abs(score) and (
+                abs(marks[j] - square) <= 1e-9 * square
+            ):
+                same = True
+        if not same:
+            scores[worst] = score
+            marks[worst] = square
+            best[worst] = primary_matrix - behind[i] - ahead[i]
+    kept = np.argsort(-scores)
+    count = 0
+    while count < most and scores[kept[count]] > -np.inf:
+        count += 1
+    return best[kept[:count]]

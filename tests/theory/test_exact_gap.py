@@ -1,0 +1,100 @@
+"""The proved gap against enumeration, and what it must and must not depend on."""
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from tests.theory.small_towns import Town, random_town
+
+RADII = (1e-6, 0.01, 0.1, 0.5, 2.0)
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("seed", range(20))
+def test_interval_holds_the_enumerated_gap(seed: int, radius: float) -> None:
+    town = random_town(seed, depots=1 + seed % 3)
+    exact = town.exact_gap(radius)
+    for method in ("dca", "multistart", "certified"):
+        gap = optimistic_gap(*town.question(radius), method=method)
+        assert gap.lower_s <= exact + 1e-6
+        assert gap.upper_s >= exact - 1e-6
+        gap.verify(*town.question(radius))
+    assert gap.status == "exact"
+    assert gap.lower_s == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("seed", range(20))
+def test_decisions_are_those_of_the_enumerated_gap(seed: int, radius: float) -> None:
+    town = random_town(seed)
+    exact = town.exact_gap(radius)
+    for threshold_s in (0.0, exact / 2, exact - 1e-3, exact + 1e-3, 2 * exact + 1):
+        if threshold_s < 0:
+            continue
+        gap = optimistic_gap(*town.question(radius), threshold_s=threshold_s)
+        assert gap.status in ("exact", "decided")
+        assert gap.worth_sending is bool(exact > threshold_s)
+        gap.verify(*town.question(radius))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_monotone_in_the_radius(seed: int) -> None:
+    town = random_town(seed)
+    gaps = [optimistic_gap(*town.question(radius)).lower_s for radius in (0.0, *RADII)]
+    assert (np.diff(gaps) >= -1e-6).all()
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_radius_zero_is_the_nominal_difference(seed: int) -> None:
+    town = random_town(seed)
+    nominal = town.scenarios(0.0).nominal_times
+    fastest = town.network.distances(nominal, town.depots)[town.destination]
+    for method in ("certified", "multistart", "dca"):
+        gap = optimistic_gap(*town.question(0.0), method=method)
+        assert gap.status == "exact"
+        assert gap.lower_s == pytest.approx(town.primary.time_s(nominal) - fastest, abs=1e-9)
+        gap.verify(*town.question(0.0))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_rotating_the_embeddings_changes_nothing(seed: int) -> None:
+    town = random_town(seed)
+    size = town.embeddings.shape[1]
+    turn = ortho_group.rvs(size, random_state=seed) if size > 1 else np.array([[-1.0]])
+    other = Town(town.network, town.embeddings @ turn, town.depots, town.destination, town.primary)
+    ours, theirs = (optimistic_gap(*t.question(0.3)) for t in (town, other))
+    assert ours.lower_s == pytest.approx(theirs.lower_s, abs=2e-6)
+    assert ours.secondary == theirs.secondary or ours.lower_s == pytest.approx(
+        town.advantage(theirs.secondary.edges, 0.3), abs=2e-6
+    )
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_relabelling_nodes_and_edges_changes_nothing(seed: int) -> None:
+    town, rng = random_town(seed), np.random.default_rng(seed)
+    nodes, edges = rng.permutation(town.network.num_nodes), rng.permutation(town.network.num_edges)
+    network = RoadNetwork.from_arrays(
+        nodes[town.network.tail[edges]], nodes[town.network.head[edges]],
+        town.network.length_m[edges],
+    )  # fmt: skip
+    where = np.argsort(edges)
+    primary = network.path(where[town.primary.edges])
+    depots = [int(nodes[depot]) for depot in town.depots]
+    gap = optimistic_gap(
+        network, ScenarioSet(town.embeddings[edges], 0.3), depots,
+        int(nodes[town.destination]), primary,
+    )  # fmt: skip
+    assert gap.lower_s == pytest.approx(optimistic_gap(*town.question(0.3)).lower_s, abs=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_pairs_of_depots_agree_with_all_at_once(seed: int) -> None:
+    town = random_town(seed, depots=4)
+    together = optimistic_gap(*town.question(0.3))
+    pairs = pairwise_gap(*town.question(0.3))
+    assert pairs.status == together.status == "exact"
+    assert pairs.lower_s == pytest.approx(together.lower_s, abs=2e-6)
+    for threshold_s in (together.lower_s / 2, together.lower_s + 1):
+        decided = pairwise_gap(*town.question(0.3), threshold_s=threshold_s)
+        assert decided.worth_sending is bool(together.lower_s > threshold_s)

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork, ScenarioSet, explain, optimistic_gap
+from ideal_dispatch.cities import harbour_city
+from tests.unit.gap.smooth_embeddings import smooth_embeddings
+
+
+def test_seconds_by_road_add_up() -> None:
+    city = harbour_city()
+    scenarios = ScenarioSet(smooth_embeddings(city.network, 8), 0.1)
+    for destination in (200, 700, 1100):
+        primary = city.network.shortest_path(scenarios.nominal_times, city.depots, destination)
+        gap = optimistic_gap(city.network, scenarios, city.depots, destination, primary)
+        story = explain(gap, city.network, scenarios, primary)
+        assert sum(seconds for _, seconds in story.advantage_s) == pytest.approx(gap.lower_s)
+        parts = (story.shared, story.primary_only, story.secondary_only)
+        lengths = [sum(road.length_m for road in roads) for roads in parts]
+        assert lengths[0] + lengths[1] == pytest.approx(primary.length_m(city.network))
+        assert lengths[0] + lengths[2] == pytest.approx(gap.secondary.length_m(city.network))
+        slowdowns = [road.slowdown for road, _ in story.stressed]
+        assert slowdowns == sorted(slowdowns, reverse=True)
+        assert story.stressed[0][1] == pytest.approx(1.0)
+        text = str(story)
+        assert f"{gap.lower_s:.0f} s sooner" in text
+        assert "exact" in text
+
+
+def test_what_is_said_of_each_kind_of_answer() -> None:
+    network = RoadNetwork.from_arrays(
+        [0, 0, 1], [2, 2, 2], [500.0, 700.0, 900.0], name=["High Street", "", "Mill Lane"]
+    )
+    scenarios = ScenarioSet(np.diag([10.0, 11.0, 12.0]), 0.2)
+    primary = network.path([0])
+
+    def told(**options: object) -> str:
+        gap = optimistic_gap(network, scenarios, [0, 1], 2, primary, **options)  # type: ignore[arg-type]
+        return str(explain(gap, network, scenarios, primary))
+
+    assert "avoids" in told()
+    assert "High Street" in told()
+    assert "unnamed road" in told()
+    assert "Proved: more than the threshold of 5 s" in told(threshold_s=5.0)
+    assert "Proved: not more than the threshold of 90 s" in told(threshold_s=90.0)
+    assert "It is proved only that it is no more than" in told(method="multistart")
+    alone = optimistic_gap(network, ScenarioSet(np.ones((3, 1)), 0.0), [0], 2, primary)
+    story = str(explain(alone, network, ScenarioSet(np.ones((3, 1)), 0.0), primary))
+    assert "Both would drive the same roads" in story
