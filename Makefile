@@ -42,4 +42,5 @@ format: setup
 	$(BIN)/ruff format .
 
 clean:
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage out

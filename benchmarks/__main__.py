@@ -1,19 +1,31 @@
 """Run every benchmark, or those named: ``python -m benchmarks shortest_paths``."""
 
-import importlib
 import platform
 import sys
+from collections.abc import Callable
 
 from rich.console import Console
 
-NAMES = ("shortest_paths", "map_matching")
+from benchmarks import gap, map_matching, shortest_paths, target_radius
+
+BENCHMARKS: dict[str, Callable[[Console], None]] = {
+    "shortest_paths": shortest_paths.run,
+    "map_matching": map_matching.run,
+    "target_radius": target_radius.run,
+    "gap": gap.run,
+}
 
 
 def main() -> None:
     console = Console(width=100)
+    names = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"no benchmark {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")
     console.print(f"{platform.machine()}, Python {platform.python_version()}, one process")
-    for name in sys.argv[1:] or NAMES:
-        importlib.import_module(f"benchmarks.{name}").run(console)
+    for name in names:
+        BENCHMARKS[name](console)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,8 @@
 
 True paths are shortest under perturbed times, half of them through a random
 waypoint; their drawings are disturbed in the ways other routers' maps differ.
-Run: ``python benchmarks/map_matching.py``
 """
 
-import argparse
-import csv
-import gzip
 import logging
 import time
 from collections import Counter
@@ -25,6 +21,7 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.network.map_matching import match_route
 from ideal_dispatch.network.path import Path
+from ideal_dispatch.network.read import read_network
 from ideal_dispatch.network.road_network import RoadNetwork
 
 DATA = FilePath(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -34,50 +31,16 @@ DATA = FilePath(__file__).resolve().parents[1].parent / "shared" / "data"
 
 
 def manhattan() -> RoadNetwork:
-    with (DATA / "manhattan/manhattan_osm_nodes.csv").open(newline="") as file:
-        nodes = list(csv.DictReader(file))
-    with gzip.open(DATA / "manhattan/manhattan_osm_edges.csv.gz", "rt", newline="") as file:
-        edges = list(csv.DictReader(file))
-    return _network(nodes, "osmid", edges, "u", "v", both_ways=False)
+    folder = DATA / "manhattan"
+    return read_network(
+        folder / "manhattan_osm_edges.csv.gz", nodes=folder / "manhattan_osm_nodes.csv",
+        directed=True, simplify=False,
+    )  # fmt: skip
 
 
 def hong_kong() -> RoadNetwork:
-    with (DATA / "hong_kong/irn_nw_hk_island_nodes.csv").open(newline="") as file:
-        nodes = list(csv.DictReader(file))
-    with (DATA / "hong_kong/irn_nw_hk_island_edges.csv").open(newline="") as file:
-        edges = list(csv.DictReader(file))
-    for edge in edges:
-        edge["length_m"] = edge["centreline_m"] or edge["straight_m"]
-    return _network(nodes, "int_id", edges, "from_int_id", "to_int_id", both_ways=True)
-
-
-def _network(
-    nodes: list[dict[str, str]],
-    node_id: str,
-    edges: list[dict[str, str]],
-    tail_id: str,
-    head_id: str,
-    both_ways: bool,
-) -> RoadNetwork:
-    index = {node[node_id]: i for i, node in enumerate(nodes)}
-    tail, head, length_m, geometry = [], [], [], []
-    for edge in edges:
-        ends = index[edge[tail_id]], index[edge[head_id]]
-        wkt = edge.get("geometry_wkt")
-        line = shapely.get_coordinates(shapely.from_wkt(wkt)) if wkt else None
-        for way in (1, -1)[: 1 + both_ways]:
-            tail.append(ends[::way][0])
-            head.append(ends[::way][1])
-            length_m.append(max(float(edge["length_m"]), 0.1))
-            geometry.append(None if line is None else line[::way])
-    return RoadNetwork.from_arrays(
-        tail,
-        head,
-        length_m,
-        [float(node["lon"]) for node in nodes],
-        [float(node["lat"]) for node in nodes],
-        geometry=geometry,
-    )
+    edges, nodes = (DATA / f"hong_kong/irn_nw_hk_island_{kind}.csv" for kind in ("edges", "nodes"))
+    return read_network(edges, nodes=nodes, simplify=False)
 
 
 # --- true paths and their drawings ----------------------------------------------
@@ -310,31 +273,20 @@ def table(title: str, results: dict[tuple[str, str], list[Score]]) -> Table:
     return result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Map matching, measured.")
-    parser.add_argument("--paths", type=int, default=30, help="paths for our own methods")
-    parser.add_argument("--library-paths", type=int, default=2, help="paths for all methods")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    console = Console(width=100)
+def run(console: Console, num_paths: int = 30, library_paths: int = 2, seed: int = 1) -> None:
+    """Print two tables a city: few paths for all methods, more for our own."""
     if not DATA.is_dir():
         console.print("No data: this benchmark reads ../shared/data beside the repository.")
         return
     for city, build in (("Manhattan", manhattan), ("Hong Kong NW", hong_kong)):
         network = build()
-        paths = true_paths(network, options.paths, np.random.default_rng(options.seed))
+        paths = true_paths(network, num_paths, np.random.default_rng(seed))
         own = {"ours": ours(network), "ours, free ends": ours_free(network)}
         own["corridor"] = corridor(network)
         coordinates = paths[0].coordinates(network)
         for match in own.values():  # compile and index before the clock runs
             match(coordinates, paths[0])
-        few = paths[: options.library_paths]
-        both = measure(network, own | {"leuven": leuven(network)}, few, options.seed)
+        few = paths[:library_paths]
+        both = measure(network, own | {"leuven": leuven(network)}, few, seed)
         console.print(table(f"{city}, {len(few)} paths, all methods", both))
-        console.print(
-            table(f"{city}, {len(paths)} paths", measure(network, own, paths, options.seed))
-        )
-
-
-if __name__ == "__main__":
-    main()
+        console.print(table(f"{city}, {len(paths)} paths", measure(network, own, paths, seed)))

@@ -5,7 +5,8 @@ Batch of 64: 64 cost vectors, one path each, as training and scenario sets ask
 for; each library gets its new costs in the cheapest way it offers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import igraph
@@ -49,6 +50,10 @@ class Peers:
         self.scipy.data = costs[self.slot]
         return self.scipy
 
+    def costs(self, name: str, costs: Any) -> Any:
+        """Costs in the form that the library ``name`` takes."""
+        return self.matrix(costs) if name == "scipy" else costs.tolist()
+
 
 def _one_to_all(network: RoadNetwork, peers: Peers, costs: Any, source: int) -> dict[str, Any]:
     listed, matrix = costs.tolist(), peers.matrix(costs)
@@ -65,31 +70,33 @@ def _one_to_all(network: RoadNetwork, peers: Peers, costs: Any, source: int) -> 
     }
 
 
-def _one_to_one(
-    network: RoadNetwork, peers: Peers, costs: Any, source: int, target: int
-) -> dict[str, Callable[[], object]]:
-    listed, matrix = costs.tolist(), peers.matrix(costs)
-
-    def by_scipy() -> list[int]:
-        before = dijkstra(matrix, indices=source, return_predecessors=True)[1]
+def _path(peers: Peers, name: str, costs: Any, source: int, target: int) -> Any:
+    """One path of a peer, with costs as :meth:`Peers.costs` gives them."""
+    if name == "scipy":
+        before = dijkstra(costs, indices=source, return_predecessors=True)[1]
         path = [target]
         while path[-1] != source:
             path.append(int(before[path[-1]]))
         return path[::-1]
+    if name == "igraph":
+        return peers.igraph.get_shortest_path(source, target, weights=costs, output="epath")
+    if name == "rustworkx":
+        return rx.digraph_dijkstra_shortest_paths(
+            peers.rustworkx, source, target, weight_fn=costs.__getitem__
+        )
+    return nx.dijkstra_path(
+        peers.networkx, source, target, weight=lambda u, v, data: costs[data["edge"]]
+    )
 
-    return {
-        "ours": lambda: network.shortest_path(costs, source, target),
-        "scipy": by_scipy,
-        "igraph": lambda: peers.igraph.get_shortest_path(
-            source, target, weights=listed, output="epath"
-        ),
-        "rustworkx": lambda: rx.digraph_dijkstra_shortest_paths(
-            peers.rustworkx, source, target, weight_fn=listed.__getitem__
-        ),
-        "networkx": lambda: nx.dijkstra_path(
-            peers.networkx, source, target, weight=lambda u, v, data: listed[data["edge"]]
-        ),
+
+def _one_to_one(
+    network: RoadNetwork, peers: Peers, costs: Any, source: int, target: int
+) -> dict[str, Callable[[], object]]:
+    calls = {
+        name: partial(_path, peers, name, peers.costs(name, costs), source, target)
+        for name in PEERS
     }
+    return {"ours": lambda: network.shortest_path(costs, source, target), **calls}
 
 
 def _batch(network: RoadNetwork, peers: Peers, rng: np.random.Generator) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def _batch(network: RoadNetwork, peers: Peers, rng: np.random.Generator) -> dict
     def one_by_one(name: str) -> Callable[[], object]:
         def solve() -> None:
             for row, origin, target in zip(costs, origins.tolist(), targets.tolist(), strict=True):
-                _one_to_one(network, peers, row, origin, target)[name]()
+                _path(peers, name, peers.costs(name, row), origin, target)
 
         return solve
 
@@ -107,12 +114,12 @@ def _batch(network: RoadNetwork, peers: Peers, rng: np.random.Generator) -> dict
     return {"ours": lambda: network.shortest_paths(costs, origins, targets), **calls}
 
 
-def run(console: Console) -> None:
+def run(console: Console, sizes: Sequence[int] = SIZES, seconds: float = 1.0) -> None:
     """Print one table; answers are checked to be equal before anything is timed."""
     table = Table(title="Shortest paths: median time, and how many times longer others take")
     for column in ("query", "edges", "ours", *PEERS):
         table.add_column(column, justify="left" if column == "query" else "right")
-    for size in SIZES:
+    for size in sizes:
         network = street_grid(size)
         peers = Peers(network)
         rng = np.random.default_rng(1)
@@ -128,7 +135,7 @@ def run(console: Console) -> None:
         for query, contenders in queries.items():
             if query == "batch of 64" and size == SIZES[-1]:
                 contenders.pop("networkx")  # minutes a round
-            times = race(contenders, seconds=1.0)
+            times = race(contenders, seconds)
             ratios = [
                 f"{times[peer] / times['ours']:.1f}×" if peer in times else "–" for peer in PEERS
             ]

@@ -2,7 +2,13 @@
 
 from ideal_dispatch.gap import OptimisticGap, explain, optimistic_gap, pairwise_gap
 from ideal_dispatch.network import Depot, Path, RoadNetwork
-from ideal_dispatch.scenarios import ScenarioSet, burg_divergence, minimise_linear
+from ideal_dispatch.scenarios import (
+    ScenarioSet,
+    TargetRadius,
+    burg_divergence,
+    minimise_linear,
+    target_radius,
+)
 
 __version__ = "0.1.0"
 
@@ -12,10 +18,12 @@ __all__ = [
     "Path",
     "RoadNetwork",
     "ScenarioSet",
+    "TargetRadius",
     "__version__",
     "burg_divergence",
     "explain",
     "minimise_linear",
     "optimistic_gap",
     "pairwise_gap",
+    "target_radius",
 ]

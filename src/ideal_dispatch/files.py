@@ -1,7 +1,7 @@
-"""Writing files so that an interrupted write leaves the old file whole."""
+"""Files: one line when they cannot be used, and writes that leave the old file whole."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,23 +10,36 @@ from typing import BinaryIO
 from ideal_dispatch.errors import InputError
 
 
+def check_source(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that is no file."""
+    if not os.path.isfile(path):
+        found = "is a folder, not a file" if os.path.isdir(path) else "no such file"
+        raise InputError(f"{os.fspath(path)}: {found}")
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can be written to, best before long work."""
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target}: is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` and rename it there on success."""
+    check_target(path)
     target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    temporary = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes private files; give the result the permissions of any new file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        os.replace(temporary, target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(target)  # the name the user knows
         raise

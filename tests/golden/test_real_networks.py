@@ -20,7 +20,7 @@ def _hong_kong(part: str, suffix: str = "") -> tuple[str, dict[str, Any]]:
 
 
 CITIES = {
-    "Manhattan, raw": ((MANHATTAN.format("20190115.osm.zip"), {}), (15_854, 37_416)),
+    "Manhattan, raw": ((MANHATTAN.format("20190115.osm.zip"), {}), (15_855, 37_429)),
     "Monaco": (("monaco/monaco_most_network.osm.gz", {}), (1_186, 2_587)),
     "north-west Hong Kong Island": (_hong_kong("nw_hk_island"), (1_946, 5_548)),
     "Sha Tin": (_hong_kong("sha_tin"), (1_315, 3_552)),

@@ -124,6 +124,15 @@ def test_canonical_choice_by_enumeration(
     assert canonical[::-1] == min(best)
 
 
+def test_edges_of_no_cost_are_used_only_where_needed_and_few() -> None:
+    # 0 → 1 costs 1 by edge 4; from there 2 is free by edge 0, but edge 5 leads to it directly
+    tail, head = [1, 2, 3, 2, 0, 0], [2, 3, 4, 4, 1, 2]
+    network = RoadNetwork.from_arrays(tail, head, np.ones(6))
+    costs = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
+    assert network.shortest_path(costs, 0, 2).edges.tolist() == [5]
+    assert network.shortest_path(costs, 0, 4).edges.tolist() == [5, 3], "one free edge, not two"
+
+
 def test_uneven_costs_use_the_heap_and_agree(grid: RoadNetwork) -> None:
     """A few enormous costs make the buckets useless; the answer stays the same."""
     rng = np.random.default_rng(3)

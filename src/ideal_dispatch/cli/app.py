@@ -1,13 +1,27 @@
 """The ``ideal`` command and its one way of saying that something went wrong."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ideal_dispatch.errors import IdealError
 
+
+class _Commands(TyperGroup):
+    """Commands that say so when they are interrupted, rather than just end."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="ideal",
     help="Selective dual dispatch of ambulances: is a second one worth sending, and from where?",
     no_args_is_help=True,
@@ -47,9 +61,6 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(_complain(f"{where}{error.strerror or error}"))
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(130)
 
 
 def _complain(line: str) -> int:

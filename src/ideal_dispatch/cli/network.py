@@ -59,6 +59,7 @@ def build(
     from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.network.read import read_network
 
+    _check_files([source, nodes], output, map_file, depots)
     with stages("Building") as progress:
         network = read_network(
             source,
@@ -87,10 +88,37 @@ def info(
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.network import RoadNetwork
 
+    _check_files([file], None, map_file, depots)
     with stages("Loading"):
         network = RoadNetwork.load(file)
     _show(network, file.name)
     _draw(network, map_file, depots, file.stem)
+
+
+def _check_files(
+    inputs: list[Path | None], output: Path | None, map_file: Path | None, depots: Path | None
+) -> None:
+    """Refuse before the work what would overwrite an input or fail after it."""
+    from ideal_dispatch.files import check_source, check_target
+
+    if depots is not None and map_file is None:
+        raise InputError("--depots marks a map: add --map FILE.png")
+    if depots is not None:
+        check_source(depots)
+    taken = {path.resolve(): "is read" for path in (*inputs, depots) if path is not None}
+    for option, target in (("-o", output), ("--map", map_file)):
+        if target is None:
+            continue
+        if target.resolve() in taken:
+            raise InputError(
+                f"{option} {target}: this file {taken[target.resolve()]} too; choose another name"
+            )
+        taken[target.resolve()] = "is written"
+        check_target(target)
+    if map_file is not None:
+        from ideal_dispatch.network.drawing import map_kind
+
+        map_kind(map_file)
 
 
 def _columns(options: list[str]) -> dict[str, list[str]]:
@@ -160,8 +188,6 @@ def _draw(
     from ideal_dispatch.cli.terminal import err, out, stages
 
     if map_file is None:
-        if depots_file is not None:
-            raise InputError("--depots marks a map: add --map FILE.png")
         return
     from ideal_dispatch.network.csv_files import read_depots
     from ideal_dispatch.network.drawing import draw_network, save_figure

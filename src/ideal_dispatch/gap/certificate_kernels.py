@@ -23,8 +23,8 @@ scenario: with E = G(P) − G(P'), if log det(I + sE) ≥ ρ for some s > 0, or,
 import math
 
 import numpy as np
-from numba import njit
 
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap.descent import inner
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
@@ -41,7 +41,7 @@ _DOMINANCE_TRIES = 3
 _ADD = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, fastmath=_ADD)
+@kernel(fastmath=_ADD)
 def factorise(matrix, factor):  # type: ignore[no-untyped-def]
     """Fill the lower Cholesky factor; the log determinant, −∞ unless positive definite."""
     size = matrix.shape[0]
@@ -63,7 +63,7 @@ def factorise(matrix, factor):  # type: ignore[no-untyped-def]
     return logdet
 
 
-@njit(cache=True, nogil=True, fastmath=_ADD)
+@kernel(fastmath=_ADD)
 def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
     """Fill the inverse of the matrix whose Cholesky factor is given."""
     size = factor.shape[0]
@@ -83,7 +83,7 @@ def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
             inverse[j, i] = value
 
 
-@njit(cache=True, nogil=True, fastmath=_ADD)
+@kernel(fastmath=_ADD)
 def _shifted(matrix, factor, scale):  # type: ignore[no-untyped-def]
     """Log determinant of I + scale · matrix, with its Cholesky factor."""
     size = matrix.shape[0]
@@ -95,7 +95,7 @@ def _shifted(matrix, factor, scale):  # type: ignore[no-untyped-def]
     return factorise(shifted, factor)
 
 
-@njit(cache=True, nogil=True, fastmath=_ADD)
+@kernel(fastmath=_ADD)
 def dominates(first, second, radius, width, difference, factor):  # type: ignore[no-untyped-def]
     """Whether the path of matrix ``first`` is proved no slower than ``second`` in any scenario.
 
@@ -124,7 +124,7 @@ def dominates(first, second, radius, width, difference, factor):  # type: ignore
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
     """Δ = max over the ball of ⟨difference, X⟩."""
     spectrum = np.linalg.eigvalsh(difference)
@@ -135,7 +135,7 @@ def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _backward(  # type: ignore[no-untyped-def]
     start, edge, other, embeddings, metric, smallest, from_depots, node, destination, limit,
     ahead,
@@ -174,7 +174,7 @@ def _backward(  # type: ignore[no-untyped-def]
                 size = heap_push(keys, nodes, size, reached + behind, w)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore[no-untyped-def]
     """A good γ for W = ``matrix`` when the way on is about ``ahead`` long."""
     logdet = _shifted(matrix, factor, -1.0 / multiplier)
@@ -196,7 +196,7 @@ def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore
     return multiplier
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
     """Whether the label's path passes the node: going round costs time in every scenario."""
     while label >= 0:
@@ -206,7 +206,7 @@ def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore(  # type: ignore[no-untyped-def]
     out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, nominal,
     to_destination, from_depots, destination, primary_matrix, radius, width, stop_at_found,

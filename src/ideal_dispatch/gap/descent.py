@@ -5,8 +5,8 @@ Symbols: ``X`` metric, ``G₁`` primary matrix, ``G(z)`` path matrix,
 """
 
 import numpy as np
-from numba import njit
 
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
 from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
 
@@ -14,7 +14,7 @@ CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
 _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
     """The metric of the ball that minimises ⟨direction, X⟩, and its smallest eigenvalue."""
     spectrum, vectors = np.linalg.eigh(direction)
@@ -23,7 +23,7 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
     return 0.5 * (metric + metric.T), values.min()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inner(first, second):  # type: ignore[no-untyped-def]
     """The Frobenius inner product ⟨A, B⟩."""
     total = 0.0
@@ -33,7 +33,7 @@ def inner(first, second):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(  # type: ignore[no-untyped-def]
     start, edge, other, embeddings, to_destination, depots, destination, primary_matrix,
     radius, metric, smallest, tolerance, most, until_path_repeats, metrics, values, decreases,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
@@ -124,7 +124,7 @@ def _directions(problem: GapProblem, times: FloatArray) -> Iterator[FloatArray]:
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _accumulate(start, edge, other, embeddings, times, distance, order, place, matrices):  # type: ignore[no-untyped-def]
     """G along a shortest-path tree: row ``place[v]`` of ``matrices`` for each v of ``order``."""
     for v in order:
@@ -141,7 +141,7 @@ def _accumulate(start, edge, other, embeddings, times, distance, order, place, m
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def promising_directions(  # type: ignore[no-untyped-def]
     out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, times,
     from_depot, to_destination, nodes, primary_matrix, radius, most,

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.features import imputed_counts
-from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
 from ideal_dispatch.network.simplification import merge_chains
 
 NodeId = int | str
@@ -27,6 +27,8 @@ Box = tuple[float, float, float, float]
 """West, south, east, north in degrees."""
 
 Progress = Callable[[str], None]
+
+_SHORTEST_M = 0.1  # a road has a length, even between two nodes on one spot
 
 
 class Segment(NamedTuple):
@@ -129,8 +131,11 @@ def _usable(
             report.dropped["segments outside the box"] += 1
         elif segment.tail == segment.head:
             report.dropped["loops from a node to itself"] += 1
-        elif not 0 < segment.length_m < float("inf"):
+        elif not 0 <= segment.length_m < float("inf"):
             report.dropped["segments without a length"] += 1
+        elif segment.length_m == 0:
+            report.assumed[f"segments between two nodes on one spot, {_SHORTEST_M} m long"] += 1
+            kept.append(segment._replace(length_m=_SHORTEST_M))
         else:
             kept.append(segment)
     return kept
@@ -200,6 +205,9 @@ def _assemble(
         _merged([(segments[edges.segment[e]], bool(edges.backward[e])) for e in chain], places)
         for *_, chain in rows
     ]
+    partly = sum(_partly_known([segments[edges.segment[e]] for e in chain]) for *_, chain in rows)
+    if partly:
+        report.assumed["edges with a speed_kmh for a part, the rest at the default"] = partly
     node_ids = [ids[node] for node in used]
     points = np.array([places[node] for node in node_ids])
     network = RoadNetwork.from_arrays(
@@ -228,8 +236,8 @@ def _assemble(
 def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) -> Segment:
     """One segment for a chain.
 
-    Lengths add up, driving time at the limit is kept, and class, lanes and name
-    are those of the greatest length.
+    Lengths add up, driving time at the limit is kept, and class, lanes, name and
+    one-way are those of the greatest length.
     """
     line: list[Point] = []
     straight = len(members) == 1 and members[0][0].points is None
@@ -237,28 +245,38 @@ def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) ->
         points = segment.points or (places[segment.tail], places[segment.head])
         piece = points[::-1] if backward else points
         line.extend(piece[1:] if line else piece)
-    posted = [(s.length_m, s.speed_kmh) for s, _ in members if s.speed_kmh == s.speed_kmh]
     first, last = members[0], members[-1]
     return Segment(
         tail=first[0].head if first[1] else first[0].tail,
         head=last[0].tail if last[1] else last[0].head,
         length_m=sum(s.length_m for s, _ in members),
         points=None if straight else tuple(line),
-        speed_kmh=_even_speed(posted),
+        speed_kmh=_even_speed([(s.length_m, s.speed_kmh) for s, _ in members]),
         lanes=_longest([(s.lanes, s.length_m) for s, _ in members if s.lanes == s.lanes],
                        float("nan")),
-        oneway=any(s.oneway for s, _ in members),
+        oneway=_longest([(s.oneway, s.length_m) for s, _ in members], False),
         road_class=_longest([(s.road_class, s.length_m) for s, _ in members], 0),
         name=_longest([(s.name, s.length_m) for s, _ in members if s.name], ""),
     )  # fmt: skip
 
 
-def _even_speed(posted: list[tuple[float, float]]) -> float:
-    """The speed that covers stretches of (length, speed) in the same time."""
-    speeds = {speed for _, speed in posted}
-    if len(speeds) <= 1:
-        return next(iter(speeds), float("nan"))
-    return sum(length for length, _ in posted) / sum(length / speed for length, speed in posted)
+def _partly_known(members: list[Segment]) -> bool:
+    return len({s.speed_kmh == s.speed_kmh for s in members}) == 2
+
+
+def _even_speed(stretches: list[tuple[float, float]]) -> float:
+    """The speed that covers stretches of (length, speed) in the same time.
+
+    Where only some are known the others are driven at :data:`DEFAULT_SPEED_KMH`.
+    """
+    if all(speed != speed for _, speed in stretches):
+        return float("nan")
+    filled = [
+        (length, speed if speed == speed else DEFAULT_SPEED_KMH) for length, speed in stretches
+    ]
+    if len({speed for _, speed in filled}) == 1:
+        return filled[0][1]
+    return sum(length for length, _ in filled) / sum(length / speed for length, speed in filled)
 
 
 def _longest(values: list[tuple[Any, float]], default: Any) -> Any:

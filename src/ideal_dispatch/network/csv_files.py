@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -11,11 +12,12 @@ import numpy as np
 import shapely
 
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
+from ideal_dispatch.files import check_source
 from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.network.osm_tags import lane_count, speed_kmh
-from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code
+from ideal_dispatch.network.osm_tags import is_road, lane_count, speed_kmh
+from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
 from ideal_dispatch.network.road_network import RoadNetwork
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -103,15 +105,19 @@ def _rows(
     where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and our fields of every row, blank values left out."""
+    check_source(where)
     try:
         with open(where, "rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
         with (gzip.open if zipped else open)(where, "rb") as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            yield from _parsed(where, csv.reader(text), names, needed)
-    except FileNotFoundError:
-        raise InputError(f"{where}: no such file") from None
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, csv.Error) as error:
+            reader = csv.reader(text, strict=True)
+            yield from _parsed(where, reader, names, needed)
+    except csv.Error as error:
+        raise FileFormatError(
+            f"{where} line {reader.line_num}: {error}; is a quotation mark not closed?"
+        ) from None
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileFormatError(f"{where}: not a whole UTF-8 CSV file ({error})") from None
 
 
@@ -184,6 +190,10 @@ def _edges(
 ) -> Iterator[Segment]:
     for line, row in _rows(where, names, _NEEDED_EDGES):
         tail, head = (row.get(end, "") for end in _NEEDED_EDGES)
+        tag = row.get("road_class", "")
+        if tag and not is_road(tag):
+            report.dropped[f"rows not for cars: {plain_class(tag)}"] += 1
+            continue
         points = _points(where, line, row, places.get(tail))
         if "length_m" in row:
             length = _number(where, line, "length_m", row)
@@ -191,7 +201,6 @@ def _edges(
             report.assumed["segments with no length, measured along their points"] += 1
             ends = (places.get(tail, (np.nan, np.nan)), places.get(head, (np.nan, np.nan)))
             length = polyline_length_m(np.array(points or ends))
-        tag = row.get("road_class", "")
         code, known = class_code(tag or FALLBACK_CLASS)
         if not (tag and known):
             report.assumed[f"segments of class {tag or 'unknown'}, mapped to one of the 14"] += 1
@@ -199,7 +208,7 @@ def _edges(
         if not forward and not directed:
             tail, head, points = head, tail, points[::-1] if points else None
         # a limit that the source itself filled in is not known
-        limit = "" if row.get("posted") in _FALSE else row.get("speed_kmh", "")
+        limit = "" if _is_false(row.get("posted", "")) else row.get("speed_kmh", "")
         yield Segment(
             tail=tail,
             head=head,
@@ -212,6 +221,13 @@ def _edges(
             road_class=code,
             name=row.get("name", ""),
         )
+
+
+def _is_false(text: str) -> bool:
+    try:
+        return float(text) == 0
+    except ValueError:
+        return text.lower() in _FALSE
 
 
 def _directions(where: str, line: int, text: str) -> tuple[bool, bool]:
@@ -230,7 +246,12 @@ def _points(
     shape = shapely.from_wkt(row["geometry"], on_invalid="ignore")
     if not isinstance(shape, shapely.LineString) or shape.is_empty:
         raise InputError(f"{where} line {line}: geometry is not a WKT LINESTRING")
-    points = tuple((float(x), float(y)) for x, y in shapely.get_coordinates(shape))
+    corners = shapely.get_coordinates(shape)
+    if not (np.abs(corners) <= (180, 90)).all():
+        raise InputError(
+            f"{where} line {line}: geometry is not in degrees; transform it to WGS84 lon/lat"
+        )
+    points = tuple((float(x), float(y)) for x, y in corners)
     if start is not None and _square(points[-1], start) < _square(points[0], start):
         points = points[::-1]
     return points

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ideal_dispatch.arrays import whole_number
+
 
 @dataclass(frozen=True, slots=True)
 class Depot:
@@ -21,14 +25,15 @@ Source = int | Depot
 
 def as_sources(sources: Source | Sequence[Source]) -> list[Source]:
     """One source or several, as a list."""
-    return list(sources) if isinstance(sources, Iterable) else [sources]
+    given = sources.tolist() if isinstance(sources, np.ndarray) else sources
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def describe(source: Source) -> str:
     """The source as it is named in messages."""
-    return str(source) if isinstance(source, Depot) else f"node {int(source)}"
+    return str(source) if isinstance(source, Depot) else f"node {source}"
 
 
-def source_node(source: Source) -> int:
+def source_node(source: Source, what: str = "source") -> int:
     """The node of a source."""
-    return source.node if isinstance(source, Depot) else int(source)
+    return whole_number(source.node if isinstance(source, Depot) else source, what)

@@ -93,13 +93,19 @@ def draw_network(
     return figure
 
 
+def map_kind(path: str | os.PathLike[str]) -> str:
+    """The suffix of a map file, or an :class:`InputError` where it is none."""
+    kind = os.path.splitext(os.fspath(path))[1].lower()
+    if kind not in _SUFFIXES:
+        raise InputError(f"{os.fspath(path)}: a map ends in {', '.join(_SUFFIXES)}")
+    return kind
+
+
 def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Write a figure as .png, .svg or .pdf; same figure, same bytes."""
     import matplotlib as mpl
 
-    kind = os.path.splitext(os.fspath(path))[1].lower()
-    if kind not in _SUFFIXES:
-        raise InputError(f"{os.fspath(path)}: a map ends in {', '.join(_SUFFIXES)}")
+    kind = map_kind(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with atomic_write(path) as file, mpl.rc_context({"svg.hashsalt": "ideal-dispatch"}):
         figure.savefig(

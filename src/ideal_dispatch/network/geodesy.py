@@ -39,7 +39,11 @@ def polyline_length_m(points: FloatArray) -> float:
 
 
 class LocalPlane:
-    """A flat map around one latitude: metres east and north, good to 0.1 % over a city."""
+    """A flat map around one latitude: metres east and north.
+
+    Distances east are wrong by tan(latitude) · (degrees away, in radians): 0.1 %
+    at ±0.15° around 22°, 0.6 % at ±0.2° around 60°.
+    """
 
     def __init__(self, lat0: float) -> None:
         north = np.radians(1.0) * EARTH_RADIUS_M

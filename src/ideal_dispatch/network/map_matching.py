@@ -81,7 +81,7 @@ def match_route(
     network: RoadNetwork,
     lonlat: npt.ArrayLike,
     origin: Source | None = None,
-    destination: int | None = None,
+    destination: Source | None = None,
     *,
     end_limit_m: float = END_LIMIT_M,
 ) -> RouteMatch:
@@ -93,28 +93,27 @@ def match_route(
     path and lowers the quality figures; look at :attr:`RouteMatch.reliable`.
     """
     line = _checked_line(network, lonlat)
-    start = None if origin is None else source_node(origin)
+    start = None if origin is None else source_node(origin, "origin")
+    stop = None if destination is None else source_node(destination, "destination")
     _check_end(network, line[0], start, "starts", "origin", end_limit_m)
-    _check_end(network, line[-1], destination, "ends", "destination", end_limit_m)
-    if destination is None:
+    _check_end(network, line[-1], stop, "ends", "destination", end_limit_m)
+    if stop is None:
         usable = np.ones(network.num_nodes, np.bool_)
     else:
-        usable = np.isfinite(network.distances_to(network.length_m, destination))
+        usable = np.isfinite(network.distances_to(network.length_m, stop))
         if origin is not None and not usable[start]:
-            network.shortest_path(network.length_m, origin, destination)  # says why not
+            network.shortest_path(network.length_m, origin, stop)  # says why not
 
     samples, apart_m = route_samples(line, _COARSE_M)
     reach_m = np.hypot(_COARSE_REACH_M, _DOUBT * apart_m)
-    path = _align(
-        network, samples, reach_m, _COARSE_M, _COARSE_RADIUS_M, start, destination, usable
-    )
+    path = _align(network, samples, reach_m, _COARSE_M, _COARSE_RADIUS_M, start, stop, usable)
     samples, apart_m = route_samples(line, _FINE_M)
     seen = _offset(samples, apart_m <= _COARSE_M, _drawn(network, path))
     if seen is not None:
         offset, rms_m = seen
         reach_m = np.hypot(np.clip(_REACH_PER_RMS * rms_m, *_FINE_REACH_M), _DOUBT * apart_m)
         path = _align(
-            network, samples + offset, reach_m, _FINE_M, _FINE_RADIUS_M, start, destination, usable
+            network, samples + offset, reach_m, _FINE_M, _FINE_RADIUS_M, start, stop, usable
         )
     return _measured(network, path, line)
 

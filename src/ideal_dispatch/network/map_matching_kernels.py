@@ -1,14 +1,14 @@
 """Compiled parts of map matching: samples of a route, and the search through them."""
 
 import numpy as np
-from numba import njit
 
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 
 BEAM_M = 200.0  # labels this much worse than the best wait for a gap
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def route_samples(line, spacing_m):  # type: ignore[no-untyped-def]
     """Samples of a polyline and how far each is from the nearest given point.
 
@@ -41,12 +41,12 @@ def route_samples(line, spacing_m):  # type: ignore[no-untyped-def]
     return kept[:count], apart_m[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _with_room(array, used):  # type: ignore[no-untyped-def]
     return array if used < array.size else np.concatenate((array, np.empty_like(array)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_alignment(  # type: ignore[no-untyped-def]
     start, edge, other, tail, head, length_m, usable,
     layer, candidate, place_m, off_m, reach_m, unmatched_m, moved_m,

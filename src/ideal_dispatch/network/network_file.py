@@ -5,9 +5,7 @@ Same network, same bytes: members have fixed times and a fixed order.
 
 import json
 import os
-import zipfile
-import zlib
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -17,6 +15,8 @@ from ideal_dispatch.network.road_network import RoadNetwork
 
 FORMAT = "ideal-dispatch network"
 VERSION = 1
+_ZIP = b"PK\x03\x04"
+_ADVICE = "make one with `ideal network build`"
 _ARRAYS = (
     "node_ids", "lon", "lat", "tail", "head", "length_m", "speed_kmh", "lanes",
     "oneway", "road_class", "geometry", "geometry_start",
@@ -36,56 +36,55 @@ def save(network: RoadNetwork, path: str | os.PathLike[str]) -> None:
     position = {name: i for i, name in enumerate(names)}
     columns: dict[str, Any] = {column: getattr(network, column) for column in _ARRAYS}
     columns["name"] = np.array([position[name] for name in network.name], np.int32)
-    text = json.dumps(manifest, ensure_ascii=False, sort_keys=True).encode()
+    text = json.dumps(manifest, ensure_ascii=False, sort_keys=True)
+    content = text.encode("utf-8", "surrogatepass")  # as json.loads decodes
     with atomic_write(path) as file:
-        np.savez_compressed(file, manifest=np.frombuffer(text, np.uint8), **columns)
+        np.savez_compressed(file, manifest=np.frombuffer(content, np.uint8), **columns)
 
 
 def load(path: str | os.PathLike[str]) -> RoadNetwork:
     """Read a network, or say in one line why the file is none."""
     where = os.fspath(path)
     try:
-        return _read(where)
+        with open(where, "rb") as file:
+            return _read(file)
     except FileNotFoundError:
         raise InputError(f"{where}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{where}: is a folder, not a .network file") from None
+    except PermissionError:
+        raise InputError(f"{where}: may not be read; check its permissions") from None
     except IdealError as error:
         raise FileFormatError(f"{where}: {error}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # zipfile, zlib, NumPy and JSON raise a dozen kinds on bad bytes
         raise FileFormatError(
-            f"{where}: {_reason(where, error)}; make one with `ideal network build`"
+            f"{where}: truncated or damaged network file ({type(error).__name__}); {_ADVICE}"
         ) from None
 
 
-def _reason(where: str, error: Exception) -> str:
-    if not os.path.getsize(where):
-        return "the file is empty"
-    with open(where, "rb") as file:
-        if file.read(4) == b"PK\x03\x04":
-            return f"truncated or damaged network file ({type(error).__name__})"
-    return "not a network file"
-
-
-def _read(where: str) -> RoadNetwork:
-    with open(where, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        if not isinstance(archive, np.lib.npyio.NpzFile) or "manifest" not in archive.files:
-            raise FileFormatError("not a network file; make one with `ideal network build`")
+def _read(file: BinaryIO) -> RoadNetwork:
+    start = file.read(len(_ZIP))
+    if start != _ZIP:
+        what = "not a network file" if start else "the file is empty"
+        raise FileFormatError(f"{what}; {_ADVICE}")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        if "manifest" not in archive.files:
+            raise FileFormatError(f"not a network file; {_ADVICE}")
         manifest = json.loads(archive["manifest"].tobytes())
-        if manifest.get("format") != FORMAT:
-            raise FileFormatError("not a network file; make one with `ideal network build`")
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise FileFormatError(f"not a network file; {_ADVICE}")
         if manifest["version"] > VERSION:
             raise FileFormatError(
                 f"written in format {manifest['version']}, this version reads up to {VERSION}; "
                 "upgrade ideal-dispatch"
             )
-        names = manifest["names"]
-        columns = {column: archive[column] for column in _ARRAYS}
+        names = dict(enumerate(manifest["names"]))
         network = RoadNetwork(
-            **columns,
+            **{column: archive[column] for column in _ARRAYS},
             name=tuple(names[i] for i in archive["name"].tolist()),
             provenance=manifest["provenance"],
         )
     if network.checksum != manifest["checksum"]:
-        raise FileFormatError("contents do not match the checksum; build the network again")
+        raise FileFormatError(f"contents do not match the checksum; {_ADVICE}")
     return network

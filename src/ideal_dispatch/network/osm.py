@@ -2,13 +2,15 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import osmium
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError
+from ideal_dispatch.files import check_source
 from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.geodesy import polyline_length_m
 from ideal_dispatch.network.osm_tags import WayRule, way_rule
@@ -16,6 +18,10 @@ from ideal_dispatch.network.road_network import RoadNetwork
 
 SUFFIXES = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
 _Input = osmium.io.File | osmium.io.FileBuffer
+_UNREADABLE = (
+    RuntimeError, ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error,
+    osmium.InvalidLocationError,
+)  # fmt: skip
 _FORMATS = {".osm": "osm", ".xml": "osm", ".pbf": "pbf"}
 
 
@@ -33,15 +39,14 @@ def read_osm(
 ) -> RoadNetwork:
     """The drivable network of an OpenStreetMap extract."""
     where = os.fspath(path)
-    if not os.path.isfile(where):
-        raise InputError(f"{where}: no such file")
+    check_source(where)
     report = BuildReport(os.path.basename(where))
     try:
         progress("reading ways")
         ways = list(_ways(_source(where), report))
         progress("reading nodes")
         places = _places(_source(where), ways, report)
-    except (RuntimeError, zipfile.BadZipFile, EOFError) as error:
+    except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
     segments = _segments(ways, places)

@@ -11,15 +11,16 @@ import numpy as np
 import shapely
 
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
+from ideal_dispatch.files import check_source
 from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.network.osm_tags import way_rule
+from ideal_dispatch.network.osm_tags import is_road, way_rule
 from ideal_dispatch.network.road_network import RoadNetwork
 
 _TAGS = (
     "access", "area", "bus", "emergency", "highway", "junction", "lanes", "maxspeed",
-    "motor_vehicle", "motorcar", "name", "oneway", "oneway:emergency", "psv", "ref", "service",
-    "vehicle",
+    "maxspeed:backward", "maxspeed:forward", "motor_vehicle", "motorcar", "name", "oneway",
+    "oneway:bus", "oneway:emergency", "oneway:psv", "psv", "ref", "service", "vehicle",
 )  # fmt: skip
 
 
@@ -32,11 +33,10 @@ def read_graphml(
 ) -> RoadNetwork:
     """The network of a GraphML file as ``osmnx.save_graphml`` writes it."""
     where = os.fspath(path)
+    check_source(where)
     progress("reading graph")
     try:
         graph = nx.read_graphml(where, force_multigraph=True)
-    except FileNotFoundError:
-        raise InputError(f"{where}: no such file") from None
     except (ElementTree.ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise FileFormatError(f"{where}: not a whole GraphML file ({error})") from None
     report = BuildReport(os.path.basename(where))
@@ -99,7 +99,7 @@ def from_osmnx(
                 f"{report.source}: node {node} has no whole-number id or no x and y; "
                 "is it a graph made by OSMnx?"
             ) from None
-    if any(abs(lon) > 180 or abs(lat) > 90 for lon, lat in places.values()):
+    if not all(abs(lon) <= 180 and abs(lat) <= 90 for lon, lat in places.values()):
         raise FileFormatError(
             f"{report.source}: coordinates are not degrees; save the graph before projecting it"
         )
@@ -110,10 +110,16 @@ def from_osmnx(
 def _segments(graph: Any, places: Mapping[int, Point], report: BuildReport) -> Iterator[Segment]:
     for u, v, data in graph.edges(data=True):
         tags = {tag: _text(data[tag]) for tag in _TAGS if tag in data}
+        classes = _several(data.get("highway", ""))
+        tags["highway"] = next(filter(is_road, classes), tags.get("highway", ""))
+        # OSMnx writes True and False; a way that it read backwards it has turned round
         one_way = tags.pop("oneway", "False").lower() in {"true", "yes", "1"}
-        rule = way_rule(tags)
+        rule = way_rule({**tags, "oneway": "yes"} if one_way else tags)
         if isinstance(rule, str):
             report.dropped[rule] += 1
+            continue
+        if rule.oneway and not one_way and _all_true(data.get("reversed")):
+            report.dropped["reverse edges of motorways and roundabouts"] += 1
             continue
         if not rule.known_class:
             report.assumed[f"edges of class {tags['highway']}, mapped to one of the 14"] += 1
@@ -123,32 +129,50 @@ def _segments(graph: Any, places: Mapping[int, Point], report: BuildReport) -> I
         yield Segment(
             tail=tail,
             head=head,
-            length_m=float(data.get("length", 0)) or polyline_length_m(np.array(points or ends)),
+            length_m=_length_m(report.source, u, v, data)
+            or polyline_length_m(np.array(points or ends)),
             points=points,
             speed_kmh=rule.speed_kmh,
             lanes=rule.lanes,
-            oneway=one_way,
-            reverse=False,
+            oneway=rule.oneway,
+            reverse=one_way and not rule.oneway,  # emergency vehicles or buses are exempt
             road_class=rule.road_class,
             name=rule.name,
         )
 
 
-def _text(value: Any) -> str:
-    """An attribute as one string.
-
-    Of several (merged ways) numbers are all kept for the tag rules to choose
-    from, of words the first.
-    """
+def _several(value: Any) -> list[str]:
+    """The values of an attribute: merged ways have lists, which GraphML holds as text."""
     if isinstance(value, str) and value.startswith("["):
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            return str(value)
-    if isinstance(value, list):
-        words = [str(item) for item in value]
-        return ";".join(words) if words and words[0][:1].isdigit() else (words or [""])[0]
-    return str(value)
+            return [str(value)]
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _text(value: Any) -> str:
+    """An attribute as one string.
+
+    Of several, numbers are all kept for the tag rules to choose from, of words
+    the first.
+    """
+    words = _several(value) or [""]
+    return ";".join(words) if words[0][:1].isdigit() else words[0]
+
+
+def _all_true(value: Any) -> bool:
+    return all(word == "True" for word in _several(value))
+
+
+def _length_m(source: str, tail: Any, head: Any, data: Mapping[str, Any]) -> float:
+    try:
+        return float(data.get("length", 0))
+    except (TypeError, ValueError):
+        raise FileFormatError(
+            f"{source}: edge {tail} → {head} has the length {data['length']!r}; "
+            "a number of metres is needed"
+        ) from None
 
 
 def _line(value: Any) -> tuple[Point, ...] | None:

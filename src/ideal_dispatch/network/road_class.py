@@ -29,18 +29,26 @@ _ALIASES = MappingProxyType({"busway": "service", "road": "unclassified", "minor
 _SUFFIXES = ("_tunnel", "_bridge")
 
 
+def plain_class(tag: str) -> str:
+    """An OSM ``highway`` value without additions: the first of several, no suffix.
+
+    >>> plain_class("trunk|motorway"), plain_class("residential_tunnel")
+    ('trunk', 'residential')
+    """
+    tag = re.split(r"[;|]", tag)[0].strip()
+    for suffix in _SUFFIXES:
+        tag = tag.removesuffix(suffix)
+    return tag
+
+
 def class_code(tag: str) -> tuple[int, bool]:
     """Code of an OSM ``highway`` value, and whether it was one of the 14 as written.
-
-    Of several values ("trunk|motorway", as merged ways have) the first counts.
 
     >>> class_code("primary"), class_code("residential_tunnel"), class_code("ice_road")
     ((4, True), (11, False), (10, False))
     """
     if tag in _CODES:
         return _CODES[tag], True
-    tag = re.split(r"[;|]", tag)[0].strip()
-    for suffix in _SUFFIXES:
-        tag = tag.removesuffix(suffix)
+    tag = plain_class(tag)
     tag = _ALIASES.get(tag, tag)
     return _CODES.get(tag, _CODES[FALLBACK_CLASS]), False

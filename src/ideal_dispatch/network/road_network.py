@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    first_where,
+    numbers,
+    read_only,
+    whole_number,
+)
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import routing
+from ideal_dispatch.network import columns, routing
 from ideal_dispatch.network.depot import Source
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.path import Path
-from ideal_dispatch.network.road_class import FALLBACK_CLASS, ROAD_CLASSES
+from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
 
 if TYPE_CHECKING:
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
-
-_ROWS_PER_TASK = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,9 +62,10 @@ class RoadNetwork:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        nodes, edges = np.size(self.node_ids), np.size(self.tail)
+        ids = columns.id_column(self.node_ids)
+        nodes, edges = ids.size, numbers(self.tail, np.int32, "tail").size
+        object.__setattr__(self, "node_ids", ids)
         for column, dtype, shape in (
-            ("node_ids", _id_type(self.node_ids), (nodes,)),
             ("lon", np.float64, (nodes,)),
             ("lat", np.float64, (nodes,)),
             ("tail", np.int32, (edges,)),
@@ -73,8 +80,10 @@ class RoadNetwork:
         ):
             array = read_only(getattr(self, column), dtype, shape, column)
             object.__setattr__(self, column, array)
-        object.__setattr__(self, "name", tuple(self.name))
-        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        object.__setattr__(self, "name", columns.name_column(self.name))
+        object.__setattr__(
+            self, "provenance", MappingProxyType(columns.plain_provenance(self.provenance))
+        )
         self._validate(nodes, edges)
 
     def _validate(self, nodes: int, edges: int) -> None:
@@ -133,37 +142,35 @@ class RoadNetwork:
         largest end. Left out: speed and lanes are unknown, streets are two-way
         by name (no reverse edge is added), the class is "unclassified".
         """
-        tail, head = np.asarray(tail), np.asarray(head)
-        edges = tail.size
-        if num_nodes is None:
-            if lon is not None:
-                num_nodes = np.size(lon)
-            elif node_ids is not None:
-                num_nodes = np.size(node_ids)
-            else:
-                num_nodes = int(max(tail.max(), head.max())) + 1 if edges else 0
+        tails: IntArray = numbers(tail, np.int32, "tail")
+        heads: IntArray = numbers(head, np.int32, "head")
+        edges = tails.size
         if (lon is None) != (lat is None):
             raise InputError("give both lon and lat, or neither")
+        if num_nodes is not None:
+            if not 0 <= whole_number(num_nodes, "num_nodes") <= np.iinfo(np.int32).max:
+                raise InputError(f"num_nodes {num_nodes}: zero or more that fit int32 are needed")
+        elif lon is not None:
+            num_nodes = numbers(lon, np.float64, "lon").size
+        elif node_ids is not None:
+            num_nodes = columns.id_column(node_ids).size
+        else:
+            num_nodes = columns.largest_end(tails, heads) + 1
         unknown_place, unknown = np.full(num_nodes, np.nan), np.full(edges, np.nan)
-        lines = [np.empty((0, 2)) if g is None else np.asarray(g, float) for g in geometry or ()]
-        if geometry is not None and len(lines) != edges:
-            raise InputError(f"geometry: expected {edges} polylines, got {len(lines)}")
-        starts = np.zeros(edges + 1, np.int64)
-        if lines:
-            starts[1:] = np.cumsum([len(line) for line in lines])
+        points, starts = columns.geometry_columns(geometry, edges)
         return cls(
             node_ids=np.arange(num_nodes) if node_ids is None else node_ids,  # type: ignore[arg-type]
             lon=unknown_place if lon is None else lon,  # type: ignore[arg-type]
             lat=unknown_place if lat is None else lat,  # type: ignore[arg-type]
-            tail=tail,
-            head=head,
+            tail=tails,
+            head=heads,
             length_m=length_m,  # type: ignore[arg-type]
             speed_kmh=unknown if speed_kmh is None else speed_kmh,  # type: ignore[arg-type]
             lanes=unknown if lanes is None else lanes,  # type: ignore[arg-type]
             oneway=np.zeros(edges, bool) if oneway is None else oneway,  # type: ignore[arg-type]
-            road_class=_class_codes(road_class, edges),
-            name=("",) * edges if name is None else tuple(name),
-            geometry=np.concatenate(lines) if lines else np.empty((0, 2)),
+            road_class=columns.class_column(road_class, edges),
+            name=("",) * edges if name is None else name,  # type: ignore[arg-type]
+            geometry=points,
             geometry_start=starts,
             provenance=provenance or {},
         )
@@ -229,11 +236,18 @@ class RoadNetwork:
 
     def polyline(self, edge: int) -> FloatArray:
         """The edge as (k, 2) lon/lat points, straight where its geometry is unknown."""
+        if not 0 <= whole_number(edge, "edge") < self.num_edges:
+            raise InputError(f"edge {edge} is not in the network (0 … {self.num_edges - 1})")
         start, stop = self.geometry_start[edge : edge + 2]
         if start < stop:
             return self.geometry[start:stop]
         ends = [self.tail[edge], self.head[edge]]
         return np.column_stack([self.lon[ends], self.lat[ends]])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: the columns without what was derived from them."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return type(self), tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
     def __repr__(self) -> str:
         return f"RoadNetwork({self.num_nodes:,} nodes, {self.num_edges:,} edges)"
@@ -305,26 +319,3 @@ class RoadNetwork:
         """Straight-line metres between two nodes."""
         a, b = [from_node], [to_node]
         return float(great_circle_m(self.lon[a], self.lat[a], self.lon[b], self.lat[b])[0])
-
-
-def _id_type(ids: Any) -> Any:
-    """Whole numbers where all ids are, text otherwise."""
-    given = np.asarray(ids)
-    if given.dtype.kind in "iu":
-        return np.int64
-    try:
-        return given.astype(np.int64).dtype if given.dtype.kind == "U" else np.int64
-    except ValueError:
-        return np.str_
-
-
-def _class_codes(road_class: Any, edges: int) -> Any:
-    if road_class is None:
-        return np.full(edges, ROAD_CLASSES.index(FALLBACK_CLASS), np.uint8)
-    given = np.asarray(road_class)
-    if given.dtype.kind not in "US":
-        return road_class
-    unknown = sorted(set(given.tolist()) - set(ROAD_CLASSES))
-    if unknown:
-        raise InputError(f"road class {unknown[0]!r} is none of: {', '.join(ROAD_CLASSES)}")
-    return np.array([ROAD_CLASSES.index(c) for c in given.tolist()], np.uint8)

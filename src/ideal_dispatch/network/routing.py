@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.arrays import (
+    FloatArray,
+    IntArray,
+    first_where,
+    frozen,
+    numbers,
+    read_only,
+    whole_number,
+)
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import shortest_path as kernels
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.network.road_network import RoadNetwork
 
 _ROWS_PER_TASK = 16
+_WORTH_THREADS = 1_000_000  # rows × edges; below, two cores lose more than they gain (measured)
 
 
 def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | None) -> Path:
@@ -26,7 +35,8 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
     if not order.size:
         if origin is None:
             raise InputError("a path without edges needs its origin")
-        return Path(order, _node(network, origin, "origin"), int(origin))
+        node = _node(network, origin, "origin")
+        return Path(order, node, node)
     outside = first_where((order < 0) | (order >= network.num_edges))
     if outside is not None:
         raise InputError(f"path edge {order[outside]} is not in the network")
@@ -38,7 +48,7 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
             f"{network.tail[order[broken + 1]]}"
         )
     first, last = int(network.tail[order[0]]), int(network.head[order[-1]])
-    if origin is not None and origin != first:
+    if origin is not None and whole_number(origin, "origin") != first:
         raise InputError(f"path starts at node {first}, not at node {origin}")
     return Path(order, first, last)
 
@@ -57,6 +67,11 @@ def shortest_path(
     target = _node(network, target, "target")
     if potential_s is not None:
         potential_s = read_only(potential_s, np.float64, (network.num_nodes,), "potential")
+        wrong = first_where(~(potential_s >= 0))
+        if wrong is not None:
+            raise InputError(
+                f"potential of node {wrong}: {potential_s[wrong]} s; it must be zero or positive"
+            )
     g = kernels.search(network.outgoing, times, nodes, target, potential_s)
     if g[target] == np.inf:
         raise UnreachableError(_unreachable(network, given, target))
@@ -75,7 +90,7 @@ def shortest_paths(
     """See :meth:`RoadNetwork.shortest_paths`."""
     starts = read_only(origins, np.int32, (None,), "origins")
     ends = read_only(targets, np.int32, starts.shape, "targets")
-    times = np.atleast_2d(np.ascontiguousarray(times_s, dtype=np.float64))
+    times = np.atleast_2d(frozen(numbers(times_s, np.float64, "edge times")))
     if times.shape not in {(1, network.num_edges), (starts.size, network.num_edges)}:
         raise InputError(
             f"edge times: expected 1 or {starts.size} rows of {network.num_edges}, "
@@ -105,11 +120,20 @@ def shortest_paths(
         ]
 
     tasks = range(0, starts.size, _ROWS_PER_TASK)
-    workers = min(threads or os.cpu_count() or 1, max(len(tasks), 1))
+    workers = min(_workers(threads, starts.size * network.num_edges), max(len(tasks), 1))
     if workers == 1:
         return [path for task in tasks for path in solve(task)]
     with ThreadPoolExecutor(workers) as pool:
         return [path for paths in pool.map(solve, tasks) for path in paths]
+
+
+def _workers(threads: int | None, work: int) -> int:
+    """How many threads to use for ``work`` = rows × edges."""
+    if threads is None:
+        return (os.cpu_count() or 1) if work >= _WORTH_THREADS else 1
+    if whole_number(threads, "threads") < 1:
+        raise InputError(f"threads {threads}: at least one is needed")
+    return threads
 
 
 def distances(
@@ -123,12 +147,12 @@ def distances(
 def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
     """See :meth:`RoadNetwork.distances_to`."""
     nodes = np.array([_node(network, target, "target")], np.int32)
-    return kernels.search(network.incoming, edge_times(network, times_s), nodes)
+    return kernels.search(network.incoming, edge_times(network, times_s), frozen(nodes))
 
 
 def edge_times(network: "RoadNetwork", times_s: npt.ArrayLike) -> FloatArray:
-    """``times_s`` as one checked float per edge."""
-    times = np.ascontiguousarray(times_s, dtype=np.float64)
+    """``times_s`` as one checked float per edge, read-only."""
+    times: FloatArray = frozen(numbers(times_s, np.float64, "edge times"))
     if times.shape != (network.num_edges,):
         raise InputError(
             f"edge times: expected {network.num_edges} values, "
@@ -149,16 +173,18 @@ def _refuse_negative(times: FloatArray) -> None:
 
 
 def _node(network: "RoadNetwork", node: int, what: str) -> int:
-    if not 0 <= int(node) < network.num_nodes:
-        raise InputError(f"{what} {node} is not a node (0 … {network.num_nodes - 1})")
-    return int(node)
+    number = whole_number(node, what)
+    if not 0 <= number < network.num_nodes:
+        raise InputError(f"{what} {number} is not a node (0 … {network.num_nodes - 1})")
+    return number
 
 
 def _source_nodes(network: "RoadNetwork", sources: Sequence[Source]) -> IntArray:
     if not sources:
         raise InputError("no source given: name at least one depot or node")
     nodes = [_node(network, source_node(source), "source") for source in sources]
-    return np.array(nodes, dtype=np.int32)
+    array: IntArray = frozen(np.array(nodes, dtype=np.int32))
+    return array
 
 
 def _unreachable(network: "RoadNetwork", sources: Sequence[Source], target: int) -> str:

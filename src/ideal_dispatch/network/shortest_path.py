@@ -8,8 +8,9 @@ Canonical paths. Rounded addition of a non-negative number is monotone, so
 equation exactly, bit for bit, whatever order nodes are settled in. The path
 is then read off ``g`` alone: from the target backwards, always the smallest
 edge index among the tight edges (``g[u] + cost == g[v]``) that come from a
-strictly smaller ``g``. Nodes joined by edges of no cost share one ``g``; inside
-such a plateau the walk is breadth-first, in the order of edge indices. So
+strictly smaller ``g``. Edges of no cost, which join nodes of one ``g``, are used
+only where there is no such edge, and then as few as possible: the walk over the
+plateau is breadth-first, in the order of edge indices. So
 Dijkstra, early-stopped Dijkstra and A* return the same edges, parallel edges
 included.
 """
@@ -17,9 +18,9 @@ included.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.arrays import FloatArray, IntArray, frozen
+from ideal_dispatch.compiled import kernel
 
 _BUCKETS_PER_MEAN = 4.0
 _TIE_SLACK = 1e-9  # A* settles this much past the target, relatively: rounding of g + h
@@ -42,14 +43,14 @@ class Adjacency:
         order = np.argsort(near, kind="stable").astype(np.int32)
         start = np.zeros(num_nodes + 1, dtype=np.int32)
         np.cumsum(np.bincount(near, minlength=num_nodes), out=start[1:])
-        return cls(start, order, far[order])
+        return cls(frozen(start), frozen(order), frozen(far[order]))
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
         return self.start, self.edge, self.other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heap_push(keys, nodes, size, key, node):  # type: ignore[no-untyped-def]
     """Add an entry to the 4-ary heap; returns its new size."""
     i = size
@@ -65,7 +66,7 @@ def heap_push(keys, nodes, size, key, node):  # type: ignore[no-untyped-def]
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heap_pop(keys, nodes, size):  # type: ignore[no-untyped-def]
     """Remove the root of the 4-ary heap, which the caller has read; returns its new size."""
     size -= 1
@@ -95,7 +96,7 @@ def heap_pop(keys, nodes, size):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dijkstra(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Fill ``g`` with costs from the nearest source.
 
@@ -107,7 +108,7 @@ def dijkstra(start, edge, other, cost, sources, target, g):  # type: ignore[no-u
         _heap_search(start, edge, other, cost, sources, target, g)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bucket_search(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Label-correcting search over buckets of width mean cost / 4; False if it gave up.
 
@@ -175,7 +176,7 @@ def _bucket_search(start, edge, other, cost, sources, target, g):  # type: ignor
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Dijkstra's algorithm with a 4-ary heap: good bounds for any costs."""
     keys = np.empty(edge.size + sources.size + 1)
@@ -202,7 +203,7 @@ def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[
                 size = heap_push(keys, nodes, size, reached, v)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # type: ignore[no-untyped-def]
     """As :func:`dijkstra` to one target, led by ``h = scale · potential``.
 
@@ -237,7 +238,7 @@ def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # t
                 size = heap_push(keys, nodes, size, reached + scale * potential[v], v)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trace(start, edge, other, cost, g, is_source, target, edges):  # type: ignore[no-untyped-def]
     """Write the canonical path into ``edges`` from its end; return how many.
 
@@ -262,7 +263,7 @@ def trace(start, edge, other, cost, g, is_source, target, edges):  # type: ignor
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cross_plateau(start, edge, other, cost, g, is_source, v, edges, count):  # type: ignore[no-untyped-def]
     """Walk back over edges of no cost to the first node that has a way on."""
     queue = np.empty(g.size, np.int32)
@@ -303,7 +304,7 @@ def _cross_plateau(start, edge, other, cost, g, is_source, v, edges, count):  # 
     return count + stretch, goal
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_rows(  # type: ignore[no-untyped-def]
     out_start, out_edge, out_other, in_start, in_edge, in_other,
     costs, origins, targets, edges, counts,

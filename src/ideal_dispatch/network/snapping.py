@@ -86,6 +86,8 @@ class Snapper:
     def edge(self, lon: float, lat: float, limit_m: float = DEFAULT_LIMIT_M) -> EdgeSnap:
         """The nearest point of any edge, or an :class:`OffNetworkError` beyond ``limit_m``."""
         lon, lat = self._checked(lon, lat, limit_m)
+        if not self._network.num_edges:
+            raise InputError("this network has no edges; there is no road to snap to")
         point = shapely.Point(self.plane.to_metres(np.array([lon, lat])))
         edge = int(self._edges.query_nearest(point, all_matches=True).min())
         line = self.edge_lines[edge]
@@ -112,7 +114,7 @@ class Snapper:
             lon, lat = float(lon), float(lat)
         except (TypeError, ValueError):
             raise InputError(f"longitude {lon!r}, latitude {lat!r}: not numbers") from None
-        if not limit_m >= 0:
+        if not isinstance(limit_m, (int, float, np.number)) or not limit_m >= 0:
             raise InputError(f"snap limit {limit_m} m: it must be zero or more")
         if not (abs(lon) <= 180 and abs(lat) <= 90):
             hint = "; are they swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""

@@ -12,7 +12,7 @@ from ideal_dispatch.network.road_network import RoadNetwork
 
 
 def warm_up() -> None:
-    """Run every network kernel once on a triangle."""
+    """Run every network kernel once on a triangle, with the only types it is ever called with."""
     tail, head = [0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]
     lon, lat = [0.0, 0.001, 0.0], [0.0, 0.0, 0.001]
     network = RoadNetwork.from_arrays(tail, head, np.full(6, 150.0), lon, lat)

@@ -8,12 +8,15 @@ from ideal_dispatch.scenarios.burg import (
     minimise_linear,
 )
 from ideal_dispatch.scenarios.scenario_set import ScenarioSet
+from ideal_dispatch.scenarios.target_radius import TargetRadius, target_radius
 
 __all__ = [
     "EigenvalueBounds",
     "LinearMinimum",
     "ScenarioSet",
+    "TargetRadius",
     "burg_divergence",
     "eigenvalue_bounds",
     "minimise_linear",
+    "target_radius",
 ]

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 
 MOST_ITERATIONS = 80
@@ -86,7 +86,7 @@ class EigenvalueBounds:
 # --- the scalar search ------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def kappa(offset):  # type: ignore[no-untyped-def]
     """κ = y − log(1 + y) of an eigenvalue 1 + y, to full relative accuracy; ∞ up to y = −1."""
     if offset <= -1.0:
@@ -94,7 +94,7 @@ def kappa(offset):  # type: ignore[no-untyped-def]
     return _kappa(offset, math.log(1.0 + offset))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _kappa(offset, logarithm):  # type: ignore[no-untyped-def]
     """The difference y − ``logarithm``; up to |y| = 1/2, where it cancels, by a series.
 
@@ -111,7 +111,7 @@ def _kappa(offset, logarithm):  # type: ignore[no-untyped-def]
     return ratio * (offset - 2.0 * square * tail)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _divergence_and_slope(spectrum, base, excess):  # type: ignore[no-untyped-def]
     """F and −dF / d log(excess)."""
     gamma = base + excess
@@ -130,7 +130,7 @@ def _divergence_and_slope(spectrum, base, excess):  # type: ignore[no-untyped-de
     return divergence, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _bracket(spectrum, radius):  # type: ignore[no-untyped-def]
     """``base``, ends around the root ``excess``, and a first guess between them.
 
@@ -162,7 +162,7 @@ def _bracket(spectrum, radius):  # type: ignore[no-untyped-def]
     return base, low, high, min(max(guess, low), high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _search(spectrum, radius):  # type: ignore[no-untyped-def]
     """``base``, the root ``excess`` of F = ρ, and how often F was evaluated."""
     base, low, high, excess = _bracket(spectrum, radius)
@@ -185,7 +185,7 @@ def _search(spectrum, radius):  # type: ignore[no-untyped-def]
     return base, excess, MOST_ITERATIONS
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def minimum_of_spectrum(eigenvalues, radius):  # type: ignore[no-untyped-def]
     """Eigenvalues of X*, the same minus one, γ* and the number of evaluations of F.
 
@@ -221,7 +221,7 @@ def minimum_of_spectrum(eigenvalues, radius):  # type: ignore[no-untyped-def]
     return values, offsets, max(math.ldexp(base + excess, -shift), _TINY), iterations
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def divergence_of_spectrum(values, offsets):  # type: ignore[no-untyped-def]
     """Σ κ of eigenvalues given both as x and as x − 1; infinite unless all x > 0."""
     total = 0.0

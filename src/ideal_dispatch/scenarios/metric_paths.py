@@ -9,14 +9,14 @@ it reads few edges.
 """
 
 import numpy as np
-from numba import njit
 
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 
 _SLACK = 1e-12  # relative rounding of g + λ d̂
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def quadratic(metric, vector):  # type: ignore[no-untyped-def]
     """The value φᵀXφ."""
     total = 0.0
@@ -28,7 +28,7 @@ def quadratic(metric, vector):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def add_outer(matrix, vector, factor):  # type: ignore[no-untyped-def]
     """Add ``factor`` · φφᵀ to a matrix in place."""
     for i in range(vector.size):
@@ -37,7 +37,7 @@ def add_outer(matrix, vector, factor):  # type: ignore[no-untyped-def]
             matrix[i, j] += scaled * vector[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fastest_edges(  # type: ignore[no-untyped-def]
     start, edge, other, embeddings, metric, smallest, nominal_to_target, sources, target
 ):  # fmt: skip
@@ -94,7 +94,7 @@ def fastest_edges(  # type: ignore[no-untyped-def]
     return edges, time[target]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def path_matrix(embeddings, edges):  # type: ignore[no-untyped-def]
     """The matrix G(z) = Σ φφᵀ of a path's edges."""
     matrix = np.zeros((embeddings.shape[1], embeddings.shape[1]))

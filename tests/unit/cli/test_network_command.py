@@ -62,6 +62,13 @@ def test_same_input_same_bytes(town: Path) -> None:
         (["build", "edges.csv", "--column", "tail", "-o", "x"], "write it as FIELD=COLUMN"),
         (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "no/x"], "the folder no does not"),
         (["info", "edges.csv"], "error: edges.csv: not a network file"),
+        (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "."], "error: .: is a folder"),
+        (["build", "none.osm", "-o", "x", "--map", "x.jpg"], "x.jpg: a map ends in .png"),
+        (["build", "none.osm", "-o", "x", "--map", "no/x.png"], "no/x.png: the folder no does"),
+        (["build", "none.osm", "-o", "x", "--depots", "depots.csv"], "--depots marks a map"),
+        (["build", "none.osm", "-o", "x", "--map", "x.png", "--depots", "d.csv"], "d.csv: no such"),
+        (["build", "none.osm", "-o", "x.png", "--map", "x.png"], "this file is written too"),
+        (["info", "none.network", "--map", "x.jpg"], "x.jpg: a map ends in .png"),
         (["info", "[red].network"], r"error: [red].network: no such file"),
     ],
 )
@@ -71,6 +78,54 @@ def test_bad_input_is_one_line_on_stderr(town: Path, arguments: list[str], messa
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not (town / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "map_file", "victim"),
+    [
+        ("edges.csv", None, "edges.csv"),
+        ("./folder/../edges.csv", None, "edges.csv"),
+        ("link.network", None, "edges.csv"),
+        ("nodes.csv", None, "nodes.csv"),
+        ("depots.csv", "x.png", "depots.csv"),
+        ("x", "nodes.svg", "nodes.svg"),
+    ],
+)
+def test_inputs_are_never_overwritten(
+    town: Path, output: str, map_file: str | None, victim: str
+) -> None:
+    (town / "folder").mkdir()
+    (town / "link.network").symlink_to(town / "edges.csv")
+    (town / "nodes.svg").write_text(NODES)
+    nodes = "nodes.svg" if map_file == "nodes.svg" else "nodes.csv"
+    before = (town / victim).read_bytes()
+    options = ["--map", map_file, "--depots", "depots.csv"] if map_file else []
+    done = ideal(
+        "network", "build", "edges.csv", "--nodes", nodes, "-o", output, *options, cwd=town, code=2
+    )
+    assert "this file is read too; choose another name" in done.stderr
+    assert (town / victim).read_bytes() == before
+
+
+def test_usage_errors_keep_their_own_message(town: Path) -> None:
+    done = ideal("network", "build", "--nodez", "x", cwd=town, code=2)
+    assert "No such option" in done.stderr
+    assert "Usage: ideal network build" in done.stderr
+
+
+def test_interruption_is_one_line(town: Path) -> None:
+    program = (
+        "import os, signal, sys;"
+        "sys.argv = ['ideal', 'network', 'build', 'edges.csv', '--nodes', 'nodes.csv', '-o', 'x'];"
+        "from ideal_dispatch.cli.app import main;"
+        "import ideal_dispatch.network.read as read;"
+        "read.read_network = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=town, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_help_has_examples(tmp_path: Path) -> None:

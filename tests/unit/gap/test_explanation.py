@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.networks import smooth_embeddings
 from ideal_dispatch import RoadNetwork, ScenarioSet, explain, optimistic_gap
 from ideal_dispatch.cities import harbour_city
-from tests.unit.gap.smooth_embeddings import smooth_embeddings
 
 
 def test_seconds_by_road_add_up() -> None:

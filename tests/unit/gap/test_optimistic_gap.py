@@ -4,12 +4,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.networks import smooth_embeddings
 from ideal_dispatch import Depot, OptimisticGap, Path, RoadNetwork, ScenarioSet, optimistic_gap
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import CertificateError, InputError, UnreachableError
 from ideal_dispatch.gap import certificate_kernels as fates
 from tests.theory.small_towns import random_town
-from tests.unit.gap.smooth_embeddings import smooth_embeddings
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,36 @@ def test_column_mapping_with_fallback_columns(tmp_path: Path) -> None:
 
 def test_limits_the_source_made_up_are_unknown(tmp_path: Path) -> None:
     edges = EDGES.replace(",name", ",speed_limit_kmh,speed_limit_posted")
-    edges = edges.replace("Quai", "50,0").replace('Rue "X"', "70,1")
-    network = read_network(**_write(tmp_path, edges), simplify=False)
-    assert np.nansum(network.speed_kmh) == 140
+    for made_up, posted in (("0", "1"), ("0.0", "1.0"), ("False", "True"), ("NO", "Yes")):
+        rows = edges.replace("Quai", f"50,{made_up}").replace('Rue "X"', f"70,{posted}")
+        network = read_network(**_write(tmp_path, rows), simplify=False)
+        assert np.nansum(network.speed_kmh) == 140
+
+
+def test_rows_that_are_no_roads_are_dropped(tmp_path: Path) -> None:
+    edges = EDGES.replace(",name", ",highway").replace("Quai", "primary").replace('Rue "X"', "road")
+    rows = edges + "2,A1,5,footway\n2,4,5,steps_tunnel\n"
+    network = read_network(**_write(tmp_path, rows), simplify=False)
+    assert network.num_edges == 8
+    dropped = network.provenance["report"]["dropped"]
+    assert dropped["rows not for cars: footway"] == 1
+    assert dropped["rows not for cars: steps"] == 1
+
+
+def test_quotation_marks_that_are_not_closed(tmp_path: Path) -> None:
+    for row in ('A1,3,5,"Rue\n2,4,5,\n', 'A1,3,5,"Rue" X\n', "A1,3,5," + "x" * 200_000 + "\n"):
+        with pytest.raises(
+            FileFormatError, match=r"edges.csv line \d: .*; is a quotation mark not"
+        ):
+            read_network(**_write(tmp_path, EDGES + row))
+
+
+def test_ids_stay_as_they_are_written(tmp_path: Path) -> None:
+    for node in ("007", "99999999999999999999"):
+        files = _write(tmp_path, EDGES.replace("A1", node), NODES.replace("A1", node))
+        assert read_network(**files, simplify=False).node_ids.tolist() == ["2", "3", "4", node]
+    files = _write(tmp_path, EDGES.replace("A1", "1"), NODES.replace("A1", "1"))
+    assert read_network(**files, simplify=False).node_ids.tolist() == [1, 2, 3, 4]
 
 
 def test_geometry_is_turned_to_start_at_the_tail(tmp_path: Path) -> None:
@@ -106,6 +133,11 @@ def test_geometry_is_turned_to_start_at_the_tail(tmp_path: Path) -> None:
         (EDGES, NODES + "9,43.0,700\n", "nodes.csv line 6: longitude 43.0, latitude 700.0 are not"),
         (EDGES + "2,3,long,\n", NODES, "edges.csv line 6: length_m is 'long'; a finite number"),
         (EDGES.replace("name", "wkt") + "2,3,1,POINT (1 1)\n", NODES, "not a WKT LINESTRING"),
+        (
+            'from,to,wkt\nA1,2,"LINESTRING (834000 815000, 834100 815000)"\n',
+            NODES,
+            "edges.csv line 2: geometry is not in degrees; transform it to WGS84",
+        ),
         ("", NODES, "no column for 'tail'"),
         ("from,to\n8,9\n", NODES, "no drivable road found"),
         ("from,to,oneway\nA1,2,yes\n2,3,yes\n", NODES, "no two nodes can reach each other"),
@@ -119,8 +151,13 @@ def test_bad_rows(tmp_path: Path, edges: str, nodes: str, message: str) -> None:
 
 
 def test_rows_with_unknown_ends_are_counted(tmp_path: Path) -> None:
-    network = read_network(**_write(tmp_path, EDGES + "2,77,5,\n2,2,5,\n3,2,0,\n"), simplify=False)
+    rows = EDGES + "2,77,5,\n2,2,5,\n3,2,-1,\n2,4,0,\n"
+    network = read_network(**_write(tmp_path, rows), simplify=False)
     dropped = network.provenance["report"]["dropped"]
+    assumed = network.provenance["report"]["assumed"]
+    assert assumed["segments between two nodes on one spot, 0.1 m long"] == 1
+    assert network.length_m.min() == 0.1
+    assert network.num_edges == 10
     assert dropped["segments with an end that is not in the data"] == 1
     assert dropped["loops from a node to itself"] == 1
     assert dropped["segments without a length"] == 1
@@ -131,6 +168,8 @@ def test_files_that_are_not_text(tmp_path: Path) -> None:
     files["nodes"].write_bytes(b"id,lon,lat\n1,\xff\xfe,3\n")
     with pytest.raises(FileFormatError, match="nodes.csv: not a whole UTF-8 CSV file"):
         read_network(**files)
+    with pytest.raises(InputError, match="is a folder, not a file"):
+        read_network(files["source"], nodes=tmp_path)
     with pytest.raises(InputError, match="nope.csv: no such file"):
         read_network(files["source"], nodes=tmp_path / "nope.csv")
     with pytest.raises(InputError, match="an edge list needs its nodes: add --nodes"):

@@ -347,6 +347,22 @@ def test_ends_far_from_the_given_nodes_are_refused(square: RoadNetwork) -> None:
     assert match_route(square, points, 0, 1, end_limit_m=600).path.destination == 1
     with pytest.raises(InputError, match="destination 999 is not a node"):
         match_route(square, points, 0, 999)
+    for wrong in (5.0, "5", True):
+        with pytest.raises(InputError, match=f"destination {wrong!r} is not a whole number"):
+            match_route(square, points, 0, wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=f"origin {wrong!r} is not a whole number"):
+            match_route(square, points, wrong, 5)  # type: ignore[arg-type]
+
+
+def test_a_depot_can_be_the_destination(square: RoadNetwork) -> None:
+    points = degrees([[0, 0], [500, 0]])
+    assert match_route(square, points, 0, Depot("East", 5)) == match_route(square, points, 0, 5)
+
+
+def test_a_network_without_edges_is_refused() -> None:
+    lon, lat = degrees([[0, 0], [100, 0]]).T
+    with pytest.raises(OffNetworkError, match="no road within 60 m"):
+        match_route(RoadNetwork.from_arrays([], [], [], lon, lat), degrees([[0, 0], [100, 0]]))
 
 
 def test_disconnected_ends_are_named(square: RoadNetwork) -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import zipfile
 from pathlib import Path
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import network_file
 
 
@@ -54,10 +55,13 @@ def test_damaged_bytes_are_noticed(saved: Path, position: float) -> None:
 
 def test_foreign_files(tmp_path: Path) -> None:
     text, pickle, npz = tmp_path / "a.txt", tmp_path / "b.pickle", tmp_path / "c.npz"
+    npy, objects = tmp_path / "d.npy", tmp_path / "e.npz"
+    np.save(npy, np.arange(3))
+    np.savez(objects, manifest=np.frombuffer(b"[1, 2]", np.uint8))
     text.write_text("nodes,edges\n")
     pickle.write_bytes(b"\x80\x04N.")
     np.savez(npz, numbers=np.arange(3))
-    for path in (text, pickle, npz):
+    for path in (text, pickle, npz, npy, objects):
         with pytest.raises(FileFormatError, match="not a network file; make one with"):
             RoadNetwork.load(path)
 
@@ -69,6 +73,91 @@ def _rewrite_manifest(path: Path, **changes: object) -> None:
     text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
     with path.open("wb") as file:
         np.savez(file, manifest=text, **arrays)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": "one"},
+        {"version": None},
+        {"names": []},
+        {"names": 7},
+        {"names": [1] * 17},
+        {"names": ["short"]},
+        {"provenance": [1, 2]},
+        {"provenance": None},
+        {"checksum": None},
+    ],
+)
+def test_odd_manifests(saved: Path, changes: dict[str, object]) -> None:
+    _rewrite_manifest(saved, **changes)
+    with pytest.raises(FileFormatError, match="grid.network: ") as caught:
+        RoadNetwork.load(saved)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_out_of_range(saved: Path) -> None:
+    with np.load(saved) as archive:
+        arrays = dict(archive)
+    arrays["name"][0] = -1
+    with saved.open("wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(FileFormatError, match="damaged network file"):
+        RoadNetwork.load(saved)
+
+
+def _same(ours: RoadNetwork, theirs: RoadNetwork) -> bool:
+    return all(
+        np.array_equal(getattr(ours, f.name), getattr(theirs, f.name), equal_nan=True)
+        if isinstance(getattr(ours, f.name), np.ndarray) and getattr(ours, f.name).dtype.kind == "f"
+        else np.array_equal(getattr(ours, f.name), getattr(theirs, f.name))
+        for f in dataclasses.fields(ours)
+    )
+
+
+def test_any_damage_is_noticed_or_harmless(tmp_path: Path) -> None:
+    bend = [[7.0, 43.0], [7.001, 43.001], [7.002, 43.0]]
+    network = RoadNetwork.from_arrays(
+        [0, 1, 1], [1, 0, 2], [150.0, 150.0, 80.0], [7.0, 7.002, 7.003], [43.0, 43.0, 43.0],
+        node_ids=[11, 12, 13], name=["Quai", "Quai", "Rue"], geometry=[bend, bend[::-1], None],
+        provenance={"report": {"read": {"ways": 2}}},
+    )  # fmt: skip
+    path = tmp_path / "x.network"
+    network.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    harmless = 0
+    for position, flip in zip(
+        rng.integers(0, len(whole), 500), rng.integers(1, 256, 500), strict=True
+    ):
+        damaged = bytearray(whole)
+        damaged[position] ^= int(flip)
+        path.write_bytes(damaged)
+        try:
+            assert _same(RoadNetwork.load(path), network), f"byte {position} ^ {flip}"
+            harmless += 1
+        except IdealError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+    assert harmless < 250
+    for length in rng.integers(0, len(whole), 100):
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError):
+            RoadNetwork.load(path)
+
+
+def test_a_file_that_may_not_be_read(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match="grid.network: may not be read; check its permissions"):
+        RoadNetwork.load(saved)
+
+
+def test_any_text_is_kept(tmp_path: Path) -> None:
+    names = ["彌敦道", "\ud800", "\x00\n"]
+    RoadNetwork.from_arrays([0, 1, 0], [1, 0, 1], [1.0] * 3, name=names).save(tmp_path / "x")
+    assert RoadNetwork.load(tmp_path / "x").name == tuple(names)
 
 
 def test_future_version(saved: Path) -> None:

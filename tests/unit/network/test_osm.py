@@ -107,6 +107,10 @@ def test_no_simplification_and_box(xml_file: Path) -> None:
         (b"garbage", "x.osm.pbf", "not a whole OpenStreetMap file"),
         (b"garbage", "x.zip", "not a whole OpenStreetMap file"),
         (b"<osm version='0.6'></osm>", "x.osm", "no drivable road found"),
+        (_xml().replace("7.01", "999").encode(), "x.osm", "wrong format for coordinate: '999'"),
+        (_xml().replace("7.01", "nan").encode(), "x.osm", "wrong format for coordinate: 'nan'"),
+        (_xml().replace('ref="1"', 'ref="x"').encode(), "x.osm", "illegal id: 'x'"),
+        (_xml().replace('id="1"', 'id="x"').encode(), "x.osm", "illegal id: 'x'"),
         (b"", "x.shp", "unknown kind of file; one of .osm, "),
     ],
 )
@@ -130,6 +134,26 @@ def test_missing_file_and_wrong_options(xml_file: Path, tmp_path: Path) -> None:
             read_network(**arguments)
 
 
+def test_damaged_containers(xml_file: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(xml_file, "town.osm")
+    plain = read_network(xml_file)
+    for name, whole in (
+        ("x.osm.zip", packed.read_bytes()),
+        ("x.osm.gz", gzip.compress(xml_file.read_bytes())),
+    ):
+        path = tmp_path / name
+        for position in range(0, len(whole), 11):
+            damaged = bytearray(whole)
+            damaged[position] ^= 0xFF
+            path.write_bytes(damaged)
+            try:
+                assert read_network(path).checksum == plain.checksum
+            except FileFormatError as error:
+                assert "\n" not in str(error)  # noqa: PT017
+
+
 def test_zip_without_a_map(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("readme.txt", "hello")
@@ -150,6 +174,10 @@ def test_zip_without_a_map(tmp_path: Path) -> None:
         ({"highway": "motorway_link"}, True, True),
         ({"highway": "motorway", "oneway": "no"}, True, True),
         ({"oneway": "yes", "oneway:emergency": "no"}, True, True),
+        ({"oneway": "yes", "oneway:bus": "no"}, True, True),
+        ({"oneway": "-1", "oneway:psv": "no"}, True, True),
+        ({"oneway": "yes", "oneway:bicycle": "no"}, True, False),
+        ({"highway": "motorway|trunk"}, True, False),
     ],
 )
 def test_directions(tags: dict[str, str], forward: bool, backward: bool) -> None:
@@ -175,6 +203,15 @@ def test_directions(tags: dict[str, str], forward: bool, backward: bool) -> None
         ({"highway": "busway"}, True),
         ({"area": "yes"}, False),
         ({"highway": "construction"}, False),
+        ({"highway": "footway_tunnel"}, False),
+        ({"highway": "steps;residential"}, False),
+        ({"highway": "residential;steps"}, True),
+        ({"highway": "ladder"}, False),
+        ({"highway": "demolished"}, False),
+        ({"highway": "pedestrian", "emergency": "designated"}, True),
+        ({"highway": "pedestrian", "emergency": "yes", "area": "yes"}, False),
+        ({"highway": "pedestrian", "emergency": "no"}, False),
+        ({"highway": "pedestrian", "bus": "yes"}, False),
     ],
 )
 def test_roads_that_ambulances_use(tags: dict[str, str], kept: bool) -> None:
@@ -183,15 +220,50 @@ def test_roads_that_ambulances_use(tags: dict[str, str], kept: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "kmh"),
-    [("50", 50), ("25 mph", 40.2336), ("50;30", 30), ("40|60", 40), ("60 km/h", 60)],
+    [
+        ("50", 50),
+        ("25 mph", 40.2336),
+        ("50;30", 30),
+        ("40|60", 40),
+        ("60 km/h", 60),
+        ("25 MPH", 40.2336),
+        ("60 Km/H", 60),
+        ("none", 130),
+        ("none;100", 100),
+        ("160", 160),
+    ],
 )
 def test_speeds(text: str, kmh: float) -> None:
     assert speed_kmh(text) == pytest.approx(kmh)
 
 
-@pytest.mark.parametrize("text", ["", "none", "walk", "RO:urban", "120 mph", "0", "-5", "nan"])
+@pytest.mark.parametrize(
+    "text", ["", "None", "walk", "RO:urban", "120 mph", "161", "0", "-5", "nan"]
+)
 def test_no_speeds(text: str) -> None:
     assert speed_kmh(text) != speed_kmh(text)
+
+
+@pytest.mark.parametrize(
+    ("tags", "kmh"),
+    [
+        ({"maxspeed:forward": "60", "maxspeed:backward": "40"}, 40),
+        ({"maxspeed:forward": "60"}, 60),
+        ({"maxspeed": "signals", "maxspeed:backward": "70"}, 70),
+        ({"maxspeed": "50", "maxspeed:backward": "30"}, 50),
+    ],
+)
+def test_limits_of_the_two_directions(tags: dict[str, str], kmh: float) -> None:
+    rule = way_rule({"highway": "primary", **tags})
+    assert not isinstance(rule, str)
+    assert rule.speed_kmh == kmh
+
+
+def test_pedestrian_streets_for_emergency_vehicles_are_living_streets() -> None:
+    rule = way_rule({"highway": "pedestrian", "emergency": "yes", "motor_vehicle": "no"})
+    assert not isinstance(rule, str)
+    assert ROAD_CLASSES[rule.road_class] == "living_street"
+    assert not rule.known_class
 
 
 def test_lanes() -> None:

@@ -12,21 +12,40 @@ import numpy as np
 import pytest
 import shapely
 
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 osmnx = pytest.importorskip("osmnx", reason="the geo extra is not installed")
 
 ELEMENTS = [
-    *({"type": "node", "id": n, "lon": 7.0 + 0.001 * n, "lat": 43.0 + 0.0007 * (n % 2)}
-      for n in range(1, 7)),
-    {"type": "way", "id": 10, "nodes": [1, 2, 3],
-     "tags": {"highway": "primary", "maxspeed": "50", "lanes": "2", "name": "Quai"}},
+    *(
+        {"type": "node", "id": n, "lon": 7.0 + 0.001 * n, "lat": 43.0 + 0.0007 * (n % 2)}
+        for n in range(1, 7)
+    ),
+    {
+        "type": "way",
+        "id": 10,
+        "nodes": [1, 2, 3],
+        "tags": {"highway": "primary", "maxspeed": "50", "lanes": "2", "name": "Quai"},
+    },
     {"type": "way", "id": 11, "nodes": [3, 4, 1], "tags": {"highway": "residential"}},
     {"type": "way", "id": 12, "nodes": [2, 4], "tags": {"highway": "tertiary", "oneway": "yes"}},
     {"type": "way", "id": 13, "nodes": [3, 5], "tags": {"highway": "footway"}},
-    {"type": "way", "id": 14, "nodes": [3, 6],
-     "tags": {"highway": "service", "access": "no", "emergency": "yes"}},
+    {
+        "type": "way",
+        "id": 14,
+        "nodes": [3, 6],
+        "tags": {"highway": "service", "access": "no", "emergency": "yes"},
+    },
+]
+RULES = [
+    {"type": "way", "id": 20, "nodes": [1, 4], "tags": {"highway": "motorway", "name": "M"}},
+    {"type": "way", "id": 21, "nodes": [4, 6],
+     "tags": {"highway": "primary", "junction": "circular", "name": "Circle"}},
+    {"type": "way", "id": 22, "nodes": [3, 5],
+     "tags": {"highway": "primary", "oneway": "yes", "oneway:bus": "no", "name": "Bus"}},
 ]  # fmt: skip
 
 
@@ -59,6 +78,35 @@ def test_graphml_as_osmnx_writes_it(graph: Any, tmp_path: Path) -> None:
     assert np.nansum(network.length_m) == 900
 
 
+def test_one_way_by_rule_or_not_by_exemption(graph: Any, tmp_path: Path) -> None:
+    for u, v in ((1, 2), (2, 1)):
+        graph.edges[u, v, 0].update(highway="motorway", name="M", reversed=u == 2)
+    graph.edges[1, 3, 0].update({"oneway": True, "oneway:emergency": "no", "name": "Exempt"})
+    osmnx.save_graphml(graph, tmp_path / "city.graphml")
+    network = read_network(tmp_path / "city.graphml", simplify=False)
+    assert _directed(network, "M") == {(1, 2)}
+    assert _directed(network, "Exempt") == {(1, 3), (3, 1)}
+    assert network.oneway[network.name.index("M")]
+    assert not network.oneway[network.name.index("Exempt")]
+    dropped = network.provenance["report"]["dropped"]
+    assert dropped["reverse edges of motorways and roundabouts"] == 1
+
+
+def _directed(network: RoadNetwork, name: str) -> set[tuple[int, int]]:
+    ids = network.node_ids.tolist()
+    edges = [edge for edge in range(network.num_edges) if network.name[edge] == name]
+    return {(ids[network.tail[edge]], ids[network.head[edge]]) for edge in edges}
+
+
+def test_of_several_classes_the_first_road_counts(graph: Any, tmp_path: Path) -> None:
+    graph.edges[1, 2, 0].update(highway=["footway", "tertiary", "primary"], access=["no", "yes"])
+    graph.edges[2, 3, 0].update(highway=["footway", "tertiary", "primary"], name="Walk")
+    osmnx.save_graphml(graph, tmp_path / "city.graphml")
+    network = read_network(tmp_path / "city.graphml", simplify=False)
+    assert ROAD_CLASSES[network.road_class[network.name.index("Walk")]] == "tertiary"
+    assert "Quai" not in network.name, "of other tags the first value counts"
+
+
 def test_graphml_that_is_not_ours(graph: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.graphml"
     path.write_text("<graphml><graph>")
@@ -68,6 +116,15 @@ def test_graphml_that_is_not_ours(graph: Any, tmp_path: Path) -> None:
         read_network(tmp_path / "none.graphml")
     nx.write_graphml(nx.path_graph(3, nx.MultiDiGraph), path)
     with pytest.raises(FileFormatError, match="node 0 has no .* x and y; is it a graph made by"):
+        read_network(path)
+    graph.edges[1, 2, 0]["length"] = "long"
+    osmnx.save_graphml(graph, path)
+    with pytest.raises(FileFormatError, match="edge 1 → 2 has the length 'long'; a number of"):
+        read_network(path)
+    graph.edges[1, 2, 0]["length"] = 100.0
+    graph.nodes[1]["x"] = float("nan")
+    osmnx.save_graphml(graph, path)
+    with pytest.raises(FileFormatError, match="coordinates are not degrees"):
         read_network(path)
     for node in graph:
         graph.nodes[node]["x"] *= 1e5
@@ -124,6 +181,15 @@ def test_download_by_box(overpass: type[_Overpass]) -> None:
     assert network.speed_kmh[quai] == 50
     assert int(network.oneway.sum()) == 1
     assert osmnx.settings.useful_tags_way == tags_before
+
+
+def test_downloads_follow_the_rules_of_files(overpass: type[_Overpass]) -> None:
+    overpass.answer = (200, json.dumps({"elements": ELEMENTS + RULES}))
+    network = read_network(box=BOX, simplify=False)
+    assert _directed(network, "M") == {(1, 4)}
+    assert _directed(network, "Circle") == {(4, 6)}
+    assert _directed(network, "Bus") == {(3, 5), (5, 3)}
+    assert network.oneway[[network.name.index("M"), network.name.index("Circle")]].all()
 
 
 @pytest.mark.parametrize(

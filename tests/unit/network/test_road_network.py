@@ -1,11 +1,21 @@
+import copy
 import dataclasses
+import pickle
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from ideal_dispatch import Depot, Path, RoadNetwork
 from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.network import routing
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH
+
+
+def _pickled(network: RoadNetwork) -> RoadNetwork:
+    copied: RoadNetwork = pickle.loads(pickle.dumps(network))
+    return copied
+
 
 TRIANGLE = ([0, 1, 2, 0], [1, 2, 0, 1], [100.0, 200.0, 300.0, 50.0])
 
@@ -61,6 +71,34 @@ class TestConstruction:
             ({"geometry": [None] * 3}, "geometry: expected 4 polylines, got 3"),
             ({"geometry": [[[0, 0]], None, None, None]}, "edge 0: geometry needs two points"),
             ({"geometry": [[[0, 0], [np.nan, 1]]] + [None] * 3}, "coordinates must be finite"),
+            ({"geometry": [[[0, 0], [1]]] + [None] * 3}, "edge 0: geometry: rows of different"),
+            ({"geometry": [None, "LINESTRING (0 0, 1 1)", None, None]}, "edge 1: geometry: could"),
+            ({"geometry": [None, [0.0, 1.0], None, None]}, r"edge 1: geometry must be \(k, 2\)"),
+            ({"geometry": np.zeros((4, 2, 3))}, r"edge 0: geometry must be \(k, 2\)"),
+            ({"geometry": "none"}, "geometry: a list with one polyline or None per edge"),
+            ({"tail": [0, np.nan, 2, 0]}, "tail: values must be whole numbers"),
+            ({"tail": ["0", "1", "2", "0"]}, "tail: values must be whole numbers"),
+            ({"tail": [[0, 1], [2]]}, "tail: rows of different lengths"),
+            ({"tail": [True, False, True, False]}, "tail: values must be whole numbers"),
+            ({"head": [1, 2, 0, 10**12]}, "head: values must be whole numbers that fit int32"),
+            ({"head": [1, 2, 0, 2**31 - 1], "num_nodes": None}, "ends at node 2147483647, far"),
+            ({"num_nodes": -1}, "num_nodes -1: zero or more that fit int32"),
+            ({"num_nodes": 10**12}, "num_nodes 1000000000000: zero or more that fit int32"),
+            ({"length_m": [1j] * 4}, "length_m: values must be numbers"),
+            ({"num_nodes": 3.0}, "num_nodes 3.0 is not a whole number"),
+            ({"length_m": ["1", "2", "3", "4"]}, "length_m: values must be numbers, not text"),
+            ({"oneway": ["no"] * 4}, "oneway: values must be true or false"),
+            ({"oneway": [0, 1, 2, 0]}, "oneway: values must be true or false"),
+            ({"oneway": [0, 1, np.nan, 0]}, "oneway: values must be true or false"),
+            ({"road_class": [["primary"], "trunk"]}, "road_class: one name or code per edge"),
+            ({"name": ["a", "b", None, "d"]}, "edge 2: name None is not text"),
+            ({"name": "abcd"}, "name: one text per edge is needed"),
+            ({"node_ids": [[1], [2, 3]]}, "node_ids: a flat list"),
+            ({"node_ids": [["a", "b", "c"]]}, "node_ids: a flat list"),
+            ({"node_ids": [1, 2.5, 3]}, "node_ids: values must be whole numbers"),
+            ({"provenance": {"seed": np.int64(3)}}, "provenance: only what JSON can hold"),
+            ({"provenance": {"share": float("nan")}}, "provenance: only what JSON can hold"),
+            ({"provenance": [1, 2]}, "provenance: only what JSON can hold"),
         ],
     )
     def test_bad_input_is_one_clear_line(self, change: dict[str, object], message: str) -> None:
@@ -70,6 +108,31 @@ class TestConstruction:
         with pytest.raises(InputError, match=message) as caught:
             RoadNetwork.from_arrays(**{**arguments, **change})  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
+
+    def test_geometry_as_one_array(self) -> None:
+        lines = np.arange(16.0).reshape(4, 2, 2)
+        network = RoadNetwork.from_arrays(*TRIANGLE, geometry=lines)  # type: ignore[arg-type]
+        assert network.polyline(2).tolist() == lines[2].tolist()
+
+    def test_oneway_as_numbers(self) -> None:
+        network = RoadNetwork.from_arrays(*TRIANGLE, oneway=[0, 1, 1.0, 0])
+        assert network.oneway.tolist() == [False, True, True, False]
+
+    def test_provenance_is_a_copy(self) -> None:
+        report = {"read": {"ways": 3}}
+        network = RoadNetwork.from_arrays(*TRIANGLE, provenance={"report": report})
+        report["read"]["ways"] = 4
+        assert network.provenance == {"report": {"read": {"ways": 3}}}
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, _pickled])
+    def test_copies(self, grid: RoadNetwork, duplicate: Any) -> None:
+        grid.snap(114, 22)  # what is derived is not copied
+        other = duplicate(dataclasses.replace(grid, provenance={"report": {"read": {}}}))
+        assert other.checksum == grid.checksum
+        assert other.name == grid.name
+        assert other.provenance == {"report": {"read": {}}}
+        assert not other.length_m.flags.writeable
+        assert other.snap(114, 22) == grid.snap(114, 22)
 
     def test_no_nodes(self) -> None:
         with pytest.raises(InputError, match="at least one node"):
@@ -95,6 +158,16 @@ class TestDerived:
         network = RoadNetwork.from_arrays([0], [1], [1.0], node_ids=["7", "M338"])
         assert network.node_ids.tolist() == ["7", "M338"]
         assert RoadNetwork.from_arrays([0], [1], [1.0], node_ids=["7", "8"]).node_ids.dtype == int
+        for odd in ("08", " 8", "+8", "8.0", "-0", "1_000", "٣", "9" * 20, ""):
+            network = RoadNetwork.from_arrays([0], [1], [1.0], node_ids=["7", odd])
+            assert network.node_ids.tolist() == ["7", odd]
+        negative = RoadNetwork.from_arrays([0], [1], [1.0], node_ids=["0", "-8"])
+        assert negative.node_ids.tolist() == [0, -8]
+
+    def test_polyline_of_no_edge(self, triangle: RoadNetwork) -> None:
+        for edge in (-1, 4):
+            with pytest.raises(InputError, match=rf"edge {edge} is not in the network \(0 … 3\)"):
+                triangle.polyline(edge)
 
 
 class TestPaths:
@@ -139,13 +212,40 @@ class TestPaths:
             ([1, 2, 3, 4], 7, 2, "source 7 is not a node"),
             ([1, 2, 3, 4], [], 2, "no source given"),
             ([1, 2, 3, 4], 0, -1, "target -1 is not a node"),
+            ([1, 2, 3, 4], 0, 2.9, "target 2.9 is not a whole number"),
+            ([1, 2, 3, 4], 0, "2", "target '2' is not a whole number"),
+            ([1, 2, 3, 4], 0, None, "target None is not a whole number"),
+            ([1, 2, 3, 4], 0, True, "target True is not a whole number"),
+            ([1, 2, 3, 4], 0.0, 2, "source 0.0 is not a whole number"),
+            ([1, 2, 3, 4], "12", 2, "source '12' is not a whole number"),
+            ([1, 2, 3, 4], [0, None], 2, "source None is not a whole number"),
+            ([1, 2, 3, 4], np.array([0.5]), 2, "source 0.5 is not a whole number"),
+            ([1, 2, 3, 4], Depot("A", cast(int, "0")), 2, "source '0' is not a whole number"),
+            (None, 0, 2, "edge times: expected 4 values, got a scalar"),
+            ([1, None, 3, 4], 0, 2, "edge 1: time nan s"),
+            (["1", "2", "3", "4"], 0, 2, "edge times: values must be numbers, not text"),
+            ([[1, 2], [3]], 0, 2, "edge times: rows of different lengths"),
+            ([object()] * 4, 0, 2, "edge times: float"),
         ],
     )
     def test_bad_queries(
-        self, triangle: RoadNetwork, times: list[float], sources: int, target: int, message: str
+        self, triangle: RoadNetwork, times: Any, sources: Any, target: Any, message: str
     ) -> None:
         with pytest.raises(InputError, match=message):
             triangle.shortest_path(times, sources, target)
+
+    def test_numpy_integers_are_nodes(self, triangle: RoadNetwork) -> None:
+        path = triangle.shortest_path(triangle.length_m, 0, 2)
+        for one in (np.int32(0), np.uint8(0), np.array(0), np.array([0])):
+            assert triangle.shortest_path(triangle.length_m, one, np.int64(2)) == path  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("wrong", [np.nan, -1.0])
+    def test_bad_potential(self, triangle: RoadNetwork, wrong: float) -> None:
+        potential = np.array([0.0, wrong, 0.0])
+        with pytest.raises(InputError, match=f"potential of node 1: {wrong} s; it must be zero or"):
+            triangle.shortest_path(triangle.length_m, 0, 2, potential_s=potential)
+        potential[1] = np.inf  # a node from which there is no way
+        assert len(triangle.shortest_path(triangle.length_m, 2, 0, potential_s=potential)) == 1
 
     def test_batch_equals_single(self, grid: RoadNetwork) -> None:
         rng = np.random.default_rng(0)
@@ -158,12 +258,36 @@ class TestPaths:
         assert shared[3] == grid.shortest_path(times[0], origins[3], targets[3])
         assert grid.shortest_paths(times[0], [], []) == []
 
+    def test_small_batches_start_no_threads(
+        self, grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(routing.os, "cpu_count", lambda: 4)  # type: ignore[attr-defined]
+        monkeypatch.setattr(routing, "ThreadPoolExecutor", None)
+        assert len(grid.shortest_paths(grid.length_m, [0] * 64, [5] * 64)) == 64
+        monkeypatch.setattr(routing, "_WORTH_THREADS", 64 * grid.num_edges)
+        with pytest.raises(TypeError):
+            grid.shortest_paths(grid.length_m, [0] * 64, [5] * 64)
+
     def test_bad_batches(self, grid: RoadNetwork) -> None:
         times = np.ones((3, grid.num_edges))
         with pytest.raises(InputError, match="expected 1 or 2 rows"):
             grid.shortest_paths(times, [0, 1], [2, 3])
         with pytest.raises(InputError, match="row 1: target 999 is not a node"):
             grid.shortest_paths(times[0], [0, 1], [2, 999])
+        for origins, message in (
+            ([0, 1.5], "origins: values must be whole numbers"),
+            ([True, False], "origins: values must be whole numbers"),
+            (["0", "1"], "origins: values must be whole numbers"),
+            (None, "origins: values must be whole numbers"),
+        ):
+            with pytest.raises(InputError, match=message):
+                grid.shortest_paths(times[0], origins, [2, 3])  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="edge times: rows of different lengths"):
+            grid.shortest_paths([[1.0], [1.0, 2.0]], [0, 1], [2, 3])
+        with pytest.raises(InputError, match="threads 0: at least one is needed"):
+            grid.shortest_paths(times[0], [0, 1], [2, 3], threads=0)
+        with pytest.raises(InputError, match="threads 1.5 is not a whole number"):
+            grid.shortest_paths(times[0], [0, 1], [2, 3], threads=1.5)  # type: ignore[arg-type]
         times[2, 5] = -1
         with pytest.raises(InputError, match="row 2, edge 5: time -1"):
             grid.shortest_paths(times, [0, 1, 2], [2, 3, 4])

@@ -66,10 +66,35 @@ def test_merged_attributes() -> None:
     ]
     network = build_network(places, segments, BuildReport("test"))
     assert network.num_edges == 2
-    assert network.speed_kmh == pytest.approx([400 / (100 / 30 + 300 / 90)] * 2)
+    before = build_network(places, segments, BuildReport("test"), simplify=False)
+    assert network.free_flow_times_s.sum() == pytest.approx(before.free_flow_times_s.sum())
+    assert network.speed_kmh == pytest.approx([550 / (100 / 30 + 300 / 90 + 150 / 50)] * 2)
+    assumed = network.provenance["report"]["assumed"]
+    assert assumed["edges with a speed_kmh for a part, the rest at the default"] == 2
+    assert assumed["edges with no speed_kmh, filled in the features"] == 0
     assert network.lanes.tolist() == [4, 4]
     assert network.road_class.tolist() == [5, 5]
     assert network.name == ("B", "B")
+
+
+def test_merged_oneway_is_that_of_the_greatest_length() -> None:
+    places = {n: (0.001 * n, 0.0005 * n * n) for n in range(1, 6)}
+    ring = [(1, 2, 100.0, True), (2, 3, 300.0, False), (3, 4, 90.0, True), (4, 1, 80.0, True)]
+    segments = [Segment(a, b, m, oneway=oneway, reverse=False) for a, b, m, oneway in ring]
+    segments += [Segment(1, 3, 50.0), Segment(3, 5, 50.0)]
+    network = build_network(places, segments, BuildReport("test"))
+    long, short = (np.flatnonzero(network.length_m == m)[0] for m in (400.0, 170.0))
+    assert not network.oneway[long]
+    assert network.oneway[short]
+
+
+def test_lengths_that_are_none() -> None:
+    places = {n: (0.001 * n, 0.0) for n in range(4)}
+    segments = [Segment(0, 1, 10.0), Segment(1, 2, 0.0)]
+    segments += [Segment(2, 3, m) for m in (-1.0, float("nan"), float("inf"))]
+    network = build_network(places, segments, BuildReport("test"), simplify=False)
+    assert sorted(network.length_m) == [0.1, 0.1, 10, 10]
+    assert network.provenance["report"]["dropped"]["segments without a length"] == 3
 
 
 @given(

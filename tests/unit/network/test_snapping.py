@@ -28,6 +28,8 @@ def test_limit(grid: RoadNetwork) -> None:
         OffNetworkError, match=r"the nearest node is 258 m away, beyond the limit of 200 m; check"
     ):
         grid.snap(113.9975, 22.0, limit_m=200)
+    with pytest.raises(InputError, match="snap limit far m"):
+        grid.snap(114, 22, limit_m="far")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="snap limit nan m"):
         grid.snap(114, 22, limit_m=float("nan"))
 
@@ -75,6 +77,13 @@ def test_edge_geometry_counts() -> None:
     assert snap.edge == 0
     assert snap.fraction == pytest.approx(0.5)
     assert network.snap_to_edge(0.001, 0.0001).edge == 1
+
+
+def test_no_edges() -> None:
+    network = RoadNetwork.from_arrays([], [], [], [7.0], [43.0])
+    assert network.snap(7.0, 43.0).node == 0
+    with pytest.raises(InputError, match="has no edges; there is no road to snap to"):
+        network.snap_to_edge(7.0, 43.0)
 
 
 def test_no_coordinates() -> None:

@@ -1,0 +1,24 @@
+"""Compiling numerical kernels, cached on disk where there is a place for it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from numba import njit
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """``function`` compiled by numba without the interpreter lock, as a decorator.
+
+    Write ``@kernel`` or ``@kernel(fastmath=…)`` with numba's own options. Where
+    numba finds no folder that it may write its cache to (a read-only
+    installation without a home), the kernel is compiled in every process.
+    """
+    if function is None:
+        return partial(kernel, **options)
+    try:
+        return njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return njit(nogil=True, **options)(function)

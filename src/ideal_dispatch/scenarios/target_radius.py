@@ -1,0 +1,326 @@
+"""The target radius of a past trip: how far the metric must move to explain its duration.
+
+Symbols: ``X`` metric, ``t`` observed time, ``t̂`` nominal time, ``h(X)`` time of
+the fastest path under X, ``G`` path matrix, ``μ ≥ 0`` one multiplier per path,
+``M = Σ μG`` with eigenvalues ``m``, ``g`` the dual function. By weak duality
+
+    g(μ) = log det(I − M) + t Σμ ≤ ρ ≤ D(sX, I),    X = (I − M)⁻¹, s = t / h(X),
+
+for every μ ≥ 0 with M ≺ I: the left end needs no more than the paths in M, and sX
+is feasible as h(sX) = t. Both are computed from small differences, as
+
+    g(μ) = Σ μ (t − tr G) − Σ κ(−m),    X − I = XM,
+
+so that a trip a hair above its nominal time has a radius with digits. Kernels
+measure time in units of t̂: there t is the ``stretch`` and μ is without unit.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.compiled import kernel
+from ideal_dispatch.errors import CertificateError, InputError
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.depot import Source, source_node
+from ideal_dispatch.scenarios.burg import burg_divergence, divergence_of_spectrum, kappa
+from ideal_dispatch.scenarios.dual_maximum import combined_matrix, inner, maximise
+from ideal_dispatch.scenarios.metric_paths import add_outer, fastest_edges
+from ideal_dispatch.scenarios.scenario_set import ScenarioSet
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_AGREEMENT = 1e-9  # relative difference of two honest computations of one bound
+_FARTHEST = 1e9  # stretch beyond which only the scale of metric and bounds grows
+
+_kernel = kernel(error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetRadius:
+    """The smallest Burg radius whose scenarios explain an observed travel time.
+
+    The radius lies between ``lower``, which ``multipliers`` of ``paths`` prove,
+    and ``upper``, which ``metric`` attains: under it no path is faster than the
+    observed time. Both are zero when the nominal time is no shorter than that,
+    and infinite when no metric helps, because a path has only zero embeddings;
+    ``paths`` then holds that path, its multiplier is infinite and ``metric`` is
+    the identity. ``cuts`` counts the paths looked at, ``iterations`` the steps
+    of Newton's method.
+    """
+
+    lower: float
+    upper: float
+    metric: FloatArray
+    multipliers: FloatArray
+    paths: tuple[Path, ...]
+    cuts: int
+    iterations: int
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper − lower) / upper; zero where both are zero or infinite."""
+        return 0.0 if self.lower == self.upper else (self.upper - self.lower) / self.upper
+
+    def verify(
+        self,
+        network: RoadNetwork,
+        embeddings: npt.ArrayLike,
+        origin: Source,
+        destination: int,
+        observed_s: float,
+    ) -> None:
+        """Recompute both bounds from the certificate; :class:`CertificateError` on any lie."""
+        observed = _checked_time(observed_s)
+        scenarios = _checked_scenarios(network, embeddings)
+        ends = (source_node(origin), destination)
+        for path in (network.path(given.edges, given.origin) for given in self.paths):
+            if (path.origin, path.destination) != ends:
+                raise CertificateError(
+                    f"target radius: {path} of its certificate joins other nodes"
+                )
+        lower = _proved(scenarios, self.paths, self.multipliers, observed)
+        if not _agree(self.lower, lower):
+            raise CertificateError(f"target radius: lower is {self.lower}, its paths prove {lower}")
+        upper = math.inf if lower == math.inf else burg_divergence(self.metric)
+        if not _agree(self.upper, upper):
+            raise CertificateError(
+                f"target radius: upper is {self.upper}, its metric attains {upper}"
+            )
+        if upper < math.inf:
+            times = scenarios.times(self.metric)
+            path = network.shortest_path(times, origin, destination)
+            rounding = _EPSILON * (len(path) + scenarios.dimension)
+            if path.time_s(times) < observed * (1.0 - rounding):
+                raise CertificateError(
+                    f"target radius: under its metric the trip takes {path.time_s(times)} s, "
+                    f"less than the observed {observed} s"
+                )
+
+
+def target_radius(
+    network: RoadNetwork,
+    embeddings: npt.ArrayLike,
+    origin: Source,
+    destination: int,
+    observed_s: float,
+    *,
+    tolerance: float = 1e-8,
+    most_cuts: int = 200,
+) -> TargetRadius:
+    """Bounds on ρ = min D(X, I) over metrics X under which no path beats ``observed_s``.
+
+    [IDEAL] target radius. Zero when the nominal time is no shorter than the
+    observed one; so a trip that ends where it starts has radius zero if it took
+    no time, and an infinite one otherwise. The bounds allow for the rounding of
+    path times, and so stay apart when the observed time exceeds the nominal one
+    by less than about 1e-6 of it.
+
+    Unlike the paper, which hands its dual program (Proposition 2) to a conic
+    solver, paths enter one by one: the dual function of the paths so far is
+    maximised by Newton's method, the fastest path under its metric is the next
+    cut, until upper − lower ≤ ``tolerance`` · upper, no path violates, or
+    ``most_cuts`` are made; the interval returned holds ρ in each case.
+
+    >>> network = RoadNetwork.from_arrays([0, 0], [1, 1], [100.0, 120.0])
+    >>> radius = target_radius(network, [[3.0, 0.0], [0.0, 3.5]], 0, 1, observed_s=18.0)
+    >>> radius.metric.round(4)
+    array([[2.    , 0.    ],
+           [0.    , 1.4694]])
+    >>> round(radius.lower, 6), round(radius.upper, 6), radius.cuts
+    (0.391395, 0.391395, 2)
+    """
+    if not (tolerance >= 0.0 and most_cuts >= 1):
+        raise InputError(
+            f"tolerance {tolerance} and most_cuts {most_cuts}: "
+            "the first must be zero or more, the second at least one"
+        )
+    observed = _checked_time(observed_s)
+    scenarios = _checked_scenarios(network, embeddings)
+    to_target = network.distances_to(scenarios.nominal_times, destination)
+    path = network.shortest_path(
+        scenarios.nominal_times, origin, destination, potential_s=to_target
+    )
+    nominal = path.time_s(scenarios.nominal_times)
+    identity = np.eye(scenarios.dimension)
+    if observed <= max(nominal, to_target[path.origin]):
+        return _result(0.0, 0.0, identity, np.empty(0), (), 0, 0)
+    if nominal == 0.0 or observed / nominal == math.inf:
+        return _result(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
+    reached = min(observed, _FARTHEST * nominal)
+    metric, multipliers, edges, ends, iterations = _cutting_planes(
+        *network.outgoing.arrays, scenarios.embeddings, to_target, path.edges,
+        path.origin, destination, reached, nominal, tolerance, most_cuts,
+    )  # fmt: skip
+    if reached < observed:
+        metric *= observed / reached
+    active = np.flatnonzero(multipliers)
+    starts = np.concatenate(([0], ends[:-1]))
+    paths = tuple(Path(edges[starts[j] : ends[j]], path.origin, path.destination) for j in active)
+    multipliers = multipliers[active] / nominal
+    lower, upper = _proved(scenarios, paths, multipliers, observed), float(_divergence(metric))
+    return _result(min(lower, upper), upper, metric, multipliers, paths, ends.size, iterations)
+
+
+def _result(
+    lower: float,
+    upper: float,
+    metric: FloatArray,
+    multipliers: FloatArray,
+    paths: tuple[Path, ...],
+    cuts: int,
+    iterations: int,
+) -> TargetRadius:
+    metric.flags.writeable = False
+    multipliers.flags.writeable = False
+    return TargetRadius(lower, upper, metric, multipliers, paths, cuts, iterations)
+
+
+def _proved(
+    scenarios: ScenarioSet, paths: tuple[Path, ...], multipliers: FloatArray, observed: float
+) -> float:
+    """The lower bound that the paths prove with these multipliers, in 1/s."""
+    weights = read_only(multipliers, np.float64, (len(paths),), "multipliers")
+    if not (weights >= 0.0).all():
+        raise CertificateError("target radius: multipliers must be zero or positive")
+    if not paths or observed == 0.0:
+        return 0.0
+    times = [path.time_s(scenarios.nominal_times) for path in paths]
+    if min(times) == 0.0 or observed / min(times) == math.inf:
+        return math.inf
+    if not np.isfinite(weights).all():
+        raise CertificateError("target radius: an infinite multiplier needs a path of no time")
+    size = scenarios.dimension
+    matrices, excess = np.empty((len(paths), size, size)), np.empty(len(paths))
+    for j, path in enumerate(paths):
+        excess[j] = _cut(scenarios.embeddings, path.edges, observed, times[0], matrices[j])
+    longest = max(map(len, paths))
+    bound, _ = _dual_bound(matrices, excess, weights * times[0], observed / times[0], longest)
+    return max(float(bound), 0.0)
+
+
+def _agree(claimed: float, found: float) -> bool:
+    return claimed == found or abs(claimed - found) <= _AGREEMENT * abs(found) < math.inf
+
+
+def _checked_time(observed_s: float) -> float:
+    try:
+        observed = float(observed_s)
+    except (TypeError, ValueError):
+        raise InputError(f"observed time {observed_s!r} is not a number of seconds") from None
+    if not 0.0 <= observed < math.inf:
+        raise InputError(f"observed time is {observed} s; it must be finite and zero or more")
+    return observed
+
+
+def _checked_scenarios(network: RoadNetwork, embeddings: npt.ArrayLike) -> ScenarioSet:
+    scenarios = ScenarioSet(embeddings, 0.0)  # type: ignore[arg-type]
+    if scenarios.num_edges != network.num_edges:
+        raise InputError(
+            f"embeddings: expected one row for each of {network.num_edges} edges, "
+            f"got {scenarios.num_edges}"
+        )
+    return scenarios
+
+
+# --- cutting planes ---------------------------------------------------------------
+
+
+@_kernel
+def _cutting_planes(  # type: ignore[no-untyped-def]
+    start, edge, other, embeddings, to_target, first_edges,
+    origin, destination, observed, unit, tolerance, most_cuts,
+):  # fmt: skip
+    """The best metric, the multipliers, edges of all cuts in a row, where each ends, steps."""
+    size = embeddings.shape[1]
+    stretch = observed / unit
+    sources = np.array([origin], np.int32)
+    matrices, excess = np.empty((most_cuts + 1, size, size)), np.empty(most_cuts + 1)
+    multipliers, ends = np.zeros(most_cuts), np.empty(most_cuts, np.int64)
+    edges, cut_edges = np.empty(0, np.int32), first_edges
+    longest, iterations, count = 0, 0, 0
+    metric, upper = np.eye(size), np.inf
+    shift, worst = np.zeros((size, size)), 0.0  # X − I, and the violation of the cuts so far
+    excess[0] = _cut(embeddings, cut_edges, observed, unit, matrices[0])
+    while count < most_cuts:
+        # --- the new cut, unless the cuts so far are as far from being met
+        violation = excess[count] - inner(matrices[count], shift)
+        if violation <= worst:
+            break
+        edges = np.concatenate((edges, cut_edges))
+        ends[count] = edges.size
+        longest = max(longest, cut_edges.size)
+        count += 1
+        # --- the metric of all cuts
+        taken, shift, worst = maximise(
+            matrices[:count], excess[:count], multipliers[:count], stretch, tolerance
+        )
+        iterations += taken
+        lower, spectrum = _dual_bound(
+            matrices[:count], excess[:count], multipliers[:count], stretch, longest
+        )
+        # --- its fastest path
+        smallest, largest = 1.0 / (1.0 - spectrum[0]), 1.0 / (1.0 - spectrum[-1])
+        cut_edges, time = fastest_edges(
+            start, edge, other, embeddings, np.eye(size) + shift,
+            smallest * (1.0 - size * _EPSILON), to_target, sources, destination,
+        )  # fmt: skip
+        excess[count] = _cut(embeddings, cut_edges, observed, unit, matrices[count])
+        # rounding of the path's time, the metric's included: keeps the scaled metric feasible
+        nominal_share = 1.0 - excess[count] / stretch
+        margin = _EPSILON * (cut_edges.size + 2 * size * (1.0 + largest * nominal_share))
+        scaling = (observed - time) / time + margin
+        attained = divergence_of_spectrum(
+            (1.0 + scaling) / (1.0 - spectrum), (scaling + spectrum) / (1.0 - spectrum)
+        )
+        if attained < upper:
+            upper = attained
+            metric = np.eye(size) + (scaling * np.eye(size) + (1.0 + scaling) * shift)
+        if upper - lower <= tolerance * upper:
+            break
+    return metric, multipliers[:count], edges, ends[:count], iterations
+
+
+@_kernel
+def _divergence(metric):  # type: ignore[no-untyped-def]
+    """D(X, I) of a metric that is nowhere smaller than the identity."""
+    offsets = np.linalg.eigvalsh(metric - np.eye(metric.shape[0]))
+    return divergence_of_spectrum(1.0 + offsets, offsets)
+
+
+@kernel(error_model="numpy")  # a compensated sum must not be reordered
+def _cut(embeddings, edges, observed, unit, matrix):  # type: ignore[no-untyped-def]
+    """Fill ``matrix`` with G/t̂; the excess (t − tr G)/t̂, right to one rounding of t/t̂."""
+    matrix[:] = 0.0
+    total, lost = observed, 0.0
+    for e in edges:
+        add_outer(matrix, embeddings[e], 1.0 / unit)
+        for x in embeddings[e]:
+            term = -x * x
+            grown = total + term
+            lost += (total - grown) + term if abs(total) >= -term else (term - grown) + total
+            total = grown
+    return (total + lost) / unit
+
+
+@_kernel
+def _dual_bound(matrices, excess, multipliers, stretch, longest):  # type: ignore[no-untyped-def]
+    """The dual value less its rounding, and the eigenvalues of M.
+
+    Rounding moves t − tr G by ε t, and M by about (edges + paths + d) ε ‖M‖,
+    which moves log det(I − M) + tr M by that times tr X − d.
+    """
+    spectrum = np.linalg.eigvalsh(combined_matrix(matrices, multipliers))
+    if spectrum[-1] >= 1.0:
+        return -np.inf, spectrum
+    value, stretched = 0.0, 0.0
+    for m in spectrum:
+        value -= kappa(-m)
+        stretched += abs(m) / (1.0 - m)
+    for j in range(multipliers.size):
+        value += multipliers[j] * excess[j]
+    terms = longest + multipliers.size + spectrum.size
+    rounding = 2.0 * stretch * multipliers.sum() + terms * spectrum[-1] * stretched
+    return value - _EPSILON * rounding, spectrum

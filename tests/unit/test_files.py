@@ -1,0 +1,39 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import atomic_write, check_source
+
+
+def test_permissions_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with atomic_write(tmp_path / "x") as file:
+            file.write(b"1")
+            os.umask(0o077)  # another thread, in the middle of the write
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder; name a file in it"):
+        atomic_write(tmp_path).__enter__()
+    with pytest.raises(OSError, match="File name too long") as caught:  # noqa: SIM117
+        with atomic_write(tmp_path / ("x" * 300)) as file:
+            file.write(b"1")
+    assert caught.value.filename == str(tmp_path / ("x" * 300))
+    with pytest.raises(OSError, match="No space left") as caught:  # noqa: SIM117
+        with atomic_write(tmp_path / "y"):
+            raise OSError(28, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "y")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sources_are_files(tmp_path: Path) -> None:
+    for path, message in ((tmp_path, "is a folder, not a file"), (tmp_path / "x", "no such file")):
+        with pytest.raises(InputError, match=message):
+            check_source(path)
