@@ -12,7 +12,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the pinned packages (a minute or two the first time)"
 	@$(PIP) --editable '.[dev,geo]'
-	@$(BIN)/python -m ideal_dispatch.network.warm_up
+	@$(BIN)/python -m ideal_dispatch.gap.warm_up
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
@@ -35,7 +35,7 @@ check: setup
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks $(ONLY)
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -185,7 +185,7 @@ def networks() -> dict[str, tuple[RoadNetwork, list[int]]]:
     return found
 
 
-def quality(console: Console, calls: int = 16, exact_limit_s: float = 1.0) -> None:
+def quality(console: Console, calls: int = 12, exact_limit_s: float = 0.5) -> None:
     """How much of the exact gap each method finds, and how fast decisions are proved."""
     table = Table(title=f"Quality, {calls} calls a row, {len(THRESHOLDS_S)} thresholds each")
     columns = ("network", "edges", "d", "ρ", "exact", "DCA", "restarts", "multistart",

@@ -35,7 +35,7 @@ def inner(first, second):  # type: ignore[no-untyped-def]
 
 @kernel
 def descend(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, to_destination, depots, destination, primary_matrix,
+    start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
     radius, metric, smallest, tolerance, most, until_path_repeats, metrics, values, decreases,
 ):  # fmt: skip
     """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
@@ -51,7 +51,7 @@ def descend(  # type: ignore[no-untyped-def]
     path = np.empty(0, np.int32)
     for _ in range(most):
         new_path, _time = fastest_edges(
-            start, edge, other, embeddings, metric, smallest * _ROUNDING, to_destination,
+            start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
             depots, destination,
         )  # fmt: skip
         direction = path_matrix(embeddings, new_path) - primary_matrix
@@ -75,7 +75,7 @@ def descend(  # type: ignore[no-untyped-def]
             end = CONVERGED
             break
     path, _time = fastest_edges(
-        start, edge, other, embeddings, metric, smallest * _ROUNDING, to_destination,
+        start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
         depots, destination,
     )  # fmt: skip
     metrics[steps] = metric

@@ -11,6 +11,7 @@ from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
 from ideal_dispatch.scenarios import ScenarioSet
+from ideal_dispatch.scenarios.metric_paths import path_matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ class GapProblem:
         given = as_sources(depots)
         if not given:
             raise InputError("no depot given: a second ambulance needs one to start from")
-        nodes = np.unique(np.array([source_node(depot) for depot in given], np.int32))
+        nodes = np.array(sorted({source_node(depot) for depot in given}), np.int32)
         for depot in given:
             if not 0 <= source_node(depot) < network.num_nodes:
                 raise InputError(f"{describe(depot)} is not in the network")
@@ -61,7 +62,7 @@ class GapProblem:
                 f"primary path ends at node {primary.destination}, not at node {destination}"
             )
         to_destination = network.distances_to(scenarios.nominal_times, destination)
-        if np.isinf(to_destination[nodes]).all():
+        if to_destination[nodes].min() == np.inf:
             raise UnreachableError(
                 f"node {destination} cannot be reached from "
                 f"{' or '.join(map(describe, given))}; check one-way edges there"
@@ -72,7 +73,7 @@ class GapProblem:
             nodes,
             int(destination),
             primary,
-            scenarios.path_matrix(primary),
+            path_matrix(scenarios.embeddings, primary.edges),
             to_destination,
         )
 
@@ -82,6 +83,7 @@ class GapProblem:
         return (
             *self.network.outgoing.arrays,
             self.scenarios.embeddings,
+            self.scenarios.nominal_times,
             self.nominal_to_destination,
             self.depots,
             self.destination,
@@ -90,5 +92,6 @@ class GapProblem:
         )
 
     def secondary(self, edges: IntArray) -> Path:
-        """The path of the given edges, which a kernel found; it may be empty."""
-        return self.network.path(edges, None if edges.size else self.destination)
+        """The path of the given edges, which a kernel found and knows to connect."""
+        origin = int(self.network.tail[edges[0]]) if edges.size else self.destination
+        return Path(edges, origin, self.destination)

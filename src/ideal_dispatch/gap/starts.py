@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
 from ideal_dispatch.gap.problem import GapProblem
@@ -105,6 +105,7 @@ class _Climb:
 def _directions(problem: GapProblem, times: FloatArray) -> Iterator[FloatArray]:
     """Promising D = G₁ − G(z) of paths through single nodes, depot by depot."""
     network, scenarios = problem.network, problem.scenarios
+    times = frozen(times)  # one type for the kernel
     to_destination = network.distances_to(times, problem.destination)
     trace, norm = np.trace(problem.primary_matrix), np.linalg.norm(problem.primary_matrix)
     for depot in problem.depots:

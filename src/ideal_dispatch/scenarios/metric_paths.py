@@ -39,11 +39,12 @@ def add_outer(matrix, vector, factor):  # type: ignore[no-untyped-def]
 
 @kernel
 def fastest_edges(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, metric, smallest, nominal_to_target, sources, target
+    start, edge, other, embeddings, nominal, metric, smallest, nominal_to_target, sources, target
 ):  # fmt: skip
     """Edges of a fastest path under the metric from the best source, and its time.
 
-    ``start, edge, other`` are outgoing edges. The time is infinite, and the path
+    ``start, edge, other`` are outgoing edges, ``smallest`` is no more than λ. The
+    time is infinite, and the path
     empty, where no source reaches the target. Ties are broken by the order of
     the search, which depends on nothing but the arguments.
     """
@@ -69,8 +70,9 @@ def fastest_edges(  # type: ignore[no-untyped-def]
         for k in range(start[u], start[u + 1]):
             v = other[k]
             ahead = smallest * nominal_to_target[v]
-            if time[u] + ahead >= min(time[v] + ahead, time[target]):
-                continue  # no edge is short enough to help
+            least = time[u] + smallest * nominal[edge[k]]
+            if least >= time[v] or least + ahead >= time[target]:
+                continue  # it cannot help, whatever the metric makes of it
             reached = time[u] + quadratic(metric, embeddings[edge[k]])
             if reached < time[v] and reached + ahead < time[target]:
                 time[v] = reached

@@ -151,7 +151,8 @@ def target_radius(
         return _result(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
     metric, multipliers, edges, ends, iterations = _cutting_planes(
-        *network.outgoing.arrays, scenarios.embeddings, to_target, path.edges,
+        *network.outgoing.arrays, scenarios.embeddings, scenarios.nominal_times, to_target,
+        path.edges,
         path.origin, destination, reached, nominal, tolerance, most_cuts,
     )  # fmt: skip
     if reached < observed:
@@ -230,7 +231,7 @@ def _checked_scenarios(network: RoadNetwork, embeddings: npt.ArrayLike) -> Scena
 
 @_kernel
 def _cutting_planes(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, to_target, first_edges,
+    start, edge, other, embeddings, nominal, to_target, first_edges,
     origin, destination, observed, unit, tolerance, most_cuts,
 ):  # fmt: skip
     """The best metric, the multipliers, edges of all cuts in a row, where each ends, steps."""
@@ -264,7 +265,7 @@ def _cutting_planes(  # type: ignore[no-untyped-def]
         # --- its fastest path
         smallest, largest = 1.0 / (1.0 - spectrum[0]), 1.0 / (1.0 - spectrum[-1])
         cut_edges, time = fastest_edges(
-            start, edge, other, embeddings, np.eye(size) + shift,
+            start, edge, other, embeddings, nominal, np.eye(size) + shift,
             smallest * (1.0 - size * _EPSILON), to_target, sources, destination,
         )  # fmt: skip
         excess[count] = _cut(embeddings, cut_edges, observed, unit, matrices[count])
