@@ -17,7 +17,7 @@ BENCHMARKS: dict[str, Callable[[Console], None]] = {
 
 
 def main() -> None:
-    console = Console(width=100)
+    console = Console(width=140)
     names = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

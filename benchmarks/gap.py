@@ -243,6 +243,7 @@ def growth(console: Console, calls: int = 10) -> None:
     table = Table(title="Growth, d = 16, ρ = 0.1, threshold 60 s, calls 8 minutes away")
     for column in ("edges", "dca", "multistart", "certified", "proved"):
         table.add_column(column, justify="right")
+    curves: dict[int, dict[Method, float]] = {}
     for size in (2_500, 10_000, 30_000, 100_000, 300_000):
         network = street_grid(size)
         scenarios = ScenarioSet(smooth_embeddings(network, 16), 0.1)
@@ -251,7 +252,7 @@ def growth(console: Console, calls: int = 10) -> None:
         rng = np.random.default_rng(0)
         near = np.flatnonzero((reach > 200) & (reach < 600))
         depots = [middle, int(rng.choice(near))]
-        medians = {}
+        medians: dict[Method, float] = {}
         proved = []
         for method in METHODS:
             seconds = []
@@ -267,12 +268,33 @@ def growth(console: Console, calls: int = 10) -> None:
                 if method == "certified":
                     proved.append(gap.worth_sending is not None)
             medians[method] = float(np.median(seconds))
+        curves[network.num_edges] = medians
         table.add_row(
             f"{network.num_edges:,}",
             *(human(s) for s in medians.values()),
             f"{np.mean(proved):.0%}",
         )
     console.print(table)
+    _plot(curves, FilePath("out/bench/gap_growth.png"))
+    console.print("wrote out/bench/gap_growth.png")
+
+
+def _plot(curves: dict[int, dict[Method, float]], target: FilePath) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for method, colour in zip(METHODS, ("#56B4E9", "#E69F00", "#009E73"), strict=True):
+        times = [1000 * medians[method] for medians in curves.values()]
+        axes.loglog(list(curves), times, marker="o", color=colour, label=method)
+    axes.axhline(20, color="#888888", linewidth=0.8, linestyle=":")
+    axes.annotate("20 ms", (min(curves), 21), fontsize=8, color="#666666")
+    axes.set_xlabel("directed edges")
+    axes.set_ylabel("median milliseconds per decision")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(target)
 
 
 def run(console: Console) -> None:

@@ -216,7 +216,7 @@ def score(
 ) -> Score:
     wanted, got = Counter(twins[truth.edges].tolist()), Counter(twins[edges].tolist())
     common_m = sum(network.length_m[e] * n for e, n in (wanted & got).items())
-    total_m = network.length_m[truth.edges].sum() + network.length_m[edges].sum()
+    total_m = sum(network.length_m[e] * n for e, n in (wanted + got).items())
     joined = bool((network.head[edges[:-1]] == network.tail[edges[1:]]).all())
     whole = joined and edges.size > 0 and int(network.head[edges[-1]]) == truth.destination
     return Score(

@@ -11,8 +11,8 @@ from ideal_dispatch.gap import certificate_kernels as kernels
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network.shortest_path import heap_push
 
-_FIRST_ROOM = 256  # labels; an eighth of it bases
-_POPS_PER_LOOK = 64  # between looks at the clock
+_FIRST_ROOM = 2048  # labels, memory taken only as used; an eighth of it bases
+_NODES_PER_LOOK = 100_000  # searched at most between looks at the clock
 _MOST_BYTES = 1_000_000_000
 
 
@@ -91,8 +91,9 @@ def search(
         problem.primary_matrix, problem.scenarios.radius,
         problem.scenarios.eigenvalue_bounds.upper_offset, stop_at_found,
     )  # fmt: skip
+    budget = most_pops or max(1, _NODES_PER_LOOK // problem.network.num_nodes)
     while True:
-        end = kernels.explore(*question, most_pops or _POPS_PER_LOOK, *state.arguments)
+        end = kernels.explore(*question, budget, *state.arguments)
         if end == kernels.LABELS_FULL:
             state.more_labels()
         elif end == kernels.BASES_FULL:

@@ -137,8 +137,8 @@ def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
 
 @kernel
 def _backward(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, metric, smallest, from_depots, node, destination, limit,
-    ahead,
+    start, edge, other, embeddings, nominal, metric, smallest, from_depots, node, destination,
+    limit, ahead,
 ):  # fmt: skip
     """Lengths under the metric to the destination, of all nodes on a way from ``node`` that
     may be shorter than ``limit``; infinite for others.
@@ -163,7 +163,8 @@ def _backward(  # type: ignore[no-untyped-def]
         for k in range(start[u], start[u + 1]):
             w = other[k]
             behind = smallest * max(0.0, from_depots[w] - here)
-            if ahead[u] >= ahead[w] or not ahead[u] + behind <= limit:
+            least = ahead[u] + smallest * nominal[edge[k]]
+            if least >= ahead[w] or not least + behind <= limit:
                 continue
             reached = ahead[u] + quadratic(metric, embeddings[edge[k]])
             if reached < ahead[w] and reached + behind <= limit:
@@ -265,8 +266,8 @@ def explore(  # type: ignore[no-untyped-def]
             # A ⪯ I + G(P)/γ, so 1 / (1 + tr G(P)/γ) is no more than Y's smallest eigenvalue
             smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
             _backward(
-                in_start, in_edge, in_other, embeddings, base_metric[b], smallest, from_depots,
-                v, destination, base_limit[b], base_ahead[b],
+                in_start, in_edge, in_other, embeddings, nominal, base_metric[b], smallest,
+                from_depots, v, destination, base_limit[b], base_ahead[b],
             )  # fmt: skip
             counters[BASES] += 1
             base[label] = b

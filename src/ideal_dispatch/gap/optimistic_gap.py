@@ -1,6 +1,7 @@
 """The optimistic time gap: what a second ambulance could plausibly gain, and the proof."""
 
 import itertools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +12,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap import certificate, dca, starts
 from ideal_dispatch.gap.certificate import Proof
-from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources
 from ideal_dispatch.scenarios import ScenarioSet
@@ -82,18 +83,19 @@ def optimistic_gap(
 
     ``depots`` are those with a further unit, the primary's own included if it
     has one. Methods: "certified" proves the gap, or only which side of
-    ``threshold_s`` it lies on if that is given, and stops after ``time_limit_s``
-    with the interval reached; "multistart" is its first part; "dca" is
+    ``threshold_s`` it lies on if that is given, and begins nothing new after
+    ``time_limit_s`` but returns the interval reached; "multistart" is its first part; "dca" is
     [IDEAL] Algorithm 2 as printed, for which alone ``seed`` matters. The latter
     two come with the bound at the depots as upper end.
     """
     threshold_s = _checked_seconds(threshold_s, "threshold")
     time_limit_s = _checked_seconds(time_limit_s, "time limit")
+    deadline = None if time_limit_s is None else time.perf_counter() + time_limit_s
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
-    if scenarios.radius == 0:
+    if scenarios.radius < NO_RADIUS:
         return _nominal(problem, method, threshold_s)
     if method == "certified":
-        return _certified(problem, threshold_s, time_limit_s)
+        return _certified(problem, threshold_s, deadline)
     if method == "multistart":
         found = starts.best_start(problem)
     elif method == "dca":
@@ -118,8 +120,8 @@ def pairwise_gap(
     """The paper's form for many depots: each pair on its own, and the largest gap of all.
 
     Unlike the paper, :func:`optimistic_gap` takes all depots at once; both give
-    the same gap. The interval is the largest lower and the largest upper end.
-    The time limit is for each pair.
+    the same gap. The interval is the largest lower and the largest upper end; the
+    proof is that of the best pair alone. The time limit is for each pair.
     """
     given = as_sources(depots)
     pairs: list[tuple[Source, ...]] = [*itertools.combinations(given, 2)] or [tuple(given)]
@@ -136,7 +138,7 @@ def pairwise_gap(
 
 
 def _certified(
-    problem: GapProblem, threshold_s: float | None, time_limit_s: float | None
+    problem: GapProblem, threshold_s: float | None, deadline: float | None
 ) -> OptimisticGap:
     if threshold_s is not None:
         quick = certificate.bound_at_depots(problem, threshold_s)
@@ -148,8 +150,9 @@ def _certified(
         bound = certificate.bound_at_depots(problem, found.gap_s)
         return _answer(found, bound.upper_s, bound.proof, "certified", threshold_s)
     target_s = found.gap_s + TOLERANCE_S / 2 if threshold_s is None else threshold_s
+    left_s = None if deadline is None else max(0.0, deadline - time.perf_counter())
     outcome = certificate.search(
-        problem, target_s, stop_at_found=threshold_s is not None, time_limit_s=time_limit_s
+        problem, target_s, stop_at_found=threshold_s is not None, time_limit_s=left_s
     )
     if outcome.found is not None:
         found = starts.polished(problem, outcome.found)

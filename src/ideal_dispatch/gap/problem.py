@@ -13,6 +13,9 @@ from ideal_dispatch.network.depot import Source, as_sources, describe, source_no
 from ideal_dispatch.scenarios import ScenarioSet
 from ideal_dispatch.scenarios.metric_paths import path_matrix
 
+NO_RADIUS = 1e-200
+"""Below it the squares of deviations are no numbers: the set is its centre alone."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GapProblem:

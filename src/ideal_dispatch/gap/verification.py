@@ -12,7 +12,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import CertificateError
 from ideal_dispatch.gap import certificate_kernels as fates
 from ideal_dispatch.gap.certificate import Proof
-from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
 from ideal_dispatch.scenarios import burg
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _TreeCheck:
     def run(self) -> None:
         proof, problem = self._proof, self._problem
         self._check_shape()
-        if self._radius == 0:
+        if self._radius < NO_RADIUS:
             fastest = problem.nominal_to_destination[problem.depots].min()
             self._require(problem.primary.time_s(problem.scenarios.nominal_times) - fastest)
             return

@@ -88,7 +88,7 @@ class TestSpecialCases:
         waiting = town.network.path([], origin=town.destination)
         assert optimistic_gap(*question, waiting).lower_s == 0.0
 
-    @pytest.mark.parametrize("radius", [0.0, 1e-12, 0.3, 1000.0])
+    @pytest.mark.parametrize("radius", [0.0, 1e-310, 1e-190, 1e-12, 0.3, 1000.0])
     @pytest.mark.parametrize("kind", ["one dimension", "all equal", "zero", "some zero"])
     def test_degenerate_embeddings(self, kind: str, radius: float) -> None:
         town = random_town(2)
