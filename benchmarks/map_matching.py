@@ -273,7 +273,7 @@ def table(title: str, results: dict[tuple[str, str], list[Score]]) -> Table:
     return result
 
 
-def run(console: Console, num_paths: int = 30, library_paths: int = 2, seed: int = 1) -> None:
+def run(console: Console, num_paths: int = 30, library_paths: int = 6, seed: int = 1) -> None:
     """Print two tables a city: few paths for all methods, more for our own."""
     if not DATA.is_dir():
         console.print("No data: this benchmark reads ../shared/data beside the repository.")

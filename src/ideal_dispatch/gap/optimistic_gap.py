@@ -145,7 +145,10 @@ def _certified(
         if quick.closed:  # no path can exceed it: one descent for a path to show is enough
             found = starts.best_start(problem, enough_s=-np.inf)
             return _answer(found, quick.upper_s, quick.proof, "certified", threshold_s)
-    found = starts.best_start(problem, np.inf if threshold_s is None else threshold_s)
+    if threshold_s is None:
+        found = starts.best_start(problem)
+    else:  # the proof would find what one round misses
+        found = starts.best_start(problem, threshold_s, rounds=1)
     if threshold_s is not None and found.gap_s > threshold_s:
         bound = certificate.bound_at_depots(problem, found.gap_s)
         return _answer(found, bound.upper_s, bound.proof, "certified", threshold_s)

@@ -1,7 +1,7 @@
 """Deterministic starts that escape the zero-gap fixed point, and their polish by DCA.
 
-For every node v, the fastest way from a depot to v and on to the destination is
-a plausible second path. All of them together cost two shortest-path trees; the
+For every edge, the fastest way from a depot to it, over it and on to the destination
+is a plausible second path. All of them together cost two shortest-path trees; the
 matrices G add up along the trees. The most promising by a second-order estimate
 of the largest advantage, Δ ≈ tr D + √(2ρ) ‖D‖_F with D = G₁ − G(z), are polished
 by DCA; then the trees are grown again under the best metric found.
@@ -16,15 +16,17 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
+from ideal_dispatch.gap.descent import inner
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
 from ideal_dispatch.scenarios.metric_paths import add_outer
 
-_KEPT_PER_DEPOT = 5
-_POLISHED = 4
-_MOST_ROUNDS = 4
-_USUAL_SPREAD = 0.8  # ‖G(z)‖_F / tr G(z) of most paths is less
-_MOST_NODES = 4096  # of the tree, nearest to a shortest path first: bounds memory in a large city
+_KEPT_PER_DEPOT = 10
+_LOOKED_AT = 400  # edges, of which so many different directions are kept
+_ALIKE = 0.97  # cosine of two directions that would lead to the same end
+_POLISHED = 6
+MOST_ROUNDS = 4
+_MOST_EDGES = 8192  # nearest to a shortest path first: bounds memory in a large city
 _POLISH_STEPS = 20
 
 
@@ -37,14 +39,14 @@ class Start:
     secondary: Path
 
 
-def best_start(problem: GapProblem, enough_s: float = np.inf) -> Start:
+def best_start(problem: GapProblem, enough_s: float = np.inf, rounds: int = MOST_ROUNDS) -> Start:
     """The largest gap that the starts lead to; the search ends early above ``enough_s``."""
     climb = _Climb(problem)
     climb.polish(np.eye(problem.scenarios.dimension), 1.0, _POLISH_STEPS)
     if climb.gap_s > enough_s:
         return climb.best
     times = problem.scenarios.nominal_times
-    for _ in range(_MOST_ROUNDS if problem.scenarios.radius > 0 else 0):
+    for _ in range(rounds if problem.scenarios.radius > 0 else 0):
         before = climb.gap_s
         seeds = []
         for direction in _directions(problem, times):
@@ -103,25 +105,27 @@ class _Climb:
 
 
 def _directions(problem: GapProblem, times: FloatArray) -> Iterator[FloatArray]:
-    """Promising D = G₁ − G(z) of paths through single nodes, depot by depot."""
+    """Promising D = G₁ − G(z) of paths through single edges, depot by depot."""
     network, scenarios = problem.network, problem.scenarios
     times = frozen(times)  # one type for the kernel
     to_destination = network.distances_to(times, problem.destination)
     trace, norm = np.trace(problem.primary_matrix), np.linalg.norm(problem.primary_matrix)
     for depot in problem.depots:
         from_depot = network.distances(times, int(depot))
-        through = from_depot + to_destination
-        # what a path of this length could gain at best, judged by its usual spread
-        spread = np.hypot(norm, _USUAL_SPREAD * through)
-        hopeful = np.isfinite(through) & (through <= trace + np.sqrt(2 * scenarios.radius) * spread)
-        nodes = np.flatnonzero(hopeful)
-        if nodes.size > _MOST_NODES:
-            nodes = nodes[np.argsort(through[nodes], kind="stable")[:_MOST_NODES]]
-        if nodes.size:
+        through = from_depot[network.tail] + times + to_destination[network.head]
+        # what a path of this length could gain at best, as ‖G(z)‖_F ≤ tr G(z)
+        most_s = trace + np.sqrt(2 * scenarios.radius) * np.hypot(norm, through)
+        edges = np.flatnonzero(np.isfinite(through) & (through <= most_s))
+        if edges.size > _MOST_EDGES:
+            edges = edges[np.argsort(through[edges], kind="stable")[:_MOST_EDGES]]
+        if edges.size:
+            # nodes no farther from a shortest path than these edges: whole branches of the trees
+            around = from_depot + to_destination
+            nodes = np.flatnonzero(around <= through[edges].max() * (1 + 1e-12))
             yield from promising_directions(
                 *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings, times,
-                from_depot, to_destination, nodes.astype(np.int32), problem.primary_matrix,
-                scenarios.radius, _KEPT_PER_DEPOT,
+                from_depot, to_destination, network.tail, network.head, nodes.astype(np.int32),
+                edges.astype(np.int32), problem.primary_matrix, scenarios.radius, _KEPT_PER_DEPOT,
             )  # fmt: skip
 
 
@@ -145,9 +149,12 @@ def _accumulate(start, edge, other, embeddings, times, distance, order, place, m
 @kernel
 def promising_directions(  # type: ignore[no-untyped-def]
     out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, times,
-    from_depot, to_destination, nodes, primary_matrix, radius, most,
+    from_depot, to_destination, tail, head, nodes, edges, primary_matrix, radius, most,
 ):  # fmt: skip
-    """The D = G₁ − G(z) of the most promising distinct paths through any of the nodes."""
+    """The D = G₁ − G(z) of the most promising distinct paths through any of the edges.
+
+    ``nodes`` holds the ends of ``edges`` and all nodes of the trees on the way.
+    """
     size = embeddings.shape[1]
     place = np.full(out_start.size - 1, -1, np.int64)
     for i in range(nodes.size):
@@ -160,33 +167,36 @@ def promising_directions(  # type: ignore[no-untyped-def]
     _accumulate(
         out_start, out_edge, out_other, embeddings, times, to_destination, order, place, ahead
     )
-    scores = np.full(most, -np.inf)
-    marks = np.full(most, np.nan)
-    best = np.empty((most, size, size))
     width = np.sqrt(2.0 * radius)
-    for i in range(nodes.size):
+    scores = np.empty(edges.size)
+    for i in range(edges.size):
+        before, after = behind[place[tail[edges[i]]]], ahead[place[head[edges[i]]]]
+        embedding = embeddings[edges[i]]
         trace, square = 0.0, 0.0
         for a in range(size):
             for b in range(size):
-                value = primary_matrix[a, b] - behind[i, a, b] - ahead[i, a, b]
+                value = primary_matrix[a, b] - before[a, b] - after[a, b]
+                value -= embedding[a] * embedding[b]
                 square += value * value
-            trace += primary_matrix[a, a] - behind[i, a, a] - ahead[i, a, a]
-        score = trace + width * np.sqrt(square)
-        worst = np.argmin(scores)
-        if square == 0.0 or not score > scores[worst]:
-            continue
-        same = False  # all nodes of one path give one direction
-        for j in range(most):
-            if abs(scores[j] - score) <= 1e-9 * abs(score) and (
-                abs(marks[j] - square) <= 1e-9 * square
-            ):
-                same = True
-        if not same:
-            scores[worst] = score
-            marks[worst] = square
-            best[worst] = primary_matrix - behind[i] - ahead[i]
-    kept = np.argsort(-scores)
+                if a == b:
+                    trace += value
+        scores[i] = trace + width * np.sqrt(square) if square > 0.0 else -np.inf
+    chosen = np.empty((most, size, size))
+    norms = np.empty(most)
     count = 0
-    while count < most and scores[kept[count]] > -np.inf:
-        count += 1
-    return best[kept[:count]]
+    for i in np.argsort(-scores)[:_LOOKED_AT]:
+        if scores[i] == -np.inf or count == most:
+            break
+        direction = primary_matrix - behind[place[tail[edges[i]]]] - ahead[place[head[edges[i]]]]
+        add_outer(direction, embeddings[edges[i]], -1.0)
+        norm = np.sqrt(inner(direction, direction))
+        alike = False  # all edges of one path give one direction, its neighbours nearly so
+        for j in range(count):
+            if inner(direction, chosen[j]) > _ALIKE * norm * norms[j]:
+                alike = True
+                break
+        if not alike:
+            chosen[count] = direction
+            norms[count] = norm
+            count += 1
+    return chosen[:count]
