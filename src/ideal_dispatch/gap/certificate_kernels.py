@@ -25,10 +25,9 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.gap.descent import inner
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
-from ideal_dispatch.scenarios.metric_paths import add_outer, quadratic
+from ideal_dispatch.scenarios.small_matrices import add_outer, inner, quadratic
 
 OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
 CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4

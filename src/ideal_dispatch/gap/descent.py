@@ -9,6 +9,7 @@ import numpy as np
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
 from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
+from ideal_dispatch.scenarios.small_matrices import inner
 
 CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
 _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
@@ -21,16 +22,6 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
     values = minimum_of_spectrum(spectrum, radius)[0]
     metric = (vectors * values) @ vectors.T
     return 0.5 * (metric + metric.T), values.min()
-
-
-@kernel
-def inner(first, second):  # type: ignore[no-untyped-def]
-    """The Frobenius inner product ⟨A, B⟩."""
-    total = 0.0
-    for i in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            total += first[i, j] * second[i, j]
-    return total
 
 
 @kernel

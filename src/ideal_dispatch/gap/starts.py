@@ -16,10 +16,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
-from ideal_dispatch.gap.descent import inner
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
-from ideal_dispatch.scenarios.metric_paths import add_outer
+from ideal_dispatch.scenarios.small_matrices import add_outer, inner
 
 _KEPT_PER_DEPOT = 10
 _LOOKED_AT = 400  # edges, of which so many different directions are kept

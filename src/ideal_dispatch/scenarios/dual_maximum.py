@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.scenarios.small_matrices import inner
 
 _MOST_STEPS = 40  # of Newton's method between two cuts; 1 to 6 are usual
 _STAGE = 4.0  # growth of the stretch from one maximum to the next
@@ -178,16 +179,6 @@ def _model_maximum(hessian, gradient, start):  # type: ignore[no-untyped-def]
 
 
 # --- small matrices, without the threads of a BLAS, which cost more than they save ----
-
-
-@_kernel
-def inner(first, second):  # type: ignore[no-untyped-def]
-    """⟨A, B⟩."""
-    total = 0.0
-    for i in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            total += first[i, j] * second[i, j]
-    return total
 
 
 @_kernel

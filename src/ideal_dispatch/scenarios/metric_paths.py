@@ -12,29 +12,9 @@ import numpy as np
 
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
+from ideal_dispatch.scenarios.small_matrices import add_outer, quadratic
 
 _SLACK = 1e-12  # relative rounding of g + λ d̂
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def quadratic(metric, vector):  # type: ignore[no-untyped-def]
-    """The value φᵀXφ."""
-    total = 0.0
-    for i in range(vector.size):
-        row = 0.0
-        for j in range(vector.size):
-            row += metric[i, j] * vector[j]
-        total += row * vector[i]
-    return total
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def add_outer(matrix, vector, factor):  # type: ignore[no-untyped-def]
-    """Add ``factor`` · φφᵀ to a matrix in place."""
-    for i in range(vector.size):
-        scaled = factor * vector[i]
-        for j in range(vector.size):
-            matrix[i, j] += scaled * vector[j]
 
 
 @kernel

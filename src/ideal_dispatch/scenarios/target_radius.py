@@ -27,9 +27,10 @@ from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, source_node
 from ideal_dispatch.scenarios.burg import burg_divergence, divergence_of_spectrum, kappa
-from ideal_dispatch.scenarios.dual_maximum import combined_matrix, inner, maximise
-from ideal_dispatch.scenarios.metric_paths import add_outer, fastest_edges
+from ideal_dispatch.scenarios.dual_maximum import combined_matrix, maximise
+from ideal_dispatch.scenarios.metric_paths import fastest_edges
 from ideal_dispatch.scenarios.scenario_set import ScenarioSet
+from ideal_dispatch.scenarios.small_matrices import add_outer, inner
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _AGREEMENT = 1e-9  # relative difference of two honest computations of one bound
