@@ -98,3 +98,16 @@ def test_pairs_of_depots_agree_with_all_at_once(seed: int) -> None:
     for threshold_s in (together.lower_s / 2, together.lower_s + 1):
         decided = pairwise_gap(*town.question(0.3), threshold_s=threshold_s)
         assert decided.worth_sending is bool(together.lower_s > threshold_s)
+        assert len(decided.pairs) == 6
+        for pair, gap in decided.pairs:
+            question = town.question(0.3)
+            gap.verify(question[0], question[1], pair, question[3], question[4])
+
+
+def test_pairs_without_a_way_are_left_out() -> None:
+    network = RoadNetwork.from_arrays([0, 0, 1], [3, 3, 3], [1.0] * 3, num_nodes=6)
+    scenarios = ScenarioSet(np.diag([3.0, 3.1, 3.2]), 0.2)
+    question = (network, scenarios, [0, 1, 4, 5], 3, network.path([0]))
+    pairs = pairwise_gap(*question)
+    assert [pair for pair, _ in pairs.pairs] == [(0, 1)]
+    assert pairs.lower_s == pytest.approx(optimistic_gap(*question).lower_s, abs=1e-6)

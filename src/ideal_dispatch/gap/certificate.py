@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.gap import certificate_kernels as kernels
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network.shortest_path import heap_push
@@ -63,7 +63,7 @@ def bound_at_depots(problem: GapProblem, target_s: float) -> SearchOutcome:
 
 def nothing_proved(problem: GapProblem) -> Proof:
     """The proof before its first step: every depot open."""
-    return _State(problem, 0.0).outcome(closed=True).proof
+    return _State(problem, 0.0).proof
 
 
 def search(
@@ -132,7 +132,7 @@ class _State:
         }
         self.first_at = np.full(nodes, -1, np.int32)
         self.heap: dict[str, Any] = {"keys": np.empty(room), "waiting": np.empty(room, np.int32)}
-        room //= 8
+        room = max(room // 8, depots.size + 1)
         self.bases: dict[str, Any] = {
             "label": np.empty(room, np.int32),
             "multiplier": np.empty(room),
@@ -173,18 +173,21 @@ class _State:
     def more_bases(self) -> None:
         _double(self.bases)
 
-    def outcome(self, closed: bool) -> SearchOutcome:
+    @property
+    def proof(self) -> Proof:
         labels, bases = self.counters[kernels.LABELS], self.counters[kernels.BASES]
-        kept = {name: column[:labels].copy() for name, column in self.labels.items()
-                if name in Proof.__slots__}  # fmt: skip
-        proof = Proof(
-            **{name: column.astype(np.int32) for name, column in kept.items()},
-            base_label=self.bases["label"][:bases].copy(),
-            base_multiplier=self.bases["multiplier"][:bases].copy(),
-        )
-        found = None
-        if self.target[1] >= 0:
-            found = _edges(proof, int(self.target[1]))
+        columns = {
+            name: column[:labels].astype(np.int32)
+            for name, column in self.labels.items()
+            if name in Proof.__slots__
+        }
+        columns["base_label"] = self.bases["label"][:bases].copy()
+        columns["base_multiplier"] = self.bases["multiplier"][:bases].copy()
+        return Proof(**{name: frozen(column) for name, column in columns.items()})
+
+    def outcome(self, closed: bool) -> SearchOutcome:
+        proof = self.proof
+        found = _edges(proof, int(self.target[1])) if self.target[1] >= 0 else None
         return SearchOutcome(self._upper(closed), closed, found, proof)
 
     def _upper(self, closed: bool) -> float:
@@ -200,8 +203,8 @@ class _State:
             gamma = self.bases["multiplier"][base]
             length = self.labels["since_base"][label]
             length += self.bases["ahead"][base, self.labels["node"][label]]
-            bound = self.bases["constant"][base] - gamma * np.log1p(length / gamma)
-            upper = max(upper, float(bound))
+            bound = float(self.bases["constant"][base] - gamma * np.log1p(length / gamma))
+            upper = max(upper, bound if np.isfinite(bound) else np.inf)
         return upper
 
 

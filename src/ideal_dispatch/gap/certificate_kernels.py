@@ -37,6 +37,7 @@ _REBASE = 0.08  # a base serves paths up to this length, as a share of γ
 _STEP = 1.18  # factor of the search for γ
 _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
 _DOMINANCE_TRIES = 3
+_SMALLEST_MULTIPLIER = 1e-9  # seconds; reached only where there is nothing to gain
 _ADD = {"reassoc", "contract"}
 
 
@@ -186,6 +187,8 @@ def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore
         moved = False
         while True:
             trial = multiplier * step
+            if trial < _SMALLEST_MULTIPLIER:
+                break
             logdet = _shifted(matrix, factor, -1.0 / trial)
             bound = trial * (radius - logdet - math.log1p(ahead / trial))
             if logdet == -np.inf or not bound < best:
@@ -253,7 +256,8 @@ def explore(  # type: ignore[no-untyped-def]
             work = primary_matrix - matrix[label]
             known = to_destination[v] if b < 0 else base_ahead[b, v]
             guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
-            gamma = _best_multiplier(work, radius, max(guess, 1e-9), known, factor)
+            guess = max(guess, _SMALLEST_MULTIPLIER)
+            gamma = _best_multiplier(work, radius, guess, known, factor)
             logdet = _shifted(work, factor, -1.0 / gamma)
             b = counters[BASES]
             base_label[b] = label
@@ -315,4 +319,4 @@ def explore(  # type: ignore[no-untyped-def]
             counters[WAITING] = heap_push(
                 keys, waiting, counters[WAITING], time + to_destination[u], new
             )
-    return PAUSED
+    return CLOSED if counters[WAITING] == 0 else PAUSED

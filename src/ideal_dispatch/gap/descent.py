@@ -12,6 +12,7 @@ from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
 from ideal_dispatch.scenarios.small_matrices import inner
 
 CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
+_ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0
 _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
 
 
@@ -55,7 +56,7 @@ def descend(  # type: ignore[no-untyped-def]
         path = new_path
         if repeats:
             return CONVERGED, steps, path
-        if not np.any(direction != 0.0):
+        if inner(direction, direction) <= (_ZERO * np.trace(primary_matrix)) ** 2:
             decreases[steps] = 0.0
             return RESTART, steps, path
         next_metric, next_smallest = linear_minimum(direction, radius)

@@ -1,5 +1,6 @@
 """What a person can read off a gap: which roads differ, where the advantage comes from."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +50,8 @@ class Explanation:
 
     def __str__(self) -> str:
         gap = self.gap
-        lines = [f"A second ambulance could plausibly arrive {gap.lower_s:.0f} s sooner."]
+        when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s >= 0 else 'later at best'}"
+        lines = [f"A second ambulance could plausibly arrive {when}."]
         if gap.status == "exact":
             lines.append("This is exact for the scenario set.")
         elif gap.worth_sending is not None and gap.threshold_s is not None:
@@ -77,12 +79,12 @@ def explain(
     gap: OptimisticGap, network: RoadNetwork, scenarios: ScenarioSet, primary: Path
 ) -> Explanation:
     """The gap in roads and seconds."""
-    first, second = set(primary.edges.tolist()), set(gap.secondary.edges.tolist())
+    first, second = Counter(primary.edges.tolist()), Counter(gap.secondary.edges.tolist())
     nominal, scenario = scenarios.nominal_times, scenarios.times(gap.metric)
 
-    def by_road(edges: set[int]) -> tuple[RoadShare, ...]:
+    def by_road(edges: Counter[int]) -> tuple[RoadShare, ...]:
         totals: dict[str, list[float]] = {}
-        for edge in sorted(edges):
+        for edge in sorted(edges.elements()):
             part = totals.setdefault(network.name[edge] or _UNNAMED, [0.0, 0.0, 0.0])
             for i, column in enumerate((network.length_m, nominal, scenario)):
                 part[i] += float(column[edge])
@@ -101,7 +103,7 @@ def explain(
         primary_only,
         secondary_only,
         tuple(ranked),
-        _stressed(network, scenarios, by_road(first | second), first | second),
+        _stressed(network, scenarios, by_road(first | second), set(first | second)),
     )
 
 

@@ -3,18 +3,18 @@
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, frozen, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap import certificate, dca, starts
 from ideal_dispatch.gap.certificate import Proof
 from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.network.depot import Source, as_sources
+from ideal_dispatch.network.depot import Source, as_sources, source_node
 from ideal_dispatch.scenarios import ScenarioSet
 
 TOLERANCE_S = 1e-6
@@ -47,11 +47,7 @@ class OptimisticGap:
     @property
     def worth_sending(self) -> bool | None:
         """Whether the gap exceeds the threshold; None where that is not proved."""
-        if self.threshold_s is None:
-            return None
-        if self.lower_s > self.threshold_s:
-            return True
-        return False if self.upper_s <= self.threshold_s + TOLERANCE_S else None
+        return side_of(self.lower_s, self.upper_s, self.threshold_s)
 
     def verify(
         self,
@@ -88,23 +84,55 @@ def optimistic_gap(
     [IDEAL] Algorithm 2 as printed, for which alone ``seed`` matters. The latter
     two come with the bound at the depots as upper end.
     """
+    if method not in get_args(Method):
+        raise InputError(f"method {method!r} is none of {', '.join(get_args(Method))}")
     threshold_s = _checked_seconds(threshold_s, "threshold")
-    time_limit_s = _checked_seconds(time_limit_s, "time limit")
-    deadline = None if time_limit_s is None else time.perf_counter() + time_limit_s
+    limit_s = _checked_seconds(time_limit_s, "time limit")
+    deadline = np.inf if limit_s is None else time.perf_counter() + limit_s
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
     if scenarios.radius < NO_RADIUS:
-        return _nominal(problem, method, threshold_s)
+        found = starts.best_start(problem)
+        return _answer(found, found.gap_s, certificate.nothing_proved(problem), method, threshold_s)
     if method == "certified":
         return _certified(problem, threshold_s, deadline)
     if method == "multistart":
-        found = starts.best_start(problem)
-    elif method == "dca":
+        found = starts.best_start(problem, deadline=deadline)
+    else:
+        if whole_number(seed, "seed") < 0:
+            raise InputError(f"seed {seed}: it must be zero or more")
         run = dca.estimate(problem, np.random.default_rng(seed))
         found = starts.Start(run.gap_s, run.metric, run.secondary)
-    else:
-        raise InputError(f"method {method!r} is none of certified, multistart, dca")
     bound = certificate.bound_at_depots(problem, found.gap_s)
     return _answer(found, bound.upper_s, bound.proof, method, threshold_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairwiseGap:
+    """The gaps of all pairs of depots, of which the largest is the gap of all."""
+
+    pairs: tuple[tuple[tuple[Source, ...], OptimisticGap], ...]
+    threshold_s: float | None
+
+    @property
+    def best(self) -> OptimisticGap:
+        """The gap of the pair with the largest lower end."""
+        return max((gap for _, gap in self.pairs), key=lambda gap: gap.lower_s)
+
+    @property
+    def lower_s(self) -> float:
+        return self.best.lower_s
+
+    @property
+    def upper_s(self) -> float:
+        return max(gap.upper_s for _, gap in self.pairs)
+
+    @property
+    def status(self) -> Status:
+        return status_of(self.lower_s, self.upper_s, self.threshold_s)
+
+    @property
+    def worth_sending(self) -> bool | None:
+        return side_of(self.lower_s, self.upper_s, self.threshold_s)
 
 
 def pairwise_gap(
@@ -116,81 +144,87 @@ def pairwise_gap(
     *,
     threshold_s: float | None = None,
     time_limit_s: float | None = None,
-) -> OptimisticGap:
-    """The paper's form for many depots: each pair on its own, and the largest gap of all.
+) -> PairwiseGap:
+    """The paper's form for many depots: each pair on its own.
 
     Unlike the paper, :func:`optimistic_gap` takes all depots at once; both give
-    the same gap. The interval is the largest lower and the largest upper end; the
-    proof is that of the best pair alone. The time limit is for each pair.
+    the same gap. Pairs from which there is no way are left out; the time limit
+    is for each pair.
     """
-    given = as_sources(depots)
+    problem = GapProblem.ask(network, scenarios, depots, destination, primary)
+    reach = problem.nominal_to_destination
+    given = [depot for depot in as_sources(depots) if np.isfinite(reach[source_node(depot)])]
     pairs: list[tuple[Source, ...]] = [*itertools.combinations(given, 2)] or [tuple(given)]
-    gaps = [
-        optimistic_gap(
-            network, scenarios, pair, destination, primary,
-            threshold_s=threshold_s, time_limit_s=time_limit_s,
-        )
-        for pair in pairs
-    ]  # fmt: skip
-    best = max(gaps, key=lambda gap: gap.lower_s)
-    upper_s = max(gap.upper_s for gap in gaps)
-    return replace(best, upper_s=upper_s, status=_status(best.lower_s, upper_s, threshold_s))
+    return PairwiseGap(
+        tuple(
+            (pair, optimistic_gap(network, scenarios, pair, destination, primary,
+                                  threshold_s=threshold_s, time_limit_s=time_limit_s))
+            for pair in pairs
+        ),
+        threshold_s,
+    )  # fmt: skip
 
 
-def _certified(
-    problem: GapProblem, threshold_s: float | None, deadline: float | None
-) -> OptimisticGap:
-    if threshold_s is not None:
-        quick = certificate.bound_at_depots(problem, threshold_s)
-        if quick.closed:  # no path can exceed it: one descent for a path to show is enough
-            found = starts.best_start(problem, enough_s=-np.inf)
-            return _answer(found, quick.upper_s, quick.proof, "certified", threshold_s)
+def side_of(lower_s: float, upper_s: float, threshold_s: float | None) -> bool | None:
+    """Whether the interval lies above the threshold, or below it to within the tolerance."""
     if threshold_s is None:
-        found = starts.best_start(problem)
-    else:  # the proof would find what one round misses
-        found = starts.best_start(problem, threshold_s, rounds=1)
-    if threshold_s is not None and found.gap_s > threshold_s:
-        bound = certificate.bound_at_depots(problem, found.gap_s)
-        return _answer(found, bound.upper_s, bound.proof, "certified", threshold_s)
-    target_s = found.gap_s + TOLERANCE_S / 2 if threshold_s is None else threshold_s
-    left_s = None if deadline is None else max(0.0, deadline - time.perf_counter())
+        return None
+    if lower_s > threshold_s:
+        return True
+    return False if upper_s <= threshold_s + TOLERANCE_S else None
+
+
+def status_of(lower_s: float, upper_s: float, threshold_s: float | None) -> Status:
+    """What an interval proves."""
+    if upper_s - lower_s <= TOLERANCE_S:
+        return "exact"
+    return "open" if side_of(lower_s, upper_s, threshold_s) is None else "decided"
+
+
+def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) -> OptimisticGap:
+    decide = threshold_s is not None
+    # half a tolerance away, so that rounding cannot undo what the search finds
+    target_s = -np.inf if threshold_s is None else threshold_s + TOLERANCE_S / 2
+    if decide:
+        outcome = certificate.bound_at_depots(problem, target_s)
+        if outcome.closed:  # no path can exceed it: one descent, for a path to show, is enough
+            found = starts.best_start(problem, rounds=0)
+            return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
+        # the proof would find what one round misses
+        found = starts.best_start(problem, target_s, rounds=1, deadline=deadline)
+    else:
+        found = starts.best_start(problem, deadline=deadline)
+        target_s = found.gap_s + TOLERANCE_S / 2
+    left_s = deadline - time.perf_counter()
+    if left_s <= 0 or (decide and found.gap_s > target_s):
+        outcome = certificate.bound_at_depots(problem, found.gap_s)
+        return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
     outcome = certificate.search(
-        problem, target_s, stop_at_found=threshold_s is not None, time_limit_s=left_s
+        problem, target_s, stop_at_found=decide, time_limit_s=left_s if left_s < np.inf else None
     )
     if outcome.found is not None:
         found = starts.polished(problem, outcome.found)
     return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
 
 
-def _nominal(problem: GapProblem, method: Method, threshold_s: float | None) -> OptimisticGap:
-    """The gap of a set with one scenario: the difference of nominal times."""
-    found = starts.best_start(problem)
-    empty = certificate.nothing_proved(problem)
-    gap = _answer(found, found.gap_s, empty, method, threshold_s)
-    return replace(gap, status="exact")
-
-
 def _answer(
     found: starts.Start, upper_s: float, proof: Proof, method: Method, threshold_s: float | None
 ) -> OptimisticGap:
     upper_s = max(upper_s, found.gap_s)
-    status = _status(found.gap_s, upper_s, threshold_s)
+    status = status_of(found.gap_s, upper_s, threshold_s)
     return OptimisticGap(
-        found.gap_s, upper_s, found.secondary, found.metric, status, method, threshold_s, proof
-    )
-
-
-def _status(lower_s: float, upper_s: float, threshold_s: float | None) -> Status:
-    if upper_s - lower_s <= TOLERANCE_S:
-        return "exact"
-    decided = threshold_s is not None and (lower_s > threshold_s or upper_s <= threshold_s)
-    return "decided" if decided else "open"
+        found.gap_s, upper_s, found.secondary, frozen(found.metric), status, method, threshold_s,
+        proof,
+    )  # fmt: skip
 
 
 def _checked_seconds(value: float | None, what: str) -> float | None:
     if value is None:
         return None
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} {value!r} is not a number of seconds") from None
     if not 0 <= seconds < np.inf:
         raise InputError(f"{what} is {value} s; it must be finite and zero or more")
     return seconds

@@ -7,6 +7,7 @@ of the largest advantage, Δ ≈ tr D + √(2ρ) ‖D‖_F with D = G₁ − G(z
 by DCA; then the trees are grown again under the best metric found.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,17 @@ class Start:
     secondary: Path
 
 
-def best_start(problem: GapProblem, enough_s: float = np.inf, rounds: int = MOST_ROUNDS) -> Start:
-    """The largest gap that the starts lead to; the search ends early above ``enough_s``."""
+def best_start(
+    problem: GapProblem,
+    enough_s: float = np.inf,
+    rounds: int = MOST_ROUNDS,
+    deadline: float = np.inf,
+) -> Start:
+    """The largest gap that the starts lead to.
+
+    The search ends early above ``enough_s``, and at the ``deadline`` of the
+    clock :func:`time.perf_counter`.
+    """
     climb = _Climb(problem)
     climb.polish(np.eye(problem.scenarios.dimension), 1.0, _POLISH_STEPS)
     if climb.gap_s > enough_s:
@@ -49,13 +59,13 @@ def best_start(problem: GapProblem, enough_s: float = np.inf, rounds: int = MOST
         before = climb.gap_s
         seeds = []
         for direction in _directions(problem, times):
-            if climb.gap_s > enough_s:
+            if climb.gap_s > enough_s or time.perf_counter() > deadline:
                 return climb.best
             metric, smallest = descent.linear_minimum(-direction, problem.scenarios.radius)
             seeds.append((climb.polish(metric, smallest, 0), metric, smallest))
         for _value, metric, smallest in sorted(seeds, key=lambda seed: -seed[0])[:_POLISHED]:
             climb.polish(metric, smallest, _POLISH_STEPS)
-        if climb.gap_s <= before * (1 + 1e-9) + 1e-9:
+        if climb.gap_s <= before * (1 + 1e-9) + 1e-9 or time.perf_counter() > deadline:
             break
         times = problem.scenarios.times(climb.metric)
     return climb.best

@@ -23,13 +23,18 @@ _ROUNDING = 1e-9  # relative to the primary's time under the widest scenario
 
 def verify(gap: "OptimisticGap", problem: GapProblem) -> None:
     """Raise :class:`CertificateError` unless every claim of ``gap`` holds."""
-    scale = problem.scenarios.eigenvalue_bounds.upper * float(np.trace(problem.primary_matrix))
+    times = [path.time_s(problem.scenarios.nominal_times)
+             for path in (problem.primary, gap.secondary)]  # fmt: skip
+    scale = problem.scenarios.eigenvalue_bounds.upper * sum(times)
     slack_s = _ROUNDING * (1.0 + scale)
     _verify_lower(gap, problem, slack_s)
     if not gap.lower_s <= gap.upper_s:
         raise CertificateError(f"the interval [{gap.lower_s}, {gap.upper_s}] is empty")
     _verify_status(gap)
-    _TreeCheck(gap.proof, problem, gap.upper_s + slack_s).run()
+    try:
+        _TreeCheck(gap.proof, problem, gap.upper_s + slack_s).run()
+    except IndexError as error:
+        raise CertificateError(f"the proof points outside itself ({error})") from None
 
 
 def _verify_lower(gap: "OptimisticGap", problem: GapProblem, slack_s: float) -> None:
@@ -46,12 +51,14 @@ def _verify_lower(gap: "OptimisticGap", problem: GapProblem, slack_s: float) -> 
 
 
 def _verify_status(gap: "OptimisticGap") -> None:
-    from ideal_dispatch.gap.optimistic_gap import TOLERANCE_S
+    from ideal_dispatch.gap.optimistic_gap import status_of
 
-    if gap.status == "exact" and gap.upper_s - gap.lower_s > TOLERANCE_S:
-        raise CertificateError(f"not exact: [{gap.lower_s}, {gap.upper_s}]")
-    if gap.status == "decided" and gap.worth_sending is None:
-        raise CertificateError(f"not decided at {gap.threshold_s} s: {gap.lower_s}, {gap.upper_s}")
+    found = status_of(gap.lower_s, gap.upper_s, gap.threshold_s)
+    if gap.status != found:
+        raise CertificateError(
+            f"[{gap.lower_s}, {gap.upper_s}] s at threshold {gap.threshold_s} is {found}, "
+            f"not {gap.status}"
+        )
 
 
 class _TreeCheck:
@@ -81,7 +88,7 @@ class _TreeCheck:
         for label in range(len(proof)):
             fate = proof.fate[label]
             if fate == fates.EXPANDED:
-                visited = self._visited(label)
+                visited = set(self._node[self._ancestors(label)].tolist())
                 for edge in np.flatnonzero(problem.network.tail == self._node[label]).tolist():
                     # a path that returns to its own node is slower in every scenario
                     returns = int(problem.network.head[edge]) in visited
@@ -115,12 +122,13 @@ class _TreeCheck:
         if roots != set(reachable.tolist()):
             raise CertificateError("the tree does not start at all depots")
 
-    def _visited(self, label: int) -> set[int]:
-        nodes = set()
+    def _ancestors(self, label: int) -> list[int]:
+        """The label, its parent, and so on to the depot."""
+        chain = []
         while label >= 0:
-            nodes.add(int(self._node[label]))
+            chain.append(label)
             label = int(self._proof.parent[label])
-        return nodes
+        return chain
 
     def _require(self, bound_s: float) -> None:
         if not bound_s <= self._upper_s:
@@ -135,14 +143,19 @@ class _TreeCheck:
             bounds = self._problem.scenarios.eigenvalue_bounds
             return bounds.upper * float(np.trace(self._problem.primary_matrix))
         gamma, constant, metric, ahead = self._base(base)
-        since = self._matrix[label] - self._matrix[self._proof.base_label[base]]
+        owner = int(self._proof.base_label[base])
+        if owner not in self._ancestors(label):
+            raise CertificateError(f"label {label} has a base that is not on its way")
+        since = self._matrix[label] - self._matrix[owner]
         length = float(np.sum(since * metric))
         node = self._node[label]
         if edge is not None:
             embedding = self._problem.scenarios.embeddings[edge]
             length += float(embedding @ metric @ embedding)
             node = self._problem.network.head[edge]
-        return constant - gamma * float(np.log1p((length + ahead[node]) / gamma))
+        # log det is known to a few roundings, which a large multiplier magnifies
+        rounding = 8.0 * len(metric) * float(np.finfo(np.float64).eps) * gamma
+        return constant - gamma * float(np.log1p((length + ahead[node]) / gamma)) - rounding
 
     def _base(self, base: int) -> tuple[float, float, FloatArray, FloatArray]:
         """γ, γρ − γ log det A, Y = A⁻¹ and the times to the destination under Y."""

@@ -38,7 +38,7 @@ def maximise(matrices, excess, multipliers, stretch, tolerance):  # type: ignore
 
 @_kernel
 def _ascend(matrices, excess, multipliers, tolerance):  # type: ignore[no-untyped-def]
-    """As :func:`_maximise`, from the multipliers at hand.
+    """As :func:`maximise`, from the multipliers at hand.
 
     Each step goes towards the maximum of the quadratic model over μ ≥ 0, as far
     as g rises: a proximal Newton method of a self-concordant function, which

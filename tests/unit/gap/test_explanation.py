@@ -46,3 +46,19 @@ def test_what_is_said_of_each_kind_of_answer() -> None:
     alone = optimistic_gap(network, ScenarioSet(np.ones((3, 1)), 0.0), [0], 2, primary)
     story = str(explain(alone, network, ScenarioSet(np.ones((3, 1)), 0.0), primary))
     assert "Both would drive the same roads" in story
+
+
+def test_a_primary_that_repeats_an_edge() -> None:
+    network = RoadNetwork.from_arrays([0, 1, 1], [1, 0, 2], [100.0] * 3, name=["A", "A", "B"])
+    scenarios = ScenarioSet(np.diag([2.0, 2.5, 3.0]), 0.1)
+    primary = network.path([0, 1, 0, 2])
+    gap = optimistic_gap(network, scenarios, [0], 2, primary)
+    story = explain(gap, network, scenarios, primary)
+    assert sum(seconds for _, seconds in story.advantage_s) == pytest.approx(gap.lower_s)
+
+
+def test_nobody_else_can_be_as_quick() -> None:
+    network = RoadNetwork.from_arrays([0, 1], [2, 2], [100.0] * 2)
+    scenarios = ScenarioSet(np.diag([2.0, 9.0]), 0.01)
+    gap = optimistic_gap(network, scenarios, [1], 2, network.path([0]))
+    assert "s later at best" in str(explain(gap, network, scenarios, network.path([0])))

@@ -8,7 +8,10 @@ from benchmarks.networks import smooth_embeddings
 from ideal_dispatch import Depot, OptimisticGap, Path, RoadNetwork, ScenarioSet, optimistic_gap
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import CertificateError, InputError, UnreachableError
+from ideal_dispatch.gap import certificate
 from ideal_dispatch.gap import certificate_kernels as fates
+from ideal_dispatch.gap.certificate import Proof
+from ideal_dispatch.gap.problem import GapProblem
 from tests.theory.small_towns import random_town
 
 
@@ -45,6 +48,14 @@ class TestCity:
             assert gap.worth_sending is bool(exact.lower_s > threshold_s)
             assert len(gap.proof) < len(exact.proof)
             gap.verify(*city_question)
+
+    def test_the_depots_alone_may_decide(self, city_question: tuple[Any, ...]) -> None:
+        gap = optimistic_gap(*city_question, threshold_s=1e4)
+        assert gap.worth_sending is False
+        assert len(gap.proof) == len(city_question[2])
+        problem = GapProblem.ask(*city_question)
+        assert certificate.bound_at_depots(problem, 1e4).closed
+        assert not certificate.bound_at_depots(problem, 0.0).closed
 
     def test_no_time_leaves_a_valid_interval(self, city_question: tuple[Any, ...]) -> None:
         exact = optimistic_gap(*city_question)
@@ -112,6 +123,21 @@ class TestSpecialCases:
             widest = ScenarioSet(embeddings, radius).eigenvalue_bounds.upper
             assert gap.lower_s == pytest.approx(slower * widest, abs=1e-6, rel=1e-6)
 
+    @pytest.mark.parametrize("seed", range(40))
+    def test_a_threshold_at_the_gap_is_decided(self, seed: int) -> None:
+        question = random_town(seed, 2).question(1.0)
+        exact = optimistic_gap(*question)
+        gap = optimistic_gap(*question, threshold_s=max(0.0, exact.lower_s))
+        assert gap.status in ("exact", "decided")
+        assert gap.worth_sending is False
+        gap.verify(*question)
+
+    @pytest.mark.parametrize("radius", [1e-19, 1e-17, 1e-15, 1e-13])
+    def test_tiny_radii_are_verified(self, radius: float) -> None:
+        for seed in range(20):
+            question = random_town(seed, 2).question(radius)
+            optimistic_gap(*question).verify(*question)
+
     def test_depots_may_repeat(self) -> None:
         town = random_town(4)
         once = optimistic_gap(*town.question(0.2))
@@ -144,6 +170,12 @@ class TestBadInput:
             ((scenarios, [0], 2, good), {"threshold_s": -1}, InputError, "threshold is -1 s"),
             ((scenarios, [0], 2, good), {"threshold_s": float("nan")}, InputError, "is nan s"),
             ((scenarios, [0], 2, good), {"time_limit_s": -1}, InputError, "time limit is -1 s"),
+            ((scenarios, [0], 2, good), {"threshold_s": "soon"}, InputError, "is not a number of"),
+            ((scenarios, [0], 2, good), {"method": "dca", "seed": -1}, InputError, "seed -1: it"),
+            ((scenarios, [2**40], 2, good), {}, InputError, "is not in the network"),
+            ((scenarios, [0], 2, [0, 1]), {}, InputError, "the primary is not a Path"),
+            ((ScenarioSet(np.ones((4, 2)), 0.0), [0], 2, good), {"method": "magic"}, InputError,
+             "none of certified"),
         ]  # fmt: skip
         for arguments, options, error, message in cases:
             with pytest.raises(error, match=message) as caught:
@@ -170,10 +202,11 @@ class TestLies:
         [
             (lambda g: {"lower_s": g.lower_s - 0.1, "upper_s": g.upper_s - 0.1}, "not attained"),
             (lambda g: {"lower_s": g.lower_s + 0.1}, "not attained"),
-            (lambda g: {"upper_s": g.upper_s + 0.1}, "not exact"),
+            (lambda g: {"upper_s": g.upper_s + 0.1}, "is open, not exact"),
+            (lambda g: {"status": "certain"}, "is exact, not certain"),
             (lambda g: {"upper_s": g.lower_s - 1e-7, "status": "open"}, "is empty"),
             (lambda g: {"metric": 3 * g.metric}, "not in the scenario set"),
-            (lambda g: {"status": "decided", "threshold_s": None}, "not decided"),
+            (lambda g: {"status": "decided", "threshold_s": None}, "is exact, not decided"),
             (lambda g: {"secondary": Path(g.secondary.edges[1:], *_ends(g))}, "path starts at"),
         ],
     )  # fmt: skip
@@ -203,6 +236,27 @@ class TestLies:
         broken("is not proved|does not extend", **_cut(proof, keep))
         child = int(np.flatnonzero(proof.parent >= 0)[0])
         broken("does not extend its parent", parent=_set(proof.parent, [child], child))
+
+    def test_a_base_must_lie_on_the_way_of_its_labels(self) -> None:
+        """A base elsewhere would bound nothing: what came since is then no path."""
+        rng = np.random.default_rng(31)
+        embeddings = rng.normal(size=(4, 2)) * rng.uniform(1, 8, 4)[:, None]
+        network = RoadNetwork.from_arrays([0, 0, 0, 2], [1, 1, 2, 1], [100.0] * 4)
+        question = (network, ScenarioSet(embeddings, 0.1), [0], 1, network.path([0]))
+        gap = optimistic_gap(*question)
+
+        def column(*values: int) -> Any:
+            return np.array(values, np.int32)
+
+        forged = Proof(
+            column(0, 2), column(-1, 0), column(-1, 2), column(0, 0), column(2, 2),
+            column(-1, -1), column(1), np.array([13.73823795883263]),
+        )  # fmt: skip
+        with pytest.raises(CertificateError, match="a base that is not on its way"):
+            dataclasses.replace(gap, proof=forged).verify(*question)
+        outside = dataclasses.replace(forged, base=column(7, 7))
+        with pytest.raises(CertificateError, match="points outside itself"):
+            dataclasses.replace(gap, proof=outside).verify(*question)
 
     def test_another_question(self, answer: tuple[OptimisticGap, tuple[Any, ...]]) -> None:
         gap, (network, scenarios, depots, destination, primary) = answer
