@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.arrays import FloatArray, read_only, whole_number
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
@@ -34,6 +34,7 @@ from ideal_dispatch.scenarios.small_matrices import add_outer, inner
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _AGREEMENT = 1e-9  # relative difference of two honest computations of one bound
+_MOST_CUTS = 10_000
 _FARTHEST = 1e9  # stretch beyond which only the scale of metric and bounds grows
 
 _kernel = kernel(error_model="numpy", fastmath={"reassoc", "contract"})
@@ -133,11 +134,10 @@ def target_radius(
     >>> round(radius.lower, 6), round(radius.upper, 6), radius.cuts
     (0.391395, 0.391395, 2)
     """
-    if not (tolerance >= 0.0 and most_cuts >= 1):
-        raise InputError(
-            f"tolerance {tolerance} and most_cuts {most_cuts}: "
-            "the first must be zero or more, the second at least one"
-        )
+    if not (isinstance(tolerance, (int, float)) and tolerance >= 0.0):
+        raise InputError(f"tolerance {tolerance!r}: it must be zero or more")
+    if not 1 <= whole_number(most_cuts, "most_cuts") <= _MOST_CUTS:
+        raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
     observed = _checked_time(observed_s)
     scenarios = _checked_scenarios(network, embeddings)
     to_target = network.distances_to(scenarios.nominal_times, destination)

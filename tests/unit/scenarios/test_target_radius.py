@@ -472,9 +472,19 @@ def test_embeddings_that_do_not_fit(grid: RoadNetwork) -> None:
         target_radius(grid, np.empty((436, 0)), ORIGIN, DESTINATION, 1.0)
 
 
-@pytest.mark.parametrize("options", [{"tolerance": math.nan}, {"tolerance": -1}, {"most_cuts": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tolerance": math.nan},
+        {"tolerance": -1},
+        {"tolerance": "a"},
+        {"most_cuts": 0},
+        {"most_cuts": 1.5},
+        {"most_cuts": 10**9},
+    ],
+)
 def test_options_that_do_not_fit(grid: RoadNetwork, options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="tolerance .* and most_cuts"):
+    with pytest.raises(InputError, match="tolerance .* it must be|most_cuts"):
         target_radius(grid, _embeddings(grid, 2), ORIGIN, DESTINATION, 1.0, **options)
 
 
