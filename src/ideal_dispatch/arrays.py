@@ -87,3 +87,16 @@ def first_where(bad: BoolArray) -> int | None:
     """Index of the first true entry, or None."""
     index = int(np.argmax(bad)) if bad.size else 0
     return index if bad.size and bad[index] else None
+
+
+def non_negative(value: Any, what: str, *, seconds: bool = False) -> float:
+    """``value`` as a finite float of zero or more, or an :class:`InputError`."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        of = " of seconds" if seconds else ""
+        raise InputError(f"{what} {value!r} is not a number{of}") from None
+    if not 0.0 <= number < np.inf:
+        unit = " s" if seconds else ""
+        raise InputError(f"{what} is {value}{unit}; it must be finite and zero or more")
+    return number

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, frozen, whole_number
+from ideal_dispatch.arrays import FloatArray, frozen, non_negative, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap import certificate, dca, starts
 from ideal_dispatch.gap.certificate import Proof
@@ -80,15 +80,17 @@ def optimistic_gap(
     ``depots`` are those with a further unit, the primary's own included if it
     has one. Methods: "certified" proves the gap, or only which side of
     ``threshold_s`` it lies on if that is given, and begins nothing new after
-    ``time_limit_s`` but returns the interval reached; "multistart" is its first part; "dca" is
-    [IDEAL] Algorithm 2 as printed, for which alone ``seed`` matters. The latter
-    two come with the bound at the depots as upper end.
+    ``time_limit_s`` but returns the interval reached; "multistart" is its first
+    part; "dca" is [IDEAL] Algorithm 2 as printed, for which alone ``seed``
+    matters. The latter two come with the bound at the depots as upper end.
     """
     if method not in get_args(Method):
         raise InputError(f"method {method!r} is none of {', '.join(get_args(Method))}")
-    threshold_s = _checked_seconds(threshold_s, "threshold")
-    limit_s = _checked_seconds(time_limit_s, "time limit")
-    deadline = np.inf if limit_s is None else time.perf_counter() + limit_s
+    if threshold_s is not None:
+        threshold_s = non_negative(threshold_s, "threshold", seconds=True)
+    deadline = np.inf
+    if time_limit_s is not None:
+        deadline = time.perf_counter() + non_negative(time_limit_s, "time limit", seconds=True)
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
     if scenarios.radius < NO_RADIUS:
         found = starts.best_start(problem)
@@ -216,15 +218,3 @@ def _answer(
         found.gap_s, upper_s, found.secondary, frozen(found.metric), status, method, threshold_s,
         proof,
     )  # fmt: skip
-
-
-def _checked_seconds(value: float | None, what: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} {value!r} is not a number of seconds") from None
-    if not 0 <= seconds < np.inf:
-        raise InputError(f"{what} is {value} s; it must be finite and zero or more")
-    return seconds

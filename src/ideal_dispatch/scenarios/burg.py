@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, non_negative
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 
@@ -250,7 +250,7 @@ def contains(metric: npt.ArrayLike, radius: float) -> bool:
     Each eigenvalue may move towards 1 by 4 d ε max(1, x_max), ε = 2.2e-16, and
     the divergence may then exceed ρ by one part in 10¹².
     """
-    radius = checked_radius(radius)
+    radius = non_negative(radius, "radius")
     values, offsets = _eigenvalues(symmetric(metric, "metric"))
     rounding = 4.0 * values.size * _EPSILON * max(1.0, float(values[-1]))
     offsets = np.sign(offsets) * np.maximum(np.abs(offsets) - rounding, 0.0)
@@ -264,7 +264,7 @@ def eigenvalue_bounds(radius: float) -> EigenvalueBounds:
     m_ρ I ⪯ X ⪯ M_ρ I for every X in the ball, whatever its dimension. They are
     the minima of Theorem 3 in the directions +1 and −1 of one dimension.
     """
-    radius = checked_radius(radius)
+    radius = non_negative(radius, "radius")
     lower, lower_offset, _, _ = minimum_of_spectrum(np.array([1.0]), radius)
     upper, upper_offset, _, _ = minimum_of_spectrum(np.array([-1.0]), radius)
     return EigenvalueBounds(
@@ -287,7 +287,7 @@ def minimise_linear(direction: npt.ArrayLike, radius: float) -> LinearMinimum:
     >>> round(best.value, 3), round(best.multiplier, 3)
     (-1.564, 1.826)
     """
-    radius = checked_radius(radius)
+    radius = non_negative(radius, "radius")
     matrix = symmetric(direction, "direction")
     size = len(matrix)
     exponent = math.frexp(float(np.abs(matrix).max()))[1]
@@ -315,17 +315,6 @@ def minimise_linear(direction: npt.ArrayLike, radius: float) -> LinearMinimum:
 
 
 # --- checks -----------------------------------------------------------------------
-
-
-def checked_radius(radius: float) -> float:
-    """``radius`` as a float, or an :class:`InputError` unless it is finite and not negative."""
-    try:
-        value = float(radius)
-    except (TypeError, ValueError):
-        raise InputError(f"radius {radius!r} is not a number") from None
-    if not 0.0 <= value < math.inf:
-        raise InputError(f"radius is {value}; it must be finite and zero or more")
-    return value
 
 
 def symmetric(matrix: npt.ArrayLike, what: str) -> FloatArray:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.arrays import FloatArray, IntArray, first_where, non_negative, read_only
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.scenarios import burg
@@ -32,7 +32,7 @@ class ScenarioSet:
         if not embeddings.shape[1]:
             raise InputError("embeddings: each edge needs at least one number")
         object.__setattr__(self, "embeddings", embeddings)
-        object.__setattr__(self, "radius", burg.checked_radius(self.radius))
+        object.__setattr__(self, "radius", non_negative(self.radius, "radius"))
         for what, good in (
             ("edge {}: embedding must be finite", np.isfinite(embeddings).all(axis=1)),
             ("edge {}: nominal time overflows; scale the embedding down",

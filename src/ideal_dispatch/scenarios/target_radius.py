@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, read_only, whole_number
+from ideal_dispatch.arrays import FloatArray, non_negative, read_only, whole_number
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
@@ -75,7 +75,7 @@ class TargetRadius:
         observed_s: float,
     ) -> None:
         """Recompute both bounds from the certificate; :class:`CertificateError` on any lie."""
-        observed = _checked_time(observed_s)
+        observed = non_negative(observed_s, "observed time", seconds=True)
         scenarios = _checked_scenarios(network, embeddings)
         ends = (source_node(origin), destination)
         for path in (network.path(given.edges, given.origin) for given in self.paths):
@@ -138,7 +138,7 @@ def target_radius(
         raise InputError(f"tolerance {tolerance!r}: it must be zero or more")
     if not 1 <= whole_number(most_cuts, "most_cuts") <= _MOST_CUTS:
         raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
-    observed = _checked_time(observed_s)
+    observed = non_negative(observed_s, "observed time", seconds=True)
     scenarios = _checked_scenarios(network, embeddings)
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(
@@ -205,16 +205,6 @@ def _proved(
 
 def _agree(claimed: float, found: float) -> bool:
     return claimed == found or abs(claimed - found) <= _AGREEMENT * abs(found) < math.inf
-
-
-def _checked_time(observed_s: float) -> float:
-    try:
-        observed = float(observed_s)
-    except (TypeError, ValueError):
-        raise InputError(f"observed time {observed_s!r} is not a number of seconds") from None
-    if not 0.0 <= observed < math.inf:
-        raise InputError(f"observed time is {observed} s; it must be finite and zero or more")
-    return observed
 
 
 def _checked_scenarios(network: RoadNetwork, embeddings: npt.ArrayLike) -> ScenarioSet:
