@@ -161,7 +161,7 @@ def test_any_text_is_kept(tmp_path: Path) -> None:
 
 
 def test_future_version(saved: Path) -> None:
-    _rewrite_manifest(saved, version=network_file.VERSION + 1)
+    _rewrite_manifest(saved, version=network_file.KIND.version + 1)
     with pytest.raises(
         FileFormatError, match="written in format 2, this version reads up to 1; upg"
     ):

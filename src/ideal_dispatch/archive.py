@@ -1,0 +1,89 @@
+"""One-file archives: a zip of NumPy arrays with a JSON manifest.
+
+Networks, trips and recorded traffic are such files, told apart by the
+manifest's ``format``. Same contents, same bytes: members have fixed times and
+a fixed order. Nothing in them is ever executed: no pickle.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.files import atomic_write
+
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveKind:
+    """What an archive holds: ``what`` in words, its newest ``version``, how to make one."""
+
+    what: str
+    version: int
+    advice: str
+
+    @property
+    def format(self) -> str:
+        return f"ideal-dispatch {self.what}"
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        manifest: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        """Write one file, or leave what was there untouched."""
+        whole = {"format": self.format, "version": self.version, **manifest}
+        text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
+        content = text.encode("utf-8", "surrogatepass")  # as json.loads decodes
+        with atomic_write(path) as file:
+            np.savez_compressed(file, manifest=np.frombuffer(content, np.uint8), **arrays)
+
+    def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The manifest and the arrays, or one line that says why the file is no such archive."""
+        where = os.fspath(path)
+        try:
+            with open(where, "rb") as file:
+                return self._parse(file)
+        except FileNotFoundError:
+            raise InputError(f"{where}: no such file") from None
+        except IsADirectoryError:
+            raise InputError(f"{where}: is a folder, not a .{self.what} file") from None
+        except PermissionError:
+            raise InputError(f"{where}: may not be read; check its permissions") from None
+        except IdealError as error:
+            raise FileFormatError(f"{where}: {error}") from None
+        except Exception as error:  # zipfile, zlib, NumPy and JSON raise a dozen kinds
+            raise self.damaged(where, error) from None
+
+    def damaged(self, where: str | os.PathLike[str], error: Exception) -> FileFormatError:
+        """The error for a file whose contents make no sense."""
+        return FileFormatError(
+            f"{os.fspath(where)}: truncated or damaged {self.what} file "
+            f"({type(error).__name__}); {self.advice}"
+        )
+
+    def _parse(self, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
+        start = file.read(len(_ZIP))
+        if start != _ZIP:
+            what = f"not a {self.what} file" if start else "the file is empty"
+            raise FileFormatError(f"{what}; {self.advice}")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            if "manifest" not in archive.files:
+                raise FileFormatError(f"not a {self.what} file; {self.advice}")
+            manifest = json.loads(archive["manifest"].tobytes())
+            if not isinstance(manifest, dict) or manifest.get("format") != self.format:
+                raise FileFormatError(f"not a {self.what} file; {self.advice}")
+            if manifest["version"] > self.version:
+                raise FileFormatError(
+                    f"written in format {manifest['version']}, this version reads up to "
+                    f"{self.version}; upgrade ideal-dispatch"
+                )
+            return manifest, {name: archive[name] for name in archive.files if name != "manifest"}

@@ -1,0 +1,71 @@
+"""What is known when a call comes in: weather and calendar ([IDEAL] 𝒯)."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from ideal_dispatch.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherValue:
+    """One number and where it came from; NaN where nothing is known.
+
+    ``source`` names the provider, ``station`` the place it was measured or
+    modelled for, ``observed_at`` (aware) the time it holds for; a climatology
+    has none.
+    """
+
+    value: float = math.nan
+    source: str = ""
+    station: str = ""
+    observed_at: datetime | None = None
+
+    @property
+    def known(self) -> bool:
+        return not math.isnan(self.value)
+
+    def age(self, at: datetime) -> timedelta | None:
+        """How much older than ``at`` the value is, or None where it has no time."""
+        return None if self.observed_at is None else at - self.observed_at
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """The paper's five weather variables, each with its source."""
+
+    temperature_c: WeatherValue = WeatherValue()
+    rainfall_mm: WeatherValue = WeatherValue()
+    humidity_percent: WeatherValue = WeatherValue()
+    wind_kmh: WeatherValue = WeatherValue()
+    pressure_hpa: WeatherValue = WeatherValue()
+
+    def __iter__(self) -> Iterator[WeatherValue]:
+        return (getattr(self, variable) for variable in WEATHER_VARIABLES)
+
+
+WEATHER_VARIABLES = tuple(f.name for f in fields(Weather))
+"""Names of the five variables, units as suffixes; rainfall is of one hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Weather and calendar of one moment in one city.
+
+    ``at`` is aware and in the city's own time zone: hour, weekday and month
+    are read from it as they stand (:meth:`Calendar.context` takes care of it).
+    ``extra`` holds further numbers that a configuration asks for.
+    """
+
+    at: datetime
+    holiday: bool = False
+    holiday_eve: bool = False
+    weather: Weather = Weather()
+    extra: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.at.tzinfo is None or self.at.utcoffset() is None:
+            raise InputError(f"time {self.at.isoformat()} has no zone; add its offset from UTC")
+        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))

@@ -1,0 +1,1 @@
+"""Numpy forward pass of a trained model: no torch at dispatch time."""

@@ -1,0 +1,99 @@
+"""Self-contained HTML pages: headings, sentences, tables and figures in one file.
+
+A page needs no network and no script; every text is escaped. Same contents,
+same bytes.
+"""
+
+import base64
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ideal_dispatch.files import atomic_write
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from matplotlib.figure import Figure
+
+INK, ACCENT, ORANGE, GREEN, MUTED = "#1d2b3a", "#0072B2", "#E69F00", "#009E73", "#8a94a0"
+"""The colours of figures: Okabe–Ito, told apart by colour-blind readers."""
+
+
+@dataclass(slots=True)
+class Page:
+    """A report that grows from top to bottom."""
+
+    title: str
+    subtitle: str = ""
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+
+    def heading(self, text: str) -> None:
+        self.blocks.append({"kind": "heading", "text": text})
+
+    def text(self, text: str) -> None:
+        self.blocks.append({"kind": "text", "text": text})
+
+    def warning(self, text: str) -> None:
+        self.blocks.append({"kind": "warning", "text": text})
+
+    def facts(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Big numbers in a row: what each means, and its value."""
+        self.blocks.append({"kind": "facts", "rows": list(rows)})
+
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[int] = ()
+    ) -> None:
+        """A table; cells after the first column are set right, ``bold`` rows stand out."""
+        self.blocks.append(
+            {"kind": "table", "header": list(header), "rows": rows, "bold": set(bold)}
+        )
+
+    def figure(self, figure: "Figure", caption: str) -> None:
+        """A matplotlib figure as inline SVG, or as PNG where it has very many marks."""
+        marks = sum(len(axes.collections) + len(axes.lines) for axes in figure.axes)
+        heavy = any(
+            len(c.get_paths()) > 3000 or len(c.get_offsets()) > 3000
+            for axes in figure.axes
+            for c in axes.collections
+        )
+        kind = "png" if heavy or marks > 300 else "svg+xml"
+        self.blocks.append({"kind": "figure", "src": _data_url(figure, kind), "caption": caption})
+
+    def html(self) -> str:
+        """The whole page."""
+        return _template().render(page=self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, or leave what was there untouched."""
+        with atomic_write(path) as file:
+            file.write(self.html().encode())
+
+
+def _data_url(figure: "Figure", kind: str) -> str:
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    style = {"svg.hashsalt": "ideal-dispatch", "svg.fonttype": "path"}
+    with mpl.rc_context(style):
+        if kind == "png":
+            figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+        else:
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("ideal_dispatch"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html")

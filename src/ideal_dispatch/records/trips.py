@@ -1,0 +1,163 @@
+"""Past trips: where from, where to, under which context, how long."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.archive import ArchiveKind
+from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.network import RoadNetwork
+
+KIND = ArchiveKind("trips", 1, "make one with `ideal records prepare`")
+
+STAMPS, SUBTRACTION, GIVEN = "stamps", "subtraction", "given"
+TARGETS = (STAMPS, SUBTRACTION, GIVEN)
+"""How a travel time was obtained: on scene − en route; the paper's subtraction; as given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """One past trip ([IDEAL] sample i)."""
+
+    origin: int
+    destination: int
+    context: Context
+    observed_s: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trips:
+    """Past trips on one network, a row each; the arrays are read-only.
+
+    ``contexts`` has the columns of ``encoding``. ``at`` is the call's UTC time
+    (NaT where unknown), ``target`` says per row how the time was obtained, an
+    index into :data:`TARGETS`, and ``row`` is the row of the source file. No
+    name, address or age is ever in here.
+    """
+
+    origin: IntArray
+    destination: IntArray
+    observed_s: FloatArray
+    contexts: FloatArray
+    encoding: ContextEncoding = ContextEncoding()
+    at: npt.NDArray[np.datetime64] | None = None
+    target: npt.NDArray[np.uint8] | None = None
+    row: npt.NDArray[np.int64] | None = None
+    network_checksum: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        origin = read_only(self.origin, np.int32, (None,), "origin")
+        n = origin.size
+        at = np.full(n, "NaT", "M8[s]") if self.at is None else np.array(self.at, "M8[s]")
+        at.flags.writeable = False
+        if at.shape != (n,):
+            raise InputError(f"at: expected {n} values, got {at.size}")
+        target = np.full(n, TARGETS.index(GIVEN)) if self.target is None else self.target
+        columns = {
+            "origin": origin,
+            "destination": read_only(self.destination, np.int32, (n,), "destination"),
+            "observed_s": read_only(self.observed_s, np.float64, (n,), "observed_s"),
+            "contexts": read_only(
+                self.contexts, np.float64, (n, len(self.encoding.columns)), "contexts"
+            ),
+            "at": at,
+            "target": read_only(target, np.uint8, (n,), "target"),
+            "row": read_only(np.arange(n) if self.row is None else self.row, np.int64, (n,), "row"),
+            "provenance": MappingProxyType(dict(self.provenance)),
+        }
+        for name, value in columns.items():
+            object.__setattr__(self, name, value)
+        for what, bad in (
+            ("origin is not a node", self.origin < 0),
+            ("destination is not a node", self.destination < 0),
+            ("travel time must be a positive number of seconds",
+             ~((self.observed_s > 0) & np.isfinite(self.observed_s))),
+            ("context holds an infinite value", np.isinf(self.contexts).any(axis=1)),
+            ("target must be one of the known kinds", columns["target"] >= len(TARGETS)),
+        ):  # fmt: skip
+            index = first_where(bad)
+            if index is not None:
+                raise InputError(f"trip {index}: {what}")
+
+    @classmethod
+    def of(
+        cls, trips: Sequence[Trip], encoding: ContextEncoding | None = None, **columns: Any
+    ) -> "Trips":
+        """A table of single trips."""
+        encoding = encoding or ContextEncoding()
+        contexts = [trip.context for trip in trips]
+        instants = [context.at.timestamp() for context in contexts]
+        return cls(
+            origin=np.array([trip.origin for trip in trips], np.int32),
+            destination=np.array([trip.destination for trip in trips], np.int32),
+            observed_s=np.array([trip.observed_s for trip in trips], float),
+            contexts=encoding.encode(contexts),
+            encoding=encoding,
+            at=np.array(instants, np.int64).astype("M8[s]"),
+            **columns,
+        )
+
+    def __len__(self) -> int:
+        return int(self.origin.size)
+
+    def __repr__(self) -> str:
+        return f"Trips({len(self):,} trips)"
+
+    def select(self, index: npt.ArrayLike) -> "Trips":
+        """The rows of ``index``, numbers or a mask."""
+        rows = np.asarray(index)
+        names = ("origin", "destination", "observed_s", "contexts", "at", "target", "row")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def check(self, network: RoadNetwork) -> None:
+        """Refuse trips of another network."""
+        if self.network_checksum and self.network_checksum != network.checksum:
+            raise InputError(
+                "the trips belong to another network "
+                f"(checksum {self.network_checksum}, this one has {network.checksum}); "
+                "prepare the records again with this network"
+            )
+        for what, nodes in (("origin", self.origin), ("destination", self.destination)):
+            wrong = first_where(nodes >= network.num_nodes)
+            if wrong is not None:
+                raise InputError(f"trip {wrong}: {what} {nodes[wrong]} is not in the network")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that :meth:`load` turns into equal trips."""
+        manifest = {
+            "extra": self.encoding.extra,
+            "encoding": self.encoding.checksum,
+            "network": self.network_checksum,
+            "targets": TARGETS,
+            "provenance": dict(self.provenance),
+        }
+        names = ("origin", "destination", "observed_s", "contexts", "target", "row")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        KIND.write(path, manifest, arrays | {"at": np.asarray(self.at).astype(np.int64)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trips":
+        """Read trips, or say in one line why the file holds none."""
+        manifest, arrays = KIND.read(path)
+        try:
+            encoding = ContextEncoding(tuple(manifest["extra"]))
+            if encoding.checksum != manifest["encoding"]:
+                raise FileFormatError(f"contexts are encoded otherwise; {KIND.advice} again")
+            return cls(
+                **arrays | {"at": arrays["at"].astype("M8[s]")},
+                encoding=encoding,
+                network_checksum=manifest["network"],
+                provenance=manifest["provenance"],
+            )
+        except IdealError as error:
+            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise KIND.damaged(path, error) from None
