@@ -43,7 +43,8 @@ class ArchiveKind:
         text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
         content = text.encode("utf-8", "surrogatepass")  # as json.loads decodes
         with atomic_write(path) as file:
-            np.savez_compressed(file, manifest=np.frombuffer(content, np.uint8), **arrays)
+            members: dict[str, Any] = {"manifest": np.frombuffer(content, np.uint8), **arrays}
+            np.savez_compressed(file, **members)
 
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The manifest and the arrays, or one line that says why the file is no such archive."""

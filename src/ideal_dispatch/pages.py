@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ideal_dispatch.files import atomic_write
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class Page:
         """A matplotlib figure as inline SVG, or as PNG where it has very many marks."""
         marks = sum(len(axes.collections) + len(axes.lines) for axes in figure.axes)
         heavy = any(
-            len(c.get_paths()) > 3000 or len(c.get_offsets()) > 3000
+            len(c.get_paths()) > 3000 or np.size(c.get_offsets()) > 6000
             for axes in figure.axes
             for c in axes.collections
         )
@@ -76,7 +78,7 @@ def _data_url(figure: "Figure", kind: str) -> str:
     import matplotlib as mpl
 
     buffer = io.BytesIO()
-    style = {"svg.hashsalt": "ideal-dispatch", "svg.fonttype": "path"}
+    style: Any = {"svg.hashsalt": "ideal-dispatch", "svg.fonttype": "path"}
     with mpl.rc_context(style):
         if kind == "png":
             figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})

@@ -46,7 +46,7 @@ class Trips:
     destination: IntArray
     observed_s: FloatArray
     contexts: FloatArray
-    encoding: ContextEncoding = ContextEncoding()
+    encoding: ContextEncoding = field(default_factory=ContextEncoding)
     at: npt.NDArray[np.datetime64] | None = None
     target: npt.NDArray[np.uint8] | None = None
     row: npt.NDArray[np.int64] | None = None
@@ -81,7 +81,7 @@ class Trips:
             ("travel time must be a positive number of seconds",
              ~((self.observed_s > 0) & np.isfinite(self.observed_s))),
             ("context holds an infinite value", np.isinf(self.contexts).any(axis=1)),
-            ("target must be one of the known kinds", columns["target"] >= len(TARGETS)),
+            ("target must be one of the known kinds", np.asarray(self.target) >= len(TARGETS)),
         ):  # fmt: skip
             index = first_where(bad)
             if index is not None:
