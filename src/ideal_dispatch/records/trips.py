@@ -75,14 +75,15 @@ class Trips:
         }
         for name, value in columns.items():
             object.__setattr__(self, name, value)
-        for what, bad in (
+        checks: tuple[tuple[str, Any], ...] = (
             ("origin is not a node", self.origin < 0),
             ("destination is not a node", self.destination < 0),
             ("travel time must be a positive number of seconds",
              ~((self.observed_s > 0) & np.isfinite(self.observed_s))),
             ("context holds an infinite value", np.isinf(self.contexts).any(axis=1)),
             ("target must be one of the known kinds", np.asarray(self.target) >= len(TARGETS)),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for what, bad in checks:
             index = first_where(bad)
             if index is not None:
                 raise InputError(f"trip {index}: {what}")
