@@ -30,3 +30,11 @@ class MissingExtraError(IdealError, ImportError):
 
 class CertificateError(IdealError):
     """An answer's claims do not survive being checked."""
+
+
+class WeatherError(IdealError):
+    """A weather source cannot answer."""
+
+
+class WeatherServiceError(WeatherError):
+    """A weather service does not answer, or answers nonsense: ask again later."""

@@ -1,6 +1,40 @@
 """The context of a call: weather, calendar, and their encoding."""
 
+from ideal_dispatch.context.calendar import Calendar
+from ideal_dispatch.context.climatology import Climatology
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
 from ideal_dispatch.context.encoding import ContextEncoding
+from ideal_dispatch.context.hong_kong_observatory import hong_kong_observatory
+from ideal_dispatch.context.open_meteo import OpenMeteo
+from ideal_dispatch.context.recorded_weather import RecordedWeather
+from ideal_dispatch.context.weather import (
+    NEAREST_LIMIT,
+    FirstKnown,
+    OutdatedWeatherError,
+    WeatherProvider,
+    source_counts,
+)
+from ideal_dispatch.context.weather_client import WeatherClient
+from ideal_dispatch.context.weather_columns import COWIN, Column, WeatherColumns
 
-__all__ = ["WEATHER_VARIABLES", "Context", "ContextEncoding", "Weather", "WeatherValue"]
+__all__ = [
+    "COWIN",
+    "NEAREST_LIMIT",
+    "WEATHER_VARIABLES",
+    "Calendar",
+    "Climatology",
+    "Column",
+    "Context",
+    "ContextEncoding",
+    "FirstKnown",
+    "OpenMeteo",
+    "OutdatedWeatherError",
+    "RecordedWeather",
+    "Weather",
+    "WeatherClient",
+    "WeatherColumns",
+    "WeatherProvider",
+    "WeatherValue",
+    "hong_kong_observatory",
+    "source_counts",
+]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from numbers import Real
 from types import MappingProxyType
 
 from ideal_dispatch.errors import InputError
@@ -22,6 +23,14 @@ class WeatherValue:
     source: str = ""
     station: str = ""
     observed_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Real) or math.isinf(self.value):
+            raise InputError(f"weather value {self.value!r} is not a number; use NaN for unknown")
+        # one NaN, so that equal readings compare equal
+        object.__setattr__(self, "value", float(self.value) if self.known else math.nan)
+        if self.observed_at is not None:
+            check_aware(self.observed_at)
 
     @property
     def known(self) -> bool:
@@ -66,6 +75,14 @@ class Context:
     extra: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.at.tzinfo is None or self.at.utcoffset() is None:
-            raise InputError(f"time {self.at.isoformat()} has no zone; add its offset from UTC")
+        check_aware(self.at)
+        for name, value in self.extra.items():
+            if not isinstance(value, Real) or math.isinf(value):
+                raise InputError(f"context column {name}: {value!r} is not a finite number")
         object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
+
+
+def check_aware(at: datetime) -> None:
+    """Refuse a time that says no offset from UTC."""
+    if at.tzinfo is None or at.utcoffset() is None:
+        raise InputError(f"time {at.isoformat()} has no zone; add its offset from UTC")

@@ -1,0 +1,159 @@
+"""The city's calendar: its clock and its public holidays."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
+from zoneinfo import ZoneInfo, available_timezones
+
+from ideal_dispatch.context.context import Context, Weather, check_aware
+from ideal_dispatch.errors import InputError
+
+USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"HK": ("optional",)})
+"""Categories of the ``holidays`` library that make up what people call public holidays.
+
+Only where its own default differs: in Hong Kong that is the statutory holidays
+of the Employment Ordinance, without Good Friday; the general holidays, when
+offices and schools close, are its "optional" ones.
+"""
+
+_NO_WEATHER = Weather()
+_NOTHING: Mapping[str, float] = MappingProxyType({})
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Local time and public holidays of one city.
+
+    ``country`` is an ISO code of two or three letters, ``subdivision`` a state
+    or province where holidays differ by it. Several ``categories`` of the
+    ``holidays`` library are joined: a day is a holiday if any of them has it.
+    """
+
+    time_zone: str
+    country: str
+    subdivision: str | None = None
+    categories: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        zone(self.time_zone)
+        country = _country_code(self.country)
+        object.__setattr__(self, "country", country)
+        given = self.categories
+        if given is None:
+            given = USUAL_CATEGORIES.get(country, ())
+        names = (given,) if isinstance(given, str) else tuple(given)
+        subdivision, categories = _checked(country, self.subdivision or "", names)
+        object.__setattr__(self, "subdivision", subdivision or None)
+        object.__setattr__(self, "categories", categories)
+
+    def local(self, at: datetime) -> datetime:
+        """The same moment on the city's clock."""
+        check_aware(at)
+        return at.astimezone(zone(self.time_zone))
+
+    def is_holiday(self, day: date) -> bool:
+        """Whether ``day``, a date of the city, is a public holiday."""
+        if isinstance(day, datetime):
+            day = self.local(day).date()
+        return day in _holidays(self.country, self.subdivision, self.categories or (), day.year)
+
+    def is_holiday_eve(self, day: date) -> bool:
+        """Whether the day after ``day`` is a public holiday."""
+        if isinstance(day, datetime):
+            day = self.local(day).date()
+        return self.is_holiday(day + _DAY)
+
+    def context(
+        self, at: datetime, weather: Weather = _NO_WEATHER, extra: Mapping[str, float] = _NOTHING
+    ) -> Context:
+        """The context of a call at ``at``, an aware time of any zone."""
+        local = self.local(at)
+        today = local.date()
+        return Context(
+            local, self.is_holiday(today), self.is_holiday_eve(today), weather=weather, extra=extra
+        )
+
+
+@lru_cache(maxsize=64)
+def zone(name: str) -> ZoneInfo:
+    """The time zone called ``name``, or an :class:`InputError` with names that are close."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError, TypeError):  # unknown, odd characters, a folder
+        pass
+    raise InputError(
+        f"time zone {name!r} is not known; {_close(name)}"
+        "use a name such as Asia/Hong_Kong or America/New_York"
+    )
+
+
+def _close(name: object) -> str:
+    known = {entry.casefold(): entry for entry in sorted(available_timezones())}
+    close = difflib.get_close_matches(str(name).casefold(), known, n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(known[entry] for entry in close)}? " if close else ""
+
+
+def _country_code(name: str) -> str:
+    from holidays.registry import COUNTRIES
+
+    codes = {code: entry[1] for entry in COUNTRIES.values() for code in entry[1:3]}
+    code = codes.get(str(name).strip().upper())
+    if code is None:
+        by_name = {module.replace("_", " "): entry[1] for module, entry in COUNTRIES.items()}
+        wanted = str(name).strip().lower().replace(" ", "")
+        meant = [c for n, c in by_name.items() if n.replace(" ", "") == wanted]
+        hint = f"did you mean {meant[0]}? " if meant else ""
+        raise InputError(
+            f"country {name!r} has no known holidays; {hint}"
+            f"use one of {', '.join(sorted(set(codes.values())))}"
+        )
+    return code
+
+
+@lru_cache(maxsize=64)
+def _checked(
+    country: str, subdivision: str, categories: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Subdivision as a code, and categories that exist."""
+    import holidays
+
+    entity = holidays.country_holidays(country)
+    if subdivision:
+        aliases: Mapping[str, str] = entity.subdivisions_aliases
+        codes = {code.casefold(): code for code in entity.subdivisions}
+        codes |= {alias.casefold(): code for alias, code in aliases.items()}
+        known = ", ".join(entity.subdivisions) or "none; leave it out"
+        if subdivision.casefold() not in codes:
+            raise InputError(
+                f"subdivision {subdivision!r} of {country} is not known; possible: {known}"
+            )
+        subdivision = codes[subdivision.casefold()]
+    possible = sorted(entity.supported_categories)
+    for category in categories:
+        if category not in possible:
+            raise InputError(
+                f"holiday category {category!r} is not known for {country}; "
+                f"possible: {', '.join(possible)}"
+            )
+    return subdivision, tuple(sorted(set(categories or (entity.default_category or "public",))))
+
+
+@lru_cache(maxsize=4096)
+def _holidays(
+    country: str, subdivision: str | None, categories: tuple[str, ...], year: int
+) -> frozenset[date]:
+    import holidays
+
+    entity = holidays.country_holidays(
+        country, subdiv=subdivision, years=year, categories=categories
+    )
+    if not entity.start_year <= year <= entity.end_year:
+        raise InputError(
+            f"holidays of {country} are known for {entity.start_year} to {entity.end_year}, "
+            f"not for {year}; check the date"
+        )
+    return frozenset(entity)

@@ -1,0 +1,109 @@
+"""What the weather is usually like: the last resort when no source answers."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context.weather import check_query, measured
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import atomic_write, check_source
+
+SOURCE = "climatology"
+_FORMAT, _VERSION = "ideal-dispatch climatology", 1
+_SHAPE = (12, 24, len(WEATHER_VARIABLES))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Climatology:
+    """Mean weather by month and hour, of one city.
+
+    ``means`` has 12 months × 24 hours × 5 variables, NaN where nothing was
+    observed. Hours are of UTC: the sun knows no summer time. The place of a
+    query does not matter; ``place`` names the city the means are of.
+    """
+
+    means: FloatArray
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        means = read_only(self.means, np.float64, _SHAPE, "climatology")
+        for index, variable in enumerate(WEATHER_VARIABLES):
+            known = means[..., index][~np.isnan(means[..., index])]
+            bad = next((v for v in known.tolist() if math.isnan(measured(v, variable))), None)
+            if bad is not None:
+                raise InputError(f"climatology: {variable} of {bad} is not possible")
+        object.__setattr__(self, "means", means)
+
+    @classmethod
+    def fit(cls, readings: Iterable[Weather], place: str = "") -> "Climatology":
+        """The means of observed values, each counted at its own time."""
+        sums, counts = np.zeros(_SHAPE), np.zeros(_SHAPE)
+        for weather in readings:
+            for index, value in enumerate(weather):
+                if value.known and value.observed_at is not None:
+                    at = value.observed_at.astimezone(UTC)
+                    sums[at.month - 1, at.hour, index] += value.value
+                    counts[at.month - 1, at.hour, index] += 1
+        if not counts.any():
+            raise InputError("climatology: no observed value to fit; give recorded weather")
+        return cls(np.divide(sums, counts, out=np.full(_SHAPE, math.nan), where=counts > 0), place)
+
+    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
+        """The mean of the month and hour, without a time of observation."""
+        check_query(at, lon, lat)
+        moment = at.astimezone(UTC)
+        means = self.means[moment.month - 1, moment.hour].tolist()
+        known = {
+            variable: WeatherValue(mean, SOURCE, self.place)
+            for variable, mean in zip(WEATHER_VARIABLES, means, strict=True)
+            if not math.isnan(mean)
+        }
+        return Weather(**known)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that :meth:`load` turns into equal means."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "place": self.place,
+            "variables": WEATHER_VARIABLES,
+            "means": _with_null(self.means.tolist()),
+        }
+        with atomic_write(path) as file:
+            file.write(json.dumps(document, allow_nan=False).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Climatology":
+        """Read a climatology, or say in one line why the file holds none."""
+        where = os.fspath(path)
+        check_source(where)
+        try:
+            with open(where, "rb") as file:
+                document = json.load(file)
+            if document["format"] != _FORMAT or document["version"] > _VERSION:
+                raise FileFormatError(f"{where}: a climatology of another version")
+            if tuple(document["variables"]) != WEATHER_VARIABLES:
+                raise FileFormatError(f"{where}: a climatology of other variables")
+            means = np.array(document["means"], dtype=np.float64)  # null becomes NaN
+            return cls(means, str(document["place"]))
+        except InputError as error:
+            raise FileFormatError(f"{where}: {error}") from None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise FileFormatError(
+                f"{where}: not a climatology; write one with Climatology.save"
+            ) from None
+
+
+def _with_null(values: Sequence[Any]) -> list[Any]:
+    return [
+        _with_null(value) if isinstance(value, list) else None if math.isnan(value) else value
+        for value in values
+    ]

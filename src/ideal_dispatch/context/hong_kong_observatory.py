@@ -1,0 +1,175 @@
+"""The Hong Kong Observatory's present weather: one report and two tables.
+
+Temperature, humidity and rainfall come from the current weather report, wind
+and pressure from tables of automatic stations. All of it is of the last
+minutes: there is no archive here.
+"""
+
+import csv
+import html
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from ideal_dispatch.context.context import Weather
+from ideal_dispatch.context.hong_kong_places import DISTRICTS, STATIONS
+from ideal_dispatch.context.stations import Series, Station, Stations
+from ideal_dispatch.context.weather import (
+    NEAREST_LIMIT,
+    FirstKnown,
+    OutdatedWeatherError,
+    check_query,
+    measured,
+    utc_now,
+)
+from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.errors import WeatherError, WeatherServiceError
+
+BASE_URL = "https://data.weather.gov.hk/weatherAPI"
+SOURCE = "hong kong observatory"
+_REPORT = "opendata/weather.php"
+_WIND = "hko_data/regional-weather/latest_10min_wind.csv"
+_PRESSURE = "hko_data/regional-weather/latest_1min_pressure.csv"
+_WIND_COLUMN = "10-minute mean speed(km/hour)"
+_PRESSURE_COLUMN = "mean sea level pressure(hpa)"
+_FRESH = timedelta(minutes=5)  # the tables change every ten minutes
+
+Row = tuple[str, str, float, datetime]
+"""Variable, place, value and time."""
+
+
+def hong_kong_observatory(
+    base_url: str = BASE_URL,
+    *,
+    client: WeatherClient | None = None,
+    limit: timedelta = NEAREST_LIMIT,
+    on_problem: Callable[[WeatherError], None] | None = None,
+    now: Callable[[], datetime] = utc_now,
+) -> FirstKnown:
+    """All five variables of the Observatory; one document failing leaves the others."""
+    root, client = base_url.rstrip("/"), client or WeatherClient()
+    report = {"dataType": "rhrread", "lang": "en"}
+    feeds = [
+        Feed(f"{root}/{_REPORT}", _report_rows, report, client, limit, now),
+        Feed(f"{root}/{_WIND}", _wind_rows, {}, client, limit, now),
+        Feed(f"{root}/{_PRESSURE}", _pressure_rows, {}, client, limit, now),
+    ]
+    return FirstKnown(feeds, on_problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One document of the Observatory: asked at most every five minutes, for present times only."""
+
+    url: str
+    rows: Callable[[bytes], Iterable[Row]]
+    params: Mapping[str, str]
+    client: WeatherClient
+    limit: timedelta = NEAREST_LIMIT
+    now: Callable[[], datetime] = utc_now
+    _cache: AnswerCache[Stations] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cache", AnswerCache(self.now))
+
+    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
+        """The latest values of the nearest stations, if they are of that time."""
+        check_query(at, lon, lat)
+        if abs(self.now() - at) > 2 * self.limit:  # the document cannot hold it
+            return Weather()
+        stations, outdated = self._cache.get("latest", _FRESH, self._ask)
+        weather = stations.reading(at, lon, lat, self.limit)
+        if outdated is not None:
+            raise OutdatedWeatherError(str(outdated), weather)
+        return weather
+
+    def _ask(self) -> Stations:
+        body = self.client.get(self.url, self.params)
+        try:
+            rows = list(self.rows(body))
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+            csv.Error,
+        ) as error:
+            reason = "not JSON" if isinstance(error, json.JSONDecodeError) else error
+            raise WeatherServiceError(
+                f"{self.url}: the answer is no weather of the Observatory ({reason}); "
+                "is the address right?"
+            ) from None
+        return Stations(list(_stations(rows)), SOURCE)
+
+
+def _stations(rows: Iterable[Row]) -> Iterator[Station]:
+    measurements: dict[tuple[bool, str], dict[str, dict[int, float]]] = {}
+    for variable, place, value, at in rows:
+        # a district and a station may have the same name
+        here = measurements.setdefault((variable == "rainfall_mm", place), {})
+        here.setdefault(variable, {})[int(at.timestamp())] = value
+    for (of_district, place), variables in measurements.items():
+        lon, lat = (DISTRICTS if of_district else STATIONS).get(place, (math.nan, math.nan))
+        known = {name: Series.of(values) for name, values in variables.items()}
+        yield Station(place, lon, lat, {name: s for name, s in known.items() if s.value.size})
+
+
+def _report_rows(body: bytes) -> Iterator[Row]:
+    report = json.loads(body.decode("utf-8-sig"))
+    if not isinstance(report, dict) or "updateTime" not in report:
+        raise ValueError("no updateTime")
+    for variable, name, time_name in (
+        ("temperature_c", "temperature", "recordTime"),
+        ("humidity_percent", "humidity", "recordTime"),
+        ("rainfall_mm", "rainfall", "endTime"),
+    ):
+        block = report.get(name)
+        if not isinstance(block, dict):  # an empty block is written as ""
+            continue
+        at = datetime.fromisoformat(block[time_name])
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=ZoneInfo("Asia/Hong_Kong"))
+        for entry in block.get("data") or ():
+            value = _rain(entry) if name == "rainfall" else measured(entry.get("value"), variable)
+            yield variable, html.unescape(str(entry.get("place", ""))).strip(), value, at
+
+
+def _rain(entry: Mapping[str, Any]) -> float:
+    """Rain of a district: the middle between its driest and its wettest gauge."""
+    if str(entry.get("main", "")).upper() == "TRUE":  # under maintenance
+        return math.nan
+    most = measured(entry.get("max"), "rainfall_mm")
+    least = measured(entry.get("min"), "rainfall_mm")
+    return most if math.isnan(least) else (most + least) / 2
+
+
+def _wind_rows(body: bytes) -> Iterator[Row]:
+    for place, text, at in _table(body, _WIND_COLUMN):
+        calm = text.casefold() == "calm"
+        yield "wind_kmh", place, 0.0 if calm else measured(text, "wind_kmh"), at
+
+
+def _pressure_rows(body: bytes) -> Iterator[Row]:
+    for place, text, at in _table(body, _PRESSURE_COLUMN):
+        yield "pressure_hpa", place, measured(text, "pressure_hpa"), at
+
+
+def _table(body: bytes, column: str) -> Iterator[tuple[str, str, datetime]]:
+    """Station, entry and time of every whole row; rows may have a cell too many."""
+    reader = csv.reader(io.StringIO(body.decode("utf-8-sig")))
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    if column not in header:
+        raise ValueError(f"no column {column!r}")
+    when, where = header.index("date time"), header.index("automatic weather station")
+    what = header.index(column)
+    for row in reader:
+        if len(row) > max(when, where, what) and row[when].strip().isdigit():
+            at = datetime.strptime(row[when].strip(), "%Y%m%d%H%M")
+            zoned = at.replace(tzinfo=ZoneInfo("Asia/Hong_Kong"))
+            yield row[where].strip(), row[what].strip(), zoned

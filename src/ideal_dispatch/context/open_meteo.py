@@ -1,0 +1,175 @@
+"""Open-Meteo: modelled weather of any place, past and near future.
+
+The free service is for non-commercial use; a commercial plan has its own
+address and key.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+from ideal_dispatch.context.context import Weather
+from ideal_dispatch.context.stations import Series, Station, Stations
+from ideal_dispatch.context.weather import (
+    NEAREST_LIMIT,
+    OutdatedWeatherError,
+    check_query,
+    measured,
+    utc_now,
+)
+from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
+
+FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
+ARCHIVE_URL = "https://archive-api.open-meteo.com/v1/archive"
+
+FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "temperature_c": ("temperature_2m", "°C"),
+        "rainfall_mm": ("precipitation", "mm"),  # of the hour before, as at a rain gauge
+        "humidity_percent": ("relative_humidity_2m", "%"),
+        "wind_kmh": ("wind_speed_10m", "km/h"),
+        "pressure_hpa": ("pressure_msl", "hPa"),
+    }
+)
+"""Our variables, the service's names and the units we ask for."""
+
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+_FIRST_DAY = date(1940, 1, 1)
+_NEVER_CHANGES = timedelta(days=36_500)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMeteo:
+    """Weather from one of the two endpoints; use :meth:`forecast` or :meth:`archive`.
+
+    Places within the same ``cell_degrees`` share one answer, which spans a
+    calendar month of the archive or a day of the forecast, so that thousands of
+    records need few requests. Moments outside the endpoint's range are unknown
+    and cost no request.
+    """
+
+    url: str
+    source: str
+    past: timedelta | None
+    future: timedelta
+    monthly: bool
+    cell_degrees: float = 0.1
+    limit: timedelta = NEAREST_LIMIT
+    client: WeatherClient = field(default_factory=WeatherClient)
+    api_key: str | None = field(default=None, repr=False)
+    now: Callable[[], datetime] = utc_now
+    _cache: AnswerCache[Stations] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0.001 <= self.cell_degrees <= 5:
+            raise InputError(f"cell of {self.cell_degrees} degrees; it must be 0.001 to 5")
+        object.__setattr__(self, "_cache", AnswerCache(self.now))
+
+    @classmethod
+    def forecast(cls, url: str = FORECAST_URL, **options: Any) -> "OpenMeteo":
+        """The forecast endpoint: 92 days back to 15 days ahead, for live calls."""
+        past, future = timedelta(days=92), timedelta(days=15)
+        return cls(url, "open-meteo forecast", past, future, monthly=False, **options)
+
+    @classmethod
+    def archive(cls, url: str = ARCHIVE_URL, **options: Any) -> "OpenMeteo":
+        """The archive endpoint: 1940 to about five days ago, for records."""
+        return cls(url, "open-meteo archive", None, -timedelta(days=5), monthly=True, **options)
+
+    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
+        """The modelled weather of the nearest hour, of the cell around the place."""
+        check_query(at, lon, lat)
+        moment = at.astimezone(UTC)
+        # round to the hour, half past to the earlier: around midnight it is another day
+        day = (moment + _HOUR / 2 - timedelta(microseconds=1)).date()
+        first, last = self._range()
+        if not first <= day <= last:
+            return Weather()
+        start, end = _month(day) if self.monthly else (day, day)
+        start, end = max(start, first), min(end, last)
+        cell_lon, cell_lat = self._cell(lon), self._cell(lat)
+        key = (cell_lon, cell_lat, start.replace(day=1) if self.monthly else start)
+        # the archive's last days are revised, and its month is still growing
+        settled = self.monthly and end < last
+        hours, outdated = self._cache.get(
+            key,
+            _NEVER_CHANGES if settled else _HOUR,
+            lambda: self._ask(cell_lon, cell_lat, start, end),
+        )
+        weather = hours.reading(at, lon, lat, self.limit)
+        if outdated is not None:
+            raise OutdatedWeatherError(str(outdated), weather)
+        return weather
+
+    def _range(self) -> tuple[date, date]:
+        now = self.now().astimezone(UTC)
+        first = _FIRST_DAY if self.past is None else (now - self.past).date()
+        return first, (now + self.future).date()
+
+    def _cell(self, degrees: float) -> float:
+        return round(round(degrees / self.cell_degrees) * self.cell_degrees, 6)
+
+    def _ask(self, lon: float, lat: float, start: date, end: date) -> Stations:
+        params = {
+            "latitude": f"{min(max(lat, -90.0), 90.0):g}",
+            "longitude": f"{min(max(lon, -180.0), 180.0):g}",
+            "hourly": ",".join(name for name, _ in FIELDS.values()),
+            "start_date": start.isoformat(),
+            "end_date": end.isoformat(),
+            "timezone": "GMT",
+            "temperature_unit": "celsius",
+            "wind_speed_unit": "kmh",
+            "precipitation_unit": "mm",
+        }
+        if self.api_key is not None:
+            params["apikey"] = self.api_key
+        body = self.client.get(self.url, params)
+        try:
+            station = Station(f"{lat:g},{lon:g}", series=_series(json.loads(body)))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise WeatherServiceError(
+                f"{self.url}: the answer is no hourly weather ({_reason(error)}); "
+                "is the address right?"
+            ) from None
+        except WeatherError as error:
+            raise WeatherError(f"{self.url}: {error}") from None
+        return Stations([station], self.source)
+
+
+def _month(day: date) -> tuple[date, date]:
+    first = day.replace(day=1)
+    return first, (first + 31 * _DAY).replace(day=1) - _DAY
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "not JSON"
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _series(answer: Any) -> dict[str, Series]:
+    if isinstance(answer, dict) and answer.get("error"):
+        raise WeatherError(f"refused: {str(answer.get('reason', 'no reason given'))[:160]}")
+    if not isinstance(answer, dict):
+        raise ValueError("not an object")
+    if answer.get("utc_offset_seconds", 0) != 0:
+        raise ValueError("times are not in UTC")
+    hourly, units = answer["hourly"], answer["hourly_units"]
+    seconds = [
+        int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) for text in hourly["time"]
+    ]
+    series = {}
+    for variable, (name, unit) in FIELDS.items():
+        if units[name] != unit:
+            raise ValueError(f"{name} is in {units[name]}, not {unit}")
+        values = hourly[name]
+        if not isinstance(values, list) or len(values) != len(seconds):
+            raise ValueError(f"{name} has not one value an hour")
+        numbers = [math.nan if value is None else measured(value, variable) for value in values]
+        series[variable] = Series.of(dict(zip(seconds, numbers, strict=True)))
+    return series

@@ -1,0 +1,288 @@
+"""Weather recorded in files: CSV, gzipped CSV, or zips of CSV files."""
+
+import csv
+import gzip
+import io
+import math
+import os
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import IO, Any
+
+import numpy as np
+
+from ideal_dispatch.context.context import Weather, WeatherValue
+from ideal_dispatch.context.stations import REACH_M, Series, Station, Stations
+from ideal_dispatch.context.weather import NEAREST_LIMIT
+from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import check_source
+
+_LARGEST = 2_000_000_000  # bytes of one file inside a zip
+_SKIPPED = "rows in an hour that summer time skips; is the file in standard time?"
+_LON, _LAT = ("longitude", "lon", "lng"), ("latitude", "lat")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RecordedWeather:
+    """Readings of stations, from files.
+
+    ``found`` says which column each variable was read from, ``dropped`` counts
+    what was not used and why.
+    """
+
+    stations: Stations
+    found: Mapping[str, tuple[str, ...]]
+    dropped: Mapping[str, int]
+    limit: timedelta = NEAREST_LIMIT
+
+    @classmethod
+    def read(
+        cls,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        columns: WeatherColumns = COWIN,
+        *,
+        places: Mapping[str, tuple[float, float]] | None = None,
+        limit: timedelta = NEAREST_LIMIT,
+        reach_m: float = REACH_M,
+    ) -> "RecordedWeather":
+        """Read one file or several, such as one for each year.
+
+        A station is called as its column says, or as its file. ``places`` gives
+        longitude and latitude of stations; a file with these columns, such as
+        CoWIN's ``available.csv``, gives them too. A single file without any is
+        taken to be of the city.
+        """
+        files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        if not files:
+            raise InputError("recorded weather: no file is given")
+        reader = _Reader(columns)
+        for path in files:
+            reader.read(os.fspath(path))
+        return cls(
+            Stations(reader.stations(places or {}), columns.source, reach_m),
+            MappingProxyType({name: tuple(where) for name, where in reader.found.items()}),
+            MappingProxyType(dict(reader.dropped)),
+            limit,
+        )
+
+    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
+        """The recorded weather of the nearest hour at the nearest station that has it."""
+        return self.stations.reading(at, lon, lat, self.limit)
+
+    def __iter__(self) -> Iterator[Weather]:
+        """Every recorded hour of every station, as :meth:`Climatology.fit` takes them."""
+        source = self.stations.source
+        for station in self.stations.stations:
+            series = station.series.values()
+            for second in np.unique(np.concatenate([s.at_s for s in series])).tolist():
+                at = datetime.fromtimestamp(second, UTC)
+                values = {}
+                for variable, one in station.series.items():
+                    index = one.nearest(second, timedelta())
+                    if index is not None:
+                        value = float(one.value[index])
+                        values[variable] = WeatherValue(value, source, station.name, at)
+                yield Weather(**values)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Positions of the columns in one file."""
+
+    time: list[int]
+    station: int | None
+    variables: dict[str, tuple[int, int | None]]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects the values of all files."""
+
+    columns: WeatherColumns
+    values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+    places: dict[str, tuple[float, float]] = field(default_factory=dict)
+    found: dict[str, list[str]] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _seconds: dict[str, tuple[int, int] | str] = field(default_factory=dict)
+
+    def read(self, path: str) -> None:
+        check_source(path)
+        try:
+            used = self._read_file(path)
+        except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise FileFormatError(f"{path}: truncated or damaged ({error})") from None
+        except (NotImplementedError, RuntimeError) as error:  # encrypted, odd compression
+            raise FileFormatError(f"{path}: cannot be unpacked ({error})") from None
+        if not used:
+            wanted = [name for c in self.columns.variables.values() for name in c.names]
+            raise InputError(
+                f"{path}: no weather in it; looked for the time in {', '.join(self.columns.time)} "
+                f"and for {', '.join(wanted)}; map your columns"
+            )
+
+    def _read_file(self, path: str) -> bool:
+        with open(path, "rb") as raw:
+            start = raw.read(4)
+        stem = os.path.basename(path).split(".")[0]
+        if start[:2] == b"\x1f\x8b":
+            with gzip.open(path, "rb") as file:
+                return self._read_table(path, stem, "", file)
+        if start != b"PK\x03\x04":
+            with open(path, "rb") as file:
+                return self._read_table(path, stem, "", file)
+        used = False
+        with zipfile.ZipFile(path) as archive:
+            for member in sorted(archive.infolist(), key=lambda info: info.filename):
+                name = os.path.basename(member.filename)
+                if member.is_dir() or not name.lower().endswith(".csv"):
+                    continue
+                where = f"{path}:{member.filename}"
+                if member.file_size > _LARGEST:
+                    raise FileFormatError(f"{where}: larger than {_LARGEST:,} bytes; not read")
+                with archive.open(member) as file:
+                    used |= self._read_table(where, stem, name, file)
+        return used
+
+    def _read_table(
+        self, where: str, stem: str, member: str, file: IO[bytes] | gzip.GzipFile
+    ) -> bool:
+        """Read one table; False where it holds no weather of ours."""
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, delimiter=self.columns.delimiter, strict=True)
+        with closing(text):
+            try:
+                header = [cell.strip() for cell in next(reader, [])]
+                if self._read_places(header, reader):
+                    return False
+                layout = self._layout(header, member)
+                if layout is None:
+                    self.dropped[f"{member or os.path.basename(where)}: no column of ours"] += 1
+                    return False
+                self._read_rows(where, stem, header, layout, reader)
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise FileFormatError(
+                    f"{where} line {reader.line_num + 1}: not UTF-8 CSV ({error})"
+                ) from None
+        return True
+
+    def _read_places(self, header: list[str], reader: Any) -> bool:
+        lower = [cell.lower() for cell in header]
+        lon, lat = _first(lower, _LON), _first(lower, _LAT)
+        if lon is None or lat is None or _first(header, self.columns.time) is not None:
+            return False
+        name = _first(header, self.columns.station) or 0
+        for row in reader:
+            try:
+                place = float(row[lon]), float(row[lat])
+            except (ValueError, IndexError):
+                self.dropped["stations without a place"] += 1
+                continue
+            if abs(place[0]) <= 180 and abs(place[1]) <= 90:
+                self.places[row[name].strip()] = place
+            else:
+                self.dropped["stations not on Earth"] += 1
+        return True
+
+    def _layout(self, header: list[str], member: str) -> _Layout | None:
+        columns = self.columns
+        time = [header.index(name) for name in columns.time if name in header]
+        if len(time) != len(columns.time):
+            return None
+        station = _first(header, columns.station)
+        variables = {}
+        for variable, column in columns.variables.items():
+            place = _first(header, column.names)
+            if place is None and member.lower() in column.members:
+                place = self._only_value(header, {*time, station})
+            if place is not None:
+                variables[variable] = place, _first(header, column.quality)
+        return _Layout(time, station, variables) if variables else None
+
+    def _only_value(self, header: list[str], taken: set[int | None]) -> int | None:
+        flags = {name for c in self.columns.variables.values() for name in c.quality}
+        no_value = flags | self.columns.ignored | {""}
+        left = [i for i, cell in enumerate(header) if i not in taken and cell not in no_value]
+        return left[0] if len(left) == 1 else None
+
+    def _read_rows(
+        self, where: str, stem: str, header: list[str], layout: _Layout, reader: Any
+    ) -> None:
+        width = 1 + max(
+            *layout.time,
+            layout.station or 0,
+            *(i for pair in layout.variables.values() for i in pair if i is not None),
+        )
+        first_bad, timed = "", 0
+        for row in reader:
+            if len(row) < width:
+                self.dropped["rows that are cut short"] += any(row)
+                continue
+            stamp = " ".join(row[i].strip() for i in layout.time)
+            seconds = self._moment(stamp)
+            if isinstance(seconds, str):
+                self.dropped[seconds] += 1
+                first_bad = first_bad or f"line {reader.line_num}: {stamp!r}"
+                continue
+            timed += 1
+            station = row[layout.station].strip() if layout.station is not None else stem
+            for variable, (place, flag) in layout.variables.items():
+                quality = row[flag].strip() if flag is not None else None
+                self._keep(variable, station, seconds, row[place].strip(), quality)
+        if first_bad and not timed:
+            raise FileFormatError(f"{where} {first_bad} is no time; say the time_format")
+        for variable, (place, _) in layout.variables.items():
+            self.found.setdefault(variable, []).append(f"{where} column {header[place]!r}")
+
+    def _keep(
+        self, variable: str, station: str, at: tuple[int, int], text: str, quality: str | None
+    ) -> None:
+        value = self.columns.value(text, variable)
+        if isinstance(value, str):
+            self.dropped[f"{variable}: {value}"] += 1
+        elif value != value:
+            self.dropped[f"{variable}: missing"] += 1
+        elif quality is not None and quality not in self.columns.good:
+            self.dropped[f"{variable}: flagged {quality or 'with nothing'}"] += 1
+        else:
+            series = self.values.setdefault((station, variable), {})
+            first, second = at
+            if first in series and second != first:
+                first = second  # the hour that comes twice when summer time ends
+            if first in series:
+                self.dropped[f"{variable}: the same hour again"] += 1
+            else:
+                series[first] = value
+
+    def _moment(self, stamp: str) -> tuple[int, int] | str:
+        """UTC seconds of a stamp, for its first and its second meaning, or why it has none."""
+        if stamp not in self._seconds:  # all stations share the stamps
+            try:
+                at = self.columns.moment(stamp)
+                first, second = int(at.timestamp()), int(at.replace(fold=1).timestamp())
+                # in the hour that summer time skips, the second meaning is the earlier
+                self._seconds[stamp] = (first, second) if first <= second else _SKIPPED
+            except (ValueError, OverflowError):
+                self._seconds[stamp] = "rows without a time"
+        return self._seconds[stamp]
+
+    def stations(self, places: Mapping[str, tuple[float, float]]) -> list[Station]:
+        series: dict[str, dict[str, Series]] = {}
+        for (station, variable), values in sorted(self.values.items()):
+            series.setdefault(station, {})[variable] = Series.of(values)
+        if not series:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
+            raise InputError(f"recorded weather: no value can be used ({reasons or 'no rows'})")
+        known = {**self.places, **places}
+        nowhere = (math.nan, math.nan)
+        return [Station(name, *known.get(name, nowhere), own) for name, own in series.items()]
+
+
+def _first(header: Sequence[str], names: Sequence[str]) -> int | None:
+    return next((header.index(name) for name in names if name in header), None)
