@@ -1,1 +1,15 @@
 """Learning from trips whose routes were never seen: the only home of torch."""
+
+from ideal_dispatch.errors import MissingExtraError
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise MissingExtraError("training a model", "train") from None
+
+from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.radius import RadiusParams
+from ideal_dispatch.learning.splits import Split, split
+from ideal_dispatch.learning.training import TrainingRun, fit, train
+
+__all__ = ["RadiusParams", "Split", "TrainParams", "TrainingRun", "fit", "split", "train"]

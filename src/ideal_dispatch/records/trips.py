@@ -1,8 +1,10 @@
 """Past trips: where from, where to, under which context, how long."""
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -112,9 +114,20 @@ class Trips:
     def __repr__(self) -> str:
         return f"Trips({len(self):,} trips)"
 
+    @cached_property
+    def checksum(self) -> str:
+        """Hash of what a model is learned from: ends, times, contexts, encoding."""
+        digest = hashlib.blake2b(self.encoding.checksum.encode(), digest_size=16)
+        for name, kind in (("origin", "<i4"), ("destination", "<i4"), ("observed_s", "<f8")):
+            digest.update(getattr(self, name).astype(kind).tobytes())
+        contexts = np.where(np.isnan(self.contexts), np.nan, self.contexts)
+        digest.update(contexts.astype("<f8").tobytes())
+        return digest.hexdigest()
+
     def select(self, index: npt.ArrayLike) -> "Trips":
         """The rows of ``index``, numbers or a mask."""
         rows = np.asarray(index)
+        rows = rows if rows.size else rows.astype(np.int64)
         names = ("origin", "destination", "observed_s", "contexts", "at", "target", "row")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 

@@ -1,0 +1,120 @@
+"""The shape of a model, and its forward pass in NumPy.
+
+Symbols: ``ϑ`` static edge representation, ``θ`` context representation, ``ψ``
+cross network, ``φ`` embeddings ([IDEAL] section 3). All have dimension d.
+
+The first layer of ψ acts on ϑ and θ side by side, so it is the sum of a part
+per edge, computed once per network, and a part per context.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.inputs import Features
+
+Weights = Mapping[str, npt.NDArray[Any]]
+Array32 = npt.NDArray[np.float32]
+
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Sizes and kinds of the networks.
+
+    ``features`` of edges: the paper's "attributes" or also "location".
+    ``head``: "polar" gives embeddings a learned length and a whitened
+    direction, so that the scenario set is rich by construction; "plain" is the
+    paper's ψ with all coordinates learned, whose directions the loss does not
+    determine. ``hour_harmonics`` 0 keeps the hour a single number.
+    """
+
+    features: Features = "location"
+    head: Literal["polar", "plain"] = "polar"
+    dimension: int = 16
+    width: int = 64
+    hour_harmonics: int = 3
+    location_waves: int = 32
+
+    def __post_init__(self) -> None:
+        for name, known in (("features", ("attributes", "location")), ("head", ("polar", "plain"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} {getattr(self, name)!r}: choose {' or '.join(known)}")
+        for name, least in (("dimension", 1), ("width", 1), ("hour_harmonics", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} {getattr(self, name)}: at least {least} is needed")
+
+
+def silu(x: Any) -> Any:
+    """X · sigmoid(x), in place: the smooth activation of all networks."""
+    gate = np.exp(np.negative(x))  # overflows to infinity far below zero, where silu is 0
+    gate += 1.0
+    x /= gate
+    return x
+
+
+def static_representation(weights: Weights, inputs: Array32) -> Array32:
+    """ϑ of every edge, from standardised inputs."""
+    return _two_layers(weights, "static", inputs)
+
+
+def context_representation(weights: Weights, inputs: Array32) -> Array32:
+    """θ of every context, from standardised inputs."""
+    return _two_layers(weights, "dynamic", inputs)
+
+
+def edge_part(weights: Weights, static: Array32) -> Array32:
+    """What the edges add to the first layer of ψ."""
+    part: Array32 = static @ weights["cross.edge.weight"].T + weights["cross.edge.bias"]
+    return part
+
+
+def context_part(weights: Weights, dynamic: Array32) -> Array32:
+    """What the contexts add to the first layer of ψ."""
+    part: Array32 = dynamic @ weights["cross.context.weight"].T
+    return part
+
+
+def directions(weights: Weights, edges: Array32) -> Array32:
+    """Unit vectors of the polar head, one per edge, the same in every context.
+
+    They are whitened components of ψ's hidden layer at the mean training
+    context: edges that the model treats alike point alike.
+    """
+    with np.errstate(over="ignore"):
+        hidden = silu(edges + weights["direction.context"])
+    vectors = hidden @ weights["direction.weight"].T + weights["direction.bias"]
+    vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors) + np.float32(_TINY))[:, None]
+    out: Array32 = vectors
+    return out
+
+
+def embeddings(
+    weights: Weights, edges: Array32, context: Array32, base_s: Array32, units: Array32 | None
+) -> Array32:
+    """φ of every edge under one context.
+
+    ``base_s`` are the times that ψ corrects, ``units`` the polar head's
+    directions; without them the head is plain.
+    """
+    with np.errstate(over="ignore"):
+        hidden = silu(edges + context)
+    if units is None:
+        values = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
+        scaled: Array32 = values * np.sqrt(base_s)[:, None]
+        return scaled
+    log_ratio = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
+    polar: Array32 = units * np.sqrt(base_s * np.exp(log_ratio))[:, None]
+    return polar
+
+
+def _two_layers(weights: Weights, name: str, inputs: Array32) -> Array32:
+    with np.errstate(over="ignore"):
+        hidden = silu(inputs @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"])
+    out: Array32 = hidden @ weights[f"{name}.2.weight"].T + weights[f"{name}.2.bias"]
+    return out

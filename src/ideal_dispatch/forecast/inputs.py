@@ -1,0 +1,101 @@
+"""What goes into the networks: edges and contexts as standardised numbers.
+
+Training and dispatch share this file, so that both see the same inputs. A
+column that never varied in training says nothing and is ignored; an unknown
+value (NaN) stands at its training mean.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context import ContextEncoding
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.features import edge_features
+from ideal_dispatch.network.geodesy import LocalPlane
+from ideal_dispatch.network.structure import (
+    headings,
+    midpoints,
+    node_density,
+    through_traffic,
+)
+
+Features = Literal["attributes", "location"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standardisation:
+    """(x − mean) · inverse scale, zero where x is NaN; stored with a model as two rows."""
+
+    mean: FloatArray
+    inverse_scale: FloatArray
+
+    @classmethod
+    def fit(cls, rows: FloatArray) -> "Standardisation":
+        """Mean and spread of the known values; a column without spread is ignored."""
+        known = ~np.isnan(rows)
+        count = np.maximum(known.sum(axis=0), 1)
+        mean = np.where(known, rows, 0.0).sum(axis=0) / count
+        spread = np.sqrt(np.where(known, (rows - mean) ** 2, 0.0).sum(axis=0) / count)
+        varies = spread > 1e-9 * np.maximum(np.abs(mean), 1.0)
+        return cls(mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies))
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        known = np.where(np.isnan(rows), self.mean, rows)
+        standard: FloatArray = (known - self.mean) * self.inverse_scale
+        return standard
+
+
+def edge_inputs(
+    network: RoadNetwork, features: Features, centre: FloatArray, frequencies: FloatArray
+) -> FloatArray:
+    """One raw row per edge, before standardisation.
+
+    "attributes" has the paper's 20 columns, length and speed as logarithms;
+    "location" adds the edge's heading, through traffic, density, and waves of
+    its place: sine and cosine of ``frequencies`` (2, k), in turns per
+    kilometre, around ``centre``.
+    """
+    attributes = edge_features(network)
+    attributes[:, :2] = np.log(attributes[:, :2])
+    if features == "attributes":
+        return attributes
+    if np.isnan(network.lon).any():
+        raise InputError(
+            "this network has no coordinates; a location-aware model needs them, "
+            "one of attributes alone does not"
+        )
+    plane = LocalPlane(float(centre[1]))
+    kilometres = plane.to_metres(midpoints(network) - centre) / 1000
+    phases = 2 * np.pi * kilometres @ frequencies
+    east, north = headings(network).T
+    return np.column_stack(
+        [
+            attributes,
+            east,
+            north,
+            east**2 - north**2,
+            2 * east * north,
+            np.log1p(through_traffic(network)),
+            np.log1p(node_density(network)),
+            kilometres,
+            np.sin(phases),
+            np.cos(phases),
+        ]
+    )
+
+
+def context_inputs(rows: FloatArray, encoding: ContextEncoding, harmonics: int) -> FloatArray:
+    """The encoded contexts with the hour as waves, before standardisation.
+
+    ``harmonics`` pairs of sine and cosine stand for the hour, so that 23 h is
+    next to 0 h; with none, the hour stays the paper's single number.
+    """
+    if not harmonics:
+        return rows
+    column = encoding.columns.index("hour")
+    angle = 2 * np.pi * rows[:, [column]] / 24 * np.arange(1, harmonics + 1)
+    return np.column_stack([np.delete(rows, column, axis=1), np.sin(angle), np.cos(angle)])

@@ -1,0 +1,316 @@
+"""A trained model: a directory of weights and a manifest, and what it says about a context."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast import architecture as forward
+from ideal_dispatch.forecast.architecture import Architecture, Array32
+from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
+from ideal_dispatch.forecast.radius import RadiusRule, trip_features
+from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.scenarios import ScenarioSet
+
+FORMAT, VERSION = "ideal-dispatch model", 1
+MANIFEST, CARD = "manifest.json", "card.md"
+_ADVICE = "make one with `ideal train`"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What a model says about one context on one network.
+
+    ``unusual`` names, in words, how the context differs from all that the
+    model was trained on; ``transferred`` is true on a network other than the
+    one it was trained on. Either is a reason to trust the numbers less.
+    """
+
+    embeddings: FloatArray
+    radius: float
+    context_representation: FloatArray
+    unusual: tuple[str, ...]
+    transferred: bool
+
+    @property
+    def nominal_times(self) -> FloatArray:
+        """Seconds per edge, ĉ = ‖φ‖²."""
+        times: FloatArray = np.einsum("ij,ij->i", self.embeddings, self.embeddings)
+        return times
+
+    @property
+    def scenario_set(self) -> ScenarioSet:
+        return ScenarioSet(self.embeddings, self.radius)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NetworkPart:
+    """What one network contributes: computed once, used by every forecast on it."""
+
+    edges: Array32
+    base_s: Array32
+    directions: Array32 | None
+    transferred: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """The three networks ϑ, θ, ψ and the radius rule, without torch.
+
+    ``base_ratio`` is the local scale: seconds per second of free flow.
+    ``details`` holds what the manifest tells about training: data, parameters,
+    metrics, versions.
+    """
+
+    architecture: Architecture
+    encoding: ContextEncoding
+    weights: Mapping[str, npt.NDArray[Any]]
+    base_ratio: float
+    radius_rule: RadiusRule
+    seen: Seen
+    network_checksum: str
+    network_bounds: tuple[float, float, float, float]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    _parts: dict[str, _NetworkPart] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for name, values in self.weights.items():
+            if not np.isfinite(values).all():
+                raise FileFormatError(f"weight {name} is not finite: the model is unusable")
+        for name, given in (("weights", self.weights), ("details", self.details)):
+            object.__setattr__(self, name, MappingProxyType(dict(given)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: what was given, without what was derived from it."""
+        values = (getattr(self, f.name) for f in fields(self) if f.init)
+        return type(self), tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
+
+    def __repr__(self) -> str:
+        shape = self.architecture
+        return f"Model({shape.features}, {shape.head} head, d = {shape.dimension})"
+
+    # --- what it says -----------------------------------------------------------
+
+    def scenario_set(
+        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
+    ) -> ScenarioSet:
+        """The travel times that are plausible in this context ([IDEAL] 𝒞(𝒯))."""
+        return self.forecast(context, network, path).scenario_set
+
+    def forecast(
+        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
+    ) -> Forecast:
+        """Embeddings, nominal times and radius for a context on a network.
+
+        ``context`` may also be one encoded row. ``path`` is the trip asked
+        about, for a model whose radius depends on it; without one such a model
+        answers for the average trip of its training.
+        """
+        row = self._row(context)
+        part = self._part(network)
+        scale = Standardisation(self.weights["context.mean"], self.weights["context.scale"])
+        inputs = scale(context_inputs(row, self.encoding, self.architecture.hour_harmonics))
+        dynamic = forward.context_representation(self.weights, inputs.astype(np.float32))
+        embeddings = forward.embeddings(
+            self.weights,
+            part.edges,
+            forward.context_part(self.weights, dynamic),
+            part.base_s,
+            part.directions,
+        ).astype(np.float64)
+        features = None
+        if path is not None and self.radius_rule.uses_trip:
+            times = np.einsum("ij,ij->i", embeddings, embeddings)
+            features = trip_features(network, [path], [times])
+        return Forecast(
+            embeddings=embeddings,
+            radius=float(self.radius_rule(self.weights, dynamic, features)[0]),
+            context_representation=dynamic[0].astype(np.float64),
+            unusual=self.seen.unusual(row[0], self.encoding),
+            transferred=part.transferred,
+        )
+
+    def _row(self, context: Context | npt.ArrayLike) -> FloatArray:
+        if isinstance(context, Context):
+            return self.encoding.encode([context])
+        row = np.atleast_2d(np.asarray(context, dtype=np.float64))
+        if row.shape != (1, len(self.encoding.columns)):
+            raise InputError(
+                f"context: expected one row of {len(self.encoding.columns)} columns, "
+                f"got {' × '.join(map(str, np.shape(context)))}"
+            )
+        if np.isinf(row).any():
+            raise InputError("context: values must be finite, or NaN where unknown")
+        return row
+
+    def _part(self, network: RoadNetwork) -> _NetworkPart:
+        part = self._parts.get(network.checksum)
+        if part is None:
+            self.check(network)
+            raw = edge_inputs(
+                network,
+                self.architecture.features,
+                self.weights["location.centre"],
+                self.weights["location.frequencies"],
+            )
+            scale = Standardisation(self.weights["edge.mean"], self.weights["edge.scale"])
+            static = forward.static_representation(self.weights, scale(raw).astype(np.float32))
+            edges = forward.edge_part(self.weights, static)
+            polar = self.architecture.head == "polar"
+            part = _NetworkPart(
+                edges=edges,
+                base_s=(self.base_ratio * network.free_flow_times_s).astype(np.float32),
+                directions=forward.directions(self.weights, edges) if polar else None,
+                transferred=network.checksum != self.network_checksum,
+            )
+            self._parts[network.checksum] = part
+        return part
+
+    def check(self, network: RoadNetwork) -> None:
+        """Refuse a network this model cannot speak about."""
+        if self.architecture.features == "attributes" or self.network_checksum == network.checksum:
+            return
+        west, south, east, north = self.network_bounds
+        inside = (network.lon >= west) & (network.lon <= east)
+        inside &= (network.lat >= south) & (network.lat <= north)
+        if not inside.all():
+            raise InputError(
+                "this location-aware model was trained on another network, and "
+                f"{int((~inside).sum()):,} of {network.num_nodes:,} nodes lie outside it; "
+                "train on this network, or use a model of attributes alone"
+            )
+
+    def rescaled(self, factor: float) -> "Model":
+        """The same model with all times multiplied: what a transfer needs."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise InputError(f"scale {factor}: a positive number is needed")
+        details = {**self.details, "rescaled": factor * self.details.get("rescaled", 1.0)}
+        return replace(self, base_ratio=self.base_ratio * factor, details=details)
+
+    # --- the directory ----------------------------------------------------------
+
+    @cached_property
+    def checksum(self) -> str:
+        """Hash of everything that enters a forecast."""
+        text = json.dumps([_hash(self._tensors()), self._settings()], sort_keys=True)
+        return _hash(text.encode())
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model into ``folder``, or leave the one that was there whole.
+
+        The weights' file is named by its contents and the manifest, written
+        last, names it: at every moment the manifest on disk has its weights.
+        """
+        from ideal_dispatch.forecast.card import model_card
+
+        place, tensors = FilePath(folder), self._tensors()
+        weights = f"weights-{_hash(tensors)[:12]}.safetensors"
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "checksum": self.checksum,
+            "weights": weights,
+            **self._settings(),
+            "details": dict(self.details),
+        }
+        text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        place.mkdir(parents=True, exist_ok=True)
+        for name, content in (
+            (weights, tensors),
+            (CARD, model_card(self).encode()),
+            (MANIFEST, f"{text}\n".encode()),
+        ):
+            with atomic_write(place / name) as file:
+                file.write(content)
+        for old in place.glob("weights-*.safetensors"):
+            if old.name != weights:
+                old.unlink()
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Model":
+        """Read a model directory, or say in one line why it is none."""
+        where = FilePath(folder)
+        try:
+            return cls._read(where)
+        except FileNotFoundError as error:
+            if not where.exists():
+                raise InputError(f"{where}: no such folder; {_ADVICE}") from None
+            missing = FilePath(error.filename or "").name
+            raise FileFormatError(
+                f"{where}: not a model, {missing} is missing; {_ADVICE}"
+            ) from None
+        except NotADirectoryError:
+            raise FileFormatError(f"{where}: a file, not a model directory; {_ADVICE}") from None
+        except IdealError as error:
+            raise FileFormatError(f"{where}: {error}") from None
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileFormatError(
+                f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
+            ) from None
+
+    @classmethod
+    def _read(cls, where: FilePath) -> "Model":
+        manifest = json.loads((where / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise FileFormatError(f"not a model; {_ADVICE}")
+        if manifest["version"] > VERSION:
+            raise FileFormatError(
+                f"written in format {manifest['version']}, this version reads up to {VERSION}; "
+                "upgrade ideal-dispatch"
+            )
+        encoding = ContextEncoding(tuple(manifest["extra_context"]))
+        if encoding.checksum != manifest["encoding"]:
+            raise FileFormatError(
+                "the contexts it was trained on are encoded otherwise than by this version; "
+                "train again"
+            )
+        model = cls(
+            architecture=Architecture(**manifest["architecture"]),
+            encoding=encoding,
+            weights=load_tensors((where / FilePath(manifest["weights"]).name).read_bytes()),
+            base_ratio=float(manifest["base_ratio"]),
+            radius_rule=RadiusRule(**manifest["radius"]),
+            seen=Seen.from_dict(manifest["seen"]),
+            network_checksum=manifest["network"],
+            network_bounds=tuple(manifest["network_bounds"]),
+            details=manifest["details"],
+        )
+        if model.checksum != manifest["checksum"]:
+            raise FileFormatError(f"weights and manifest do not belong together; {_ADVICE}")
+        return model
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "architecture": asdict(self.architecture),
+            "extra_context": list(self.encoding.extra),
+            "encoding": self.encoding.checksum,
+            "base_ratio": self.base_ratio,
+            "radius": asdict(self.radius_rule),
+            "seen": self.seen.as_dict(),
+            "network": self.network_checksum,
+            "network_bounds": list(self.network_bounds),
+        }
+
+    def _tensors(self) -> bytes:
+        return save_tensors({k: np.ascontiguousarray(v) for k, v in sorted(self.weights.items())})
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,41 @@
+"""Data-parallel training: each process takes its share of every batch.
+
+Alone, a process is the whole world. Processes are started by torch's own
+runner; see ``ideal train --distributed``.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+
+
+def is_first() -> bool:
+    """Whether this process writes files and prints."""
+    return not _together() or dist.get_rank() == 0
+
+
+def own(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The rows that this process works on; a row always has the same owner."""
+    return rows[rows % dist.get_world_size() == dist.get_rank()] if _together() else rows
+
+
+def total(values: torch.Tensor) -> torch.Tensor:
+    """The sum of ``values`` over all processes, in place."""
+    if _together():
+        dist.all_reduce(values)
+    return values
+
+
+def sum_gradients(model: torch.nn.Module) -> None:
+    """Replace every gradient by its sum over all processes."""
+    if not _together():
+        return
+    for parameter in model.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        dist.all_reduce(parameter.grad)
+
+
+def _together() -> bool:
+    return dist.is_available() and dist.is_initialized()

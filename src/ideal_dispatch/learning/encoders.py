@@ -1,0 +1,110 @@
+"""The three networks ϑ, θ, ψ in torch; :mod:`forecast.architecture` is their twin."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.forecast.architecture import Architecture
+
+_CELLS_AT_ONCE = 1_000_000  # contexts × edges × width held in memory while times are computed
+
+
+class RepresentationNetwork(nn.Module):
+    """φ(𝒯)[e] = ψ(ϑ[e], θ(𝒯)) and the nominal times ĉ = ‖φ‖² ([IDEAL] equations 5–7).
+
+    With the polar head ĉ = c₀ exp(a), where ψ gives a and c₀ are ``base_s``,
+    and the loss never sees the direction of φ. Unlike the paper, the plain
+    head too is scaled by √c₀: it then starts at sensible times in any city.
+    """
+
+    def __init__(
+        self, architecture: Architecture, edges: FloatArray, base_s: FloatArray, columns: int,
+        seed: int,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.architecture = architecture
+        d, width = architecture.dimension, architecture.width
+        self.static = _two_layers(edges.shape[1], width, d)
+        self.dynamic = _two_layers(columns, width, d)
+        self.cross = _Cross(d, width, d if architecture.head == "plain" else 1)
+        self.register_buffer("inputs", torch.tensor(edges, dtype=torch.float32), persistent=False)
+        self.register_buffer("base_s", torch.tensor(base_s, dtype=torch.float32), persistent=False)
+        self._initialise(torch.Generator().manual_seed(seed))
+
+    inputs: torch.Tensor
+    base_s: torch.Tensor
+
+    @torch.no_grad()
+    def _initialise(self, generator: torch.Generator) -> None:
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+            else:
+                scale = 1.4 / parameter.shape[1] ** 0.5
+                parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
+        out = self.cross.out
+        if self.architecture.head == "polar":
+            out.weight.mul_(0.1)  # times start near the base
+            return
+        values = out(nn.functional.silu(self.edge_part()))
+        out.weight.div_((values**2).sum(dim=1).mean().sqrt())  # ‖ψ‖² starts near one
+
+    def representation(self, edges: torch.Tensor | None = None) -> torch.Tensor:
+        """ϑ of the given edges, or of all."""
+        rows: torch.Tensor = self.static(
+            self.inputs if edges is None else self.inputs.index_select(0, edges)
+        )
+        return rows
+
+    def edge_part(self, edges: torch.Tensor | None = None) -> torch.Tensor:
+        """What edges add to the first layer of ψ."""
+        part: torch.Tensor = self.cross.edge(self.representation(edges))
+        return part
+
+    def context_part(self, contexts: torch.Tensor) -> torch.Tensor:
+        """What contexts add to the first layer of ψ."""
+        part: torch.Tensor = self.cross.context(self.dynamic(contexts))
+        return part
+
+    def times(self, hidden: torch.Tensor, base_s: torch.Tensor) -> torch.Tensor:
+        """Seconds from the sums of both parts, (…, width), and base times, (…)."""
+        return base_s * self._ratio(nn.functional.silu(hidden))
+
+    @torch.no_grad()
+    def all_times(self, contexts: torch.Tensor, edges: torch.Tensor) -> FloatArray:
+        """Seconds of every edge under every context, (C, E), without gradient.
+
+        ``edges`` is :meth:`edge_part` of all edges, computed once for many calls.
+        """
+        parts = self.context_part(contexts)
+        times = np.empty((len(contexts), len(edges)))
+        step = max(1, _CELLS_AT_ONCE // edges.numel())
+        for first in range(0, len(contexts), step):
+            hidden = parts[first : first + step, None] + edges
+            ratio = self._ratio(nn.functional.silu(hidden, inplace=True))
+            times[first : first + step] = ratio * self.base_s
+        return times
+
+    def _ratio(self, activated: torch.Tensor) -> torch.Tensor:
+        """‖φ‖² over the base time."""
+        out = self.cross.out
+        if self.architecture.head == "polar":
+            log_ratio: torch.Tensor = activated @ out.weight[0] + out.bias
+            return log_ratio.exp()
+        values: torch.Tensor = out(activated)
+        return (values**2).sum(dim=-1)
+
+
+class _Cross(nn.Module):
+    """ψ: a first layer that is a sum of two parts, and an output layer."""
+
+    def __init__(self, dimension: int, width: int, outputs: int) -> None:
+        super().__init__()
+        self.edge = nn.Linear(dimension, width)
+        self.context = nn.Linear(dimension, width, bias=False)
+        self.out = nn.Linear(width, outputs)
+
+
+def _two_layers(inputs: int, width: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, outputs))

@@ -1,0 +1,78 @@
+"""From a trained network to the artefact that dispatch uses."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.learning.encoders import RepresentationNetwork
+from ideal_dispatch.learning.problem import LearningProblem
+
+_FLAT = 1e-6  # a principal component this much weaker than the first is noise
+_OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
+
+
+def export(network: RepresentationNetwork, problem: LearningProblem) -> Model:
+    """The model with a radius of zero; a polar head gets its directions here.
+
+    The loss says nothing about them. They are the principal components of ψ's
+    hidden layer over all edges: edges that the model treats alike point alike,
+    and no direction dominates.
+    """
+    weights: dict[str, npt.NDArray[Any]] = {
+        name: value.numpy().copy() for name, value in network.state_dict().items()
+    }
+    if network.architecture.head == "polar":
+        weights |= _directions(network, problem)
+    weights |= {
+        "context.mean": problem.context_scale.mean,
+        "context.scale": problem.context_scale.inverse_scale,
+        "edge.mean": problem.edge_scale.mean,
+        "edge.scale": problem.edge_scale.inverse_scale,
+        "location.centre": np.nan_to_num(problem.centre),
+        "location.frequencies": problem.frequencies,
+    }
+    roads, trips = problem.network, problem.trips
+    known = not np.isnan(roads.lon).any()
+    bounds = (
+        (roads.lon.min(), roads.lat.min(), roads.lon.max(), roads.lat.max())
+        if known
+        else (0.0,) * 4
+    )
+    return Model(
+        architecture=network.architecture,
+        encoding=trips.encoding,
+        weights=weights,
+        base_ratio=problem.base_ratio,
+        radius_rule=RadiusRule(constant=0.0),
+        seen=Seen.of(trips.contexts[problem.train], trips.encoding),
+        network_checksum=roads.checksum,
+        network_bounds=tuple(float(b) for b in bounds),  # type: ignore[arg-type]
+    )
+
+
+@torch.no_grad()
+def _directions(
+    network: RepresentationNetwork, problem: LearningProblem
+) -> dict[str, npt.NDArray[np.float32]]:
+    """The polar head's directions: principal components, each scaled to unit variance."""
+    contexts = torch.tensor(problem.contexts[problem.train], dtype=torch.float32)
+    context = network.context_part(contexts).mean(dim=0)
+    hidden = torch.nn.functional.silu(network.edge_part() + context).double().numpy()
+    share = problem.base_s / problem.base_s.sum()  # long edges matter as much as many short ones
+    mean = share @ hidden
+    values, vectors = np.linalg.eigh((hidden - mean).T @ ((hidden - mean) * share[:, None]))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
+    matrix = np.zeros((network.architecture.dimension, len(mean)))
+    for row, value, vector in zip(matrix, values, (vectors * signs).T, strict=False):
+        if value > _FLAT * values[0]:
+            row[:] = vector / np.sqrt(value)
+    offset = -matrix @ mean
+    offset[0] += _OFF_ZERO
+    named = {"context": context.numpy(), "weight": matrix, "bias": offset}
+    return {f"direction.{name}": value.astype(np.float32) for name, value in named.items()}

@@ -1,0 +1,67 @@
+"""The lower level: the fastest path of every trip under the current times."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.learning.encoders import RepresentationNetwork
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trips
+
+_TRIPS_AT_ONCE = 32
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The edges of many paths in a row: path i is ``edges[start[i]:start[i+1]]``."""
+
+    edges: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+
+    def of(self, rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The edges of the given paths, and for each edge the position of its path."""
+        counts = self.start[rows + 1] - self.start[rows]
+        owner = np.repeat(np.arange(rows.size), counts)
+        offset = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.edges[self.start[rows][owner] + offset], owner
+
+
+class LowerLevel:
+    """Trips with their contexts grouped: equal contexts are evaluated once."""
+
+    def __init__(self, network: RoadNetwork, trips: Trips, inputs: FloatArray) -> None:
+        self._network, self._trips = network, trips
+        distinct, group = np.unique(inputs.astype(np.float32), axis=0, return_inverse=True)
+        self.contexts = torch.from_numpy(distinct)
+        self.group: Rows = group.reshape(-1).astype(np.int64)
+
+    def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
+        """Canonical fastest paths of the trips in ``rows``, and their seconds."""
+        order = np.argsort(self.group[rows], kind="stable")
+        chunks = [order[i : i + _TRIPS_AT_ONCE] for i in range(0, rows.size, _TRIPS_AT_ONCE)]
+        edges: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)] * rows.size
+        seconds = np.empty(rows.size)
+        parts = model.edge_part().detach()
+
+        def solve(chunk: Rows) -> None:
+            own = rows[chunk]
+            distinct, inverse = np.unique(self.group[own], return_inverse=True)
+            times = model.all_times(self.contexts[distinct], parts)
+            paths = self._network.shortest_paths(
+                times[inverse], self._trips.origin[own], self._trips.destination[own], threads=1
+            )
+            for position, path, row in zip(chunk, paths, inverse, strict=True):
+                edges[position] = path.edges
+                seconds[position] = times[row, path.edges].sum()
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(solve, chunks))
+        start = np.concatenate([[0], np.cumsum([part.size for part in edges])])
+        whole = np.concatenate(edges) if edges else np.empty(0, np.int32)
+        return Routes(whole.astype(np.int64), start.astype(np.int64)), seconds

@@ -1,0 +1,144 @@
+"""Target radii of past trips, and the network that predicts them ([IDEAL] section 4.2)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.radius import RadiusRule
+
+COLLAPSED = 0.05  # a predicted median radius below this part of the targets' mean is none at all
+
+
+@dataclass(frozen=True, slots=True)
+class RadiusParams:
+    """How the radius is fitted.
+
+    ``loss`` "mean_absolute" is the paper's; "quantile" aims at ``level``.
+    ``coverage`` scales the result so that, on trips like those held out, at
+    least this share is explained by the set (split-conformal); None leaves it.
+    ``uses_trip`` lets the radius depend on the trip too, not on the context alone.
+    """
+
+    loss: Literal["mean_absolute", "quantile"] = "quantile"
+    level: float = 0.8
+    coverage: float | None = 0.8
+    uses_trip: bool = False
+    width: int = 32
+    epochs: int = 300
+    learning_rate: float = 5e-3
+    weight_decay: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("mean_absolute", "quantile"):
+            raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
+        for name, value in (("level", self.level), ("coverage", self.coverage)):
+            if value is not None and not 0 < value < 1:
+                raise InputError(f"radius {name} {value}: it lies between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRadius:
+    """The rule and its weights, with what should be known about them."""
+
+    rule: RadiusRule
+    weights: dict[str, npt.NDArray[Any]]
+    warnings: tuple[str, ...]
+
+
+def fit_radius(
+    params: RadiusParams,
+    contexts: FloatArray,
+    trips: FloatArray,
+    targets: FloatArray,
+    held_out: npt.NDArray[np.bool_],
+) -> FittedRadius:
+    """Fit ϱ on the rows not held out, and scale it on those that are.
+
+    ``contexts`` are θ(𝒯), ``trips`` the trip features, one row per trip.
+    Infinite targets (no metric explains the trip) count as the largest finite one.
+    """
+    finite = np.isfinite(targets)
+    if not finite.any():
+        raise InputError("no trip has a finite target radius; there is nothing to fit")
+    targets = np.where(finite, targets, targets[finite].max())
+    learn = ~held_out
+    mean, spread = trips[learn].mean(axis=0), trips[learn].std(axis=0)
+    inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-9)
+    inputs = np.column_stack([contexts, (trips - mean) * inverse]) if params.uses_trip else contexts
+    network = _train(params, inputs[learn], targets[learn])
+    weights = {f"radius.{k}": v.numpy() for k, v in network.state_dict().items()}
+    weights |= {"radius.trip_mean": mean, "radius.trip_scale": inverse}
+    level = params.level if params.loss == "quantile" else None
+    rule = RadiusRule(params.loss, level, uses_trip=params.uses_trip)
+    predicted = rule(weights, contexts.astype(np.float32), trips)
+    warnings = []
+    if np.median(predicted[learn]) < COLLAPSED * targets[learn].mean():
+        covered = (targets[learn] <= predicted[learn]).mean()
+        warnings.append(
+            f"the radius has collapsed: with the {params.loss.replace('_', ' ')} loss it "
+            f"explains {100 * covered:.0f} % of the trips; use the quantile loss"
+        )
+    if params.coverage is not None:
+        factor = conformal_factor(targets[held_out], predicted[held_out], params.coverage)
+        if factor is None:
+            warnings.append(
+                f"{int(held_out.sum())} held-out trips are too few to promise a coverage of "
+                f"{params.coverage:g}; the radius is not scaled"
+            )
+        else:
+            rule = RadiusRule(
+                params.loss, params.coverage, scale=factor, uses_trip=params.uses_trip
+            )
+    return FittedRadius(rule, weights, tuple(warnings))
+
+
+def conformal_factor(targets: FloatArray, predicted: FloatArray, coverage: float) -> float | None:
+    """The factor that makes predictions cover new trips with at least this chance.
+
+    Split-conformal: the ⌈(n + 1) · coverage⌉-th smallest ratio of target to
+    prediction over n held-out trips. For a further trip, exchangeable with
+    them, P(target ≤ factor · prediction) ≥ coverage. None where n is too small.
+    """
+    rank = math.ceil((targets.size + 1) * coverage)
+    if rank > targets.size:
+        return None
+    ratios = np.sort(targets / np.maximum(predicted, 1e-12))
+    return float(ratios[rank - 1])
+
+
+def _train(params: RadiusParams, inputs: FloatArray, targets: FloatArray) -> nn.Sequential:
+    """Full-batch Adam on the targets, in units of their mean."""
+    generator = torch.Generator().manual_seed(params.seed)
+    first, last = nn.Linear(inputs.shape[1], params.width), nn.Linear(params.width, 1)
+    network = nn.Sequential(first, nn.SiLU(), last)
+    x = torch.tensor(inputs, dtype=torch.float32)
+    y = torch.tensor(targets, dtype=torch.float32)
+    unit = float(targets.mean()) or 1.0
+    with torch.no_grad():
+        for layer in (first, last):
+            size = (1.0 / layer.weight.shape[1]) ** 0.5
+            layer.weight.copy_(size * torch.randn(layer.weight.shape, generator=generator))
+            layer.bias.zero_()
+        last.weight.mul_(0.1)
+        last.bias.fill_(float(np.log(np.expm1(max(unit, 1e-6)))))  # softplus starts at the mean
+    optimiser = torch.optim.AdamW(
+        network.parameters(), lr=params.learning_rate, weight_decay=params.weight_decay
+    )
+    level = params.level if params.loss == "quantile" else 0.5  # half the mean absolute error
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, params.epochs)
+    for _ in range(params.epochs):
+        optimiser.zero_grad()
+        missing = (y - nn.functional.softplus(network(x).squeeze(1))) / unit
+        loss = torch.maximum(level * missing, (level - 1.0) * missing).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+    return network

@@ -1,0 +1,98 @@
+"""Which trips are learned from, which choose the settings, which are scored."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import first_where, numbers, whole_number
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.records import Trips
+
+SHARES = (0.7, 0.1, 0.2)
+PARTS = ("train", "validation", "test")
+
+IndexArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Rows of each part, ascending; every trip is in exactly one."""
+
+    train: IndexArray
+    validation: IndexArray
+    test: IndexArray
+
+    def __repr__(self) -> str:
+        return "Split(" + ", ".join(f"{getattr(self, p).size:,} {p}" for p in PARTS) + ")"
+
+
+def split(
+    trips: Trips,
+    shares: tuple[float, float, float] = SHARES,
+    seed: int = 0,
+    by: Literal["trip", "day"] = "trip",
+    zone: tzinfo = UTC,
+) -> Split:
+    """A random split of the trips, or of whole days so that no day is in two parts.
+
+    A day is a calendar day of ``zone``, best the city's own; its parts come as
+    near to the shares as whole days allow. Trips of one day share its traffic,
+    so a split by trip tells how well a known day is filled in, a split by day
+    how well a new one is forecast.
+    """
+    wanted = _checked(shares)
+    if whole_number(seed, "seed") < 0:
+        raise InputError(f"seed {seed}: zero or more is needed")
+    if by == "trip":
+        group, sizes = np.arange(len(trips)), np.ones(len(trips), np.int64)
+    elif by == "day":
+        _, group, sizes = np.unique(_days(trips, zone), return_inverse=True, return_counts=True)
+    else:
+        raise InputError(f"split by {by!r}: it must be 'trip' or 'day'")
+    needed = int((wanted > 0).sum())
+    if sizes.size < needed:
+        raise InputError(
+            f"{sizes.size} {by}{'' if sizes.size == 1 else 's'} cannot be split into {needed} "
+            "parts; give more trips"
+        )
+    order = np.random.default_rng(seed).permutation(sizes.size)
+    part = np.empty(sizes.size, np.int64)
+    part[order] = _parts(sizes[order], wanted)
+    owner = part[group]
+    return Split(*(np.flatnonzero(owner == number) for number in range(len(PARTS))))
+
+
+def _checked(shares: tuple[float, float, float]) -> npt.NDArray[np.float64]:
+    wanted: npt.NDArray[np.float64] = numbers(shares, np.float64, "shares")
+    if wanted.shape != (3,) or not (wanted >= 0).all() or abs(wanted.sum() - 1.0) > 1e-9:
+        raise InputError(
+            f"shares {shares}: three numbers of zero or more that sum to one are needed, "
+            "for train, validation and test"
+        )
+    if not wanted[0]:
+        raise InputError(f"shares {shares}: the training part must not be empty")
+    return wanted
+
+
+def _days(trips: Trips, zone: tzinfo) -> IndexArray:
+    at = np.asarray(trips.at)
+    unknown = first_where(np.isnat(at))
+    if unknown is not None:
+        raise InputError(f"trip {unknown}: its time is not known; split by trip instead")
+    return np.array([datetime.fromtimestamp(s, zone).toordinal() for s in at.astype(int).tolist()])
+
+
+def _parts(sizes: IndexArray, shares: npt.NDArray[np.float64]) -> IndexArray:
+    """The part of each group in a row of groups, none empty that has a share."""
+    ends = np.cumsum(sizes)
+    least = (shares > 0).astype(int)
+    cuts, start = [], 0
+    for number in range(len(shares) - 1):
+        goal = shares[: number + 1].sum() * ends[-1]
+        cut = int(np.abs(np.concatenate(([0], ends)) - goal).argmin()) if least[number] else start
+        start = min(max(cut, start + least[number]), sizes.size - least[number + 1 :].sum())
+        cuts.append(start)
+    return np.searchsorted(cuts, np.arange(sizes.size), side="right")

@@ -1,0 +1,212 @@
+"""Algorithm 1: mini-batch conservative gradient descent through shortest paths.
+
+The direction of one step is the gradient of the loss with every path held
+fixed at its current fastest choice, ties broken canonically: an element of the
+conservative field of J ([IDEAL] section 3.3). Costs of all edges are needed
+to find the paths but carry no gradient; gradients run through the edges of
+the chosen paths alone.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.learning import distributed
+from ideal_dispatch.learning.encoders import RepresentationNetwork
+from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows
+from ideal_dispatch.learning.objective import SpatialRegulariser, losses
+from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning.schedules import (
+    generator_of,
+    output_step,
+    perturbation_radius,
+    step_size,
+    uniform_in_ball,
+)
+
+Tensors = dict[str, torch.Tensor]
+
+
+class TrainingError(IdealError):
+    """Training cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one pass over the trips achieved."""
+
+    epoch: int
+    loss: float
+    validation_mae_s: float
+    seconds: float
+
+
+class Trainer:
+    """The state of training between two epochs, and how to go on from it."""
+
+    def __init__(self, problem: LearningProblem, params: TrainParams) -> None:
+        self.problem, self.params = problem, params
+        self.model = RepresentationNetwork(
+            params.architecture, problem.edges, problem.base_s, problem.contexts.shape[1],
+            params.seed,
+        )  # fmt: skip
+        self._lower = LowerLevel(problem.network, problem.trips, problem.contexts)
+        self._observed = torch.tensor(problem.trips.observed_s, dtype=torch.float32)
+        self._mean_s = float(problem.trips.observed_s[problem.train].mean())
+        self._regulariser = SpatialRegulariser(problem.network) if params.smoothness else None
+        self._position = np.full(len(problem.trips), -1)
+        self._train = distributed.own(problem.train)
+        self._position[self._train] = np.arange(self._train.size)
+        self._routes: Routes | None = None
+        rate, decay = params.learning_rate, params.weight_decay
+        self.optimiser: torch.optim.Optimizer = (
+            torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=decay)
+            if params.optimiser == "adam"
+            else torch.optim.SGD(self.model.parameters(), lr=rate, weight_decay=decay)
+        )
+        self.steps_per_epoch = -(-problem.train.size // params.batch_size)
+        self.total_steps = self.steps_per_epoch * params.epochs
+        self._output_step = (
+            output_step(params, self.total_steps) if params.output == "random" else -1
+        )
+        self.history: list[Epoch] = []
+        self.chosen: Tensors = self._weights()
+
+    # --- the loop ---------------------------------------------------------------
+
+    def run(self, after_epoch: Callable[["Trainer"], None] | None = None) -> None:
+        """Train to the end; ``after_epoch`` sees every finished epoch, to show and to save."""
+        while not self.finished:
+            self._epoch()
+            if after_epoch is not None:
+                after_epoch(self)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or the held-out error has long stopped falling."""
+        done = len(self.history)
+        stale = self.params.output == "best" and done - self.best_epoch > self.params.patience
+        return done >= self.params.epochs or stale
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, from 1, with the least held-out error; 0 before the first."""
+        errors = [epoch.validation_mae_s for epoch in self.history]
+        return int(np.argmin(errors)) + 1 if errors else 0
+
+    def _epoch(self) -> None:
+        began, number = time.perf_counter(), len(self.history)
+        first_step = number * self.steps_per_epoch
+        every = -(-self.steps_per_epoch // max(self.params.path_refreshes, 1))
+        loss = 0.0
+        for i, rows in enumerate(self._batches(number)):
+            if self.params.path_refreshes and i % every == 0:
+                self._routes, _ = self._lower.solve(self.model, self._train)
+            loss += self._step(rows, first_step + i) / self.steps_per_epoch
+        error = self.validation_error_s()
+        self.history.append(Epoch(number + 1, loss, error, time.perf_counter() - began))
+        newest = self.params.output == "last"
+        best = self.params.output == "best" and self.best_epoch == number + 1
+        if newest or best:
+            self.chosen = self._weights()
+
+    def _batches(self, epoch: int) -> list[Rows]:
+        rng = np.random.default_rng([self.params.seed, epoch])
+        train, size = self.problem.train, self.params.batch_size
+        if self.params.batches == "uniform":
+            return [rng.choice(train, min(size, train.size), replace=False)
+                    for _ in range(self.steps_per_epoch)]  # fmt: skip
+        order = rng.permutation(train)
+        return [order[i : i + size] for i in range(0, train.size, size)]
+
+    def _step(self, rows: Rows, step: int) -> float:
+        if step == self._output_step:
+            self.chosen = self._weights()
+        radius = perturbation_radius(self.params, step)
+        kept = self._perturb(radius, step) if radius else None
+        loss = self.direction(rows)
+        if kept is not None:
+            self._restore(kept)
+        if not np.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} at step {step}; lower learning_rate "
+                f"(now {self.params.learning_rate:g})"
+            )
+        for group in self.optimiser.param_groups:
+            group["lr"] = step_size(self.params, step, self.total_steps)
+        self.optimiser.step()
+        return loss
+
+    def direction(self, rows: Rows) -> float:
+        """Leave d_k = mean over the batch of d⁽ⁱ⁾ in the gradients; the batch's loss."""
+        self.optimiser.zero_grad(set_to_none=False)
+        mine = distributed.own(rows)
+        static = self.model.representation() if self._regulariser else None
+        value = torch.zeros(())
+        if mine.size:
+            value = losses(
+                self.params, self._trip_times(mine, static), self._observed[mine], self._mean_s
+            ).sum() / float(rows.size)
+        if self._regulariser is not None and static is not None and distributed.is_first():
+            value = value + self.params.smoothness * self._regulariser(static)
+        if value.requires_grad:
+            value.backward()  # type: ignore[no-untyped-call]
+        distributed.sum_gradients(self.model)
+        return float(distributed.total(value.detach().clone()))
+
+    def _trip_times(self, rows: Rows, static: torch.Tensor | None) -> torch.Tensor:
+        """g⁽ⁱ⁾ along the chosen paths, with gradient."""
+        if self.params.path_refreshes and self._routes is not None:
+            edges, owner = self._routes.of(self._position[rows])
+        else:
+            routes, _ = self._lower.solve(self.model, rows)
+            edges, owner = routes.of(np.arange(rows.size))
+        edge, trip = torch.from_numpy(edges), torch.from_numpy(owner)
+        if static is None:
+            used, edge_of = torch.unique(edge, return_inverse=True)
+            per_edge = self.model.edge_part(used).index_select(0, edge_of)
+        else:
+            per_edge = self.model.cross.edge(static).index_select(0, edge)
+        groups, group_of = np.unique(self._lower.group[rows], return_inverse=True)
+        per_context = self.model.context_part(self._lower.contexts[groups])
+        hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
+        seconds = self.model.times(hidden, self.model.base_s.index_select(0, edge))
+        return torch.zeros(rows.size).index_add(0, trip, seconds)
+
+    # --- what it knows ----------------------------------------------------------
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """Predicted seconds of trips under the current weights."""
+        return self._lower.solve(self.model, rows)[1]
+
+    def validation_error_s(self) -> float:
+        """Mean absolute error on the held-out part, or on the training part if there is none."""
+        held_out = self.problem.validation
+        rows = distributed.own(held_out if held_out.size else self.problem.train)
+        errors = np.abs(self.predict(rows) - self.problem.trips.observed_s[rows])
+        both = distributed.total(torch.tensor([errors.sum(), rows.size], dtype=torch.float64))
+        return float(both[0] / both[1])
+
+    def finish(self) -> RepresentationNetwork:
+        """The model with the weights that training chose."""
+        self.model.load_state_dict(self.chosen)
+        return self.model
+
+    def _weights(self) -> Tensors:
+        return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    @torch.no_grad()
+    def _perturb(self, radius: float, step: int) -> torch.Tensor:
+        kept = torch.nn.utils.parameters_to_vector(self.model.parameters()).clone()
+        moved = kept + radius * uniform_in_ball(kept.numel(), generator_of(self.params.seed, step))
+        torch.nn.utils.vector_to_parameters(moved, self.model.parameters())
+        return kept
+
+    @torch.no_grad()
+    def _restore(self, kept: torch.Tensor) -> None:
+        torch.nn.utils.vector_to_parameters(kept, self.model.parameters())

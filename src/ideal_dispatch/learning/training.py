@@ -1,0 +1,224 @@
+"""From trips to a model: training, target radii, calibration and what was measured."""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.learning import distributed
+from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
+from ideal_dispatch.learning.export import export
+from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning.radius import RadiusParams, fit_radius
+from ideal_dispatch.learning.scores import scores
+from ideal_dispatch.learning.shape import Shape, describe_shape
+from ideal_dispatch.learning.splits import Split, split
+from ideal_dispatch.learning.trainer import Epoch, Trainer
+from ideal_dispatch.learning.trip_radii import TripRadii, trip_radii
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trip, Trips
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRun:
+    """A model and how it came about; arrays have one entry per trip."""
+
+    model: Model
+    problem: LearningProblem
+    split: Split
+    history: tuple[Epoch, ...]
+    radii: TripRadii
+    predicted_radii: FloatArray
+    shape: Shape
+    warnings: tuple[str, ...]
+
+    @property
+    def predicted_s(self) -> FloatArray:
+        """Predicted seconds of every trip."""
+        return self.radii.predicted_s
+
+    def coverage(self, rows: npt.NDArray[np.int64]) -> float:
+        """Share of the trips whose time some scenario of their context explains."""
+        return float((self.radii.upper[rows] <= self.predicted_radii[rows]).mean())
+
+
+def train(
+    network: RoadNetwork,
+    trips: Trips,
+    params: TrainParams | None = None,
+    radius: RadiusParams | None = None,
+    *,
+    parts: Split | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    watch: Callable[[str, float, Trainer], None] | None = None,
+    jobs: int | None = None,
+) -> TrainingRun:
+    """Learn travel times and radii from trips.
+
+    ``parts`` says which trips are learned from, held out and tested; by
+    default days are split 70/10/20, or trips where their days are unknown.
+    With ``folder``, a checkpoint is kept there after every epoch and
+    ``resume`` goes on from it. ``watch`` sees (stage, share done, trainer).
+    """
+    params, radius = params or TrainParams(), radius or RadiusParams()
+    parts = parts or default_split(trips, params.seed)
+    problem = LearningProblem.prepare(
+        network, trips, parts.train, parts.validation, params.architecture, params.seed
+    )
+    with _one_thread():
+        trainer = Trainer(problem, params)
+        _run(trainer, folder, resume, watch)
+        model = export(trainer.finish(), problem)
+
+        def report(done: float) -> None:
+            if watch is not None:
+                watch("target radii", done, trainer)
+
+        radii = trip_radii(model, network, trips, jobs=jobs, report=report)
+        held_out = np.zeros(len(trips), bool)
+        held_out[parts.validation] = True
+        used = np.concatenate([parts.train, parts.validation])
+        fitted = fit_radius(
+            radius, radii.contexts[used], radii.features[used], radii.upper[used], held_out[used]
+        )
+    weights = {**model.weights, **fitted.weights}
+    model = replace(model, weights=weights, radius_rule=fitted.rule)
+    predicted = fitted.rule(weights, radii.contexts.astype(np.float32), radii.features)
+    middle = int(parts.train[parts.train.size // 2])
+    scenarios = model.scenario_set(trips.contexts[middle], network)
+    shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])
+    run = TrainingRun(
+        model, problem, parts, tuple(trainer.history), radii, predicted, shape, fitted.warnings
+    )
+    return replace(run, model=replace(model, details=_details(run, params, radius)))
+
+
+def fit(
+    network: RoadNetwork,
+    trips: Trips | Sequence[Trip],
+    contexts: Sequence[Context] | npt.ArrayLike | None = None,
+    *,
+    params: TrainParams | None = None,
+    radius: RadiusParams | None = None,
+    parts: Split | None = None,
+) -> Model:
+    """A model of the network's travel times, learned from past trips.
+
+    ``contexts`` replaces those of the trips: one :class:`Context` per trip, or
+    their encoded rows. See :func:`train` for the rest and for what was measured.
+    """
+    table = trips if isinstance(trips, Trips) else Trips.of(trips)
+    if contexts is not None:
+        given: Any = contexts
+        if len(given) != len(table):
+            raise InputError(f"contexts: expected one per trip, {len(table)}, got {len(given)}")
+        if len(given) and isinstance(given[0], Context):
+            given = (table.encoding or ContextEncoding()).encode(given)
+        table = replace(table, contexts=given)
+    return train(network, table, params, radius, parts=parts).model
+
+
+def default_split(trips: Trips, seed: int) -> Split:
+    """70/10/20 by day where all days are known and enough, else by trip."""
+    at = np.asarray(trips.at)
+    days = 0 if np.isnat(at).any() else np.unique(at.astype("M8[D]")).size
+    return split(trips, seed=seed, by="day" if days >= 10 else "trip")
+
+
+def _run(
+    trainer: Trainer,
+    folder: str | os.PathLike[str] | None,
+    resume: bool,
+    watch: Callable[[str, float, Trainer], None] | None,
+) -> None:
+    checkpoint = FilePath(folder) / CHECKPOINT if folder is not None else None
+    if checkpoint is not None and resume and checkpoint.exists():
+        load_checkpoint(trainer, checkpoint)
+
+    def after_epoch(trainer: Trainer) -> None:
+        if checkpoint is not None and distributed.is_first():
+            save_checkpoint(trainer, checkpoint)
+        if watch is not None:
+            watch("training", len(trainer.history) / trainer.params.epochs, trainer)
+
+    trainer.run(after_epoch)
+
+
+def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dict[str, Any]:
+    trips, parts = run.problem.trips, run.split
+    at = np.asarray(trips.at)
+    known = not np.isnat(at).any() and at.size
+    test = parts.test if parts.test.size else parts.validation
+    own = scores(trips.observed_s[test], run.predicted_s[test])
+    details = {
+        "data": {
+            "trips": len(trips),
+            "train": int(parts.train.size),
+            "validation": int(parts.validation.size),
+            "test": int(parts.test.size),
+            "split": "day" if _by_day(at, parts) else "trip",
+            "first": str(at.min().astype("M8[D]")) if known else None,
+            "last": str(at.max().astype("M8[D]")) if known else None,
+            "weather": trips.provenance.get("weather", "not stated"),
+            "checksum": trips.checksum,
+        },
+        "params": params.as_dict(),
+        "radius_params": asdict(radius),
+        "history": [asdict(replace(epoch, seconds=0.0)) for epoch in run.history],
+        "scores": [{"name": "IDEAL", **asdict(own)}],
+        "radius": {
+            "coverage": run.coverage(parts.test) if parts.test.size else None,
+            "trips": int(parts.test.size),
+            "median": float(np.median(run.predicted_radii[test])),
+            "zero_share": float((run.radii.upper[parts.train] == 0).mean()),
+            "warnings": list(run.warnings),
+        },
+        "shape": {
+            "dimension": run.shape.dimension,
+            "effective_rank": run.shape.effective_rank,
+            "concentration": run.shape.concentration,
+            "by_distance": run.shape.by_distance.tolist(),
+            "by_overlap": run.shape.by_overlap.tolist(),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("ideal-dispatch", "numpy", "torch")},
+        },
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(details), parse_constant=lambda _: None)
+    return plain
+
+
+def _by_day(at: Any, parts: Split) -> bool:
+    if np.isnat(at).any():
+        return False
+    days = [set(at[rows].astype("M8[D]").tolist()) for rows in (parts.train, parts.test)]
+    return not days[0] & days[1]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One torch thread: batches are small, and sums then do not depend on the machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

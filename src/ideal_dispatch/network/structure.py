@@ -1,0 +1,59 @@
+"""What the shape of a network says about its streets: through traffic, density, direction."""
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.network.geodesy import LocalPlane
+from ideal_dispatch.network.road_network import RoadNetwork
+
+_PAIRS = 3000
+_AROUND_M = 300.0
+
+
+def midpoints(network: RoadNetwork) -> FloatArray:
+    """Longitude and latitude halfway between the ends of each edge."""
+    lon, lat = network.lon, network.lat
+    ends = (network.tail, network.head)
+    return np.column_stack([sum(lon[end] for end in ends) / 2, sum(lat[end] for end in ends) / 2])
+
+
+def headings(network: RoadNetwork) -> FloatArray:
+    """East and north parts of each edge's direction, of length one; zero for a loop."""
+    plane = LocalPlane(float(network.lat.mean()))
+    places = plane.to_metres(np.column_stack([network.lon, network.lat]))
+    steps = places[network.head] - places[network.tail]
+    length = np.hypot(*steps.T)[:, None]
+    units: FloatArray = np.divide(steps, length, out=np.zeros_like(steps), where=length > 0)
+    return units
+
+
+def through_traffic(network: RoadNetwork) -> FloatArray:
+    """How many of 3,000 fastest free-flow trips between random nodes use each edge.
+
+    An estimate of betweenness, always from the same draws. Pairs with no way
+    between them do not count.
+    """
+    rng = np.random.default_rng(0)
+    count = np.zeros(network.num_edges)
+    per_origin = 30
+    for origin in rng.integers(network.num_nodes, size=_PAIRS // per_origin):
+        g = network.distances(network.free_flow_times_s, int(origin))
+        reached = np.flatnonzero(np.isfinite(g) & (np.arange(g.size) != origin))
+        if reached.size:
+            targets = rng.choice(reached, size=per_origin)
+            origins = np.full(per_origin, origin)
+            for path in network.shortest_paths(network.free_flow_times_s, origins, targets):
+                np.add.at(count, path.edges, 1)
+    return count
+
+
+def node_density(network: RoadNetwork) -> FloatArray:
+    """Nodes within 300 m of each edge's midpoint."""
+    from scipy.spatial import KDTree  # slow to import, needed once per network
+
+    plane = LocalPlane(float(network.lat.mean()))
+    nodes = plane.to_metres(np.column_stack([network.lon, network.lat]))
+    around = KDTree(nodes).query_ball_point(
+        plane.to_metres(midpoints(network)), _AROUND_M, return_length=True
+    )
+    return np.asarray(around, dtype=np.float64)

@@ -1,0 +1,325 @@
+"""Baselines: what was planted is found, what is unknown does no harm, bad input has a line."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context import ContextEncoding
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.learning.baselines import (
+    CANDIDATES,
+    Baseline,
+    Boosting,
+    Constant,
+    HourOfWeek,
+    Linear,
+    LocatedBoosting,
+    Nearest,
+    fit_baselines,
+)
+from ideal_dispatch.learning.scores import scores
+from ideal_dispatch.learning.splits import split
+from ideal_dispatch.learning.trip_table import TripTable
+from ideal_dispatch.records import Trips
+
+pytest.importorskip("sklearn", reason="the train extra is not installed")
+
+ALL: tuple[Baseline, ...] = (
+    Constant(), HourOfWeek(), Linear(), Boosting(trees=30), LocatedBoosting(trees=30), Nearest(),
+)  # fmt: skip
+each = pytest.mark.parametrize("baseline", ALL, ids=lambda b: b.name)
+
+
+def _contexts(rng: np.random.Generator, count: int) -> FloatArray:
+    """Hour, weekday and temperature known, all else not."""
+    rows = np.full((count, 27), np.nan)
+    rows[:, 0] = rng.normal(20, 5, count)
+    rows[:, 5] = rng.integers(0, 24, count)
+    rows[:, 6:13] = np.eye(7)[rng.integers(0, 7, count)]
+    return rows
+
+
+def _trips(network: RoadNetwork, count: int = 600, seed: int = 0, factor: Any = None) -> Trips:
+    """Trips that take ``factor(table)`` times as long as in free flow, 2 if not given."""
+    rng = np.random.default_rng(seed)
+    origin = rng.integers(0, network.num_nodes, count).astype(np.int32)
+    trips = Trips(
+        origin=origin,
+        destination=(origin + rng.integers(1, network.num_nodes, count, np.int32))
+        % network.num_nodes,
+        observed_s=np.ones(count),
+        contexts=_contexts(rng, count),
+        network_checksum=network.checksum,
+    )
+    table = TripTable.of(network, trips)
+    ratio = np.full(count, 2.0) if factor is None else factor(table)
+    return replace(trips, observed_s=table.free_flow_s * ratio)
+
+
+def _mae_s(baseline: Baseline, network: RoadNetwork, train: Trips, test: Trips) -> float:
+    return scores(test.observed_s, baseline.fit(network, train).predict(network, test)).mae_s
+
+
+# --- the table ----------------------------------------------------------------------
+
+
+def test_the_table_of_one_trip(grid: RoadNetwork) -> None:
+    trips = _trips(grid, 5)
+    table = TripTable.of(grid, trips)
+    for row in range(5):
+        path = grid.shortest_path(
+            grid.free_flow_times_s, int(trips.origin[row]), int(trips.destination[row])
+        )
+        assert table.free_flow_s[row] == pytest.approx(path.time_s(grid.free_flow_times_s))
+        assert table.length_m[row] == pytest.approx(path.length_m(grid))
+        assert table.edges[row] == len(path)
+        metres = np.zeros(14)
+        np.add.at(metres, grid.road_class[path.edges], grid.length_m[path.edges])
+        assert table.classes[row] == pytest.approx(metres / metres.sum())
+        day = int(trips.contexts[row, 6:13].argmax())
+        assert table.hour_of_week[row] == 24 * day + trips.contexts[row, 5]
+
+
+# --- what all of them keep ----------------------------------------------------------
+
+
+@each
+def test_one_factor_everywhere_is_found_by_all(baseline: Baseline, grid: RoadNetwork) -> None:
+    train, test = _trips(grid), _trips(grid, 50, seed=1)
+    predicted = baseline.fit(grid, train).predict(grid, test)
+    assert predicted == pytest.approx(test.observed_s, rel=1e-9)
+
+
+@each
+def test_same_trips_same_bytes_and_observed_times_are_not_read(
+    baseline: Baseline, grid: RoadNetwork
+) -> None:
+    noisy = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.3, len(t)))
+    test = _trips(grid, 50, seed=1)
+    first = baseline.fit(grid, noisy).predict(grid, test)
+    again = baseline.fit(grid, noisy).predict(grid, replace(test, observed_s=np.full(50, 1e6)))
+    assert first.tobytes() == again.tobytes()
+
+
+@each
+def test_trips_within_a_node(baseline: Baseline, grid: RoadNetwork) -> None:
+    trips = _trips(grid, 200)
+    destination = trips.destination.copy()
+    destination[:20] = trips.origin[:20]
+    stays = replace(trips, destination=destination, observed_s=trips.observed_s + 1e-3)
+    predicted = baseline.fit(grid, stays).predict(grid, stays)
+    assert (predicted[:20] == 0.0).all()
+    assert (predicted[20:] > 0.0).all()
+    with pytest.raises(InputError, match=f"{baseline.name}: no trip to learn from drives a road"):
+        baseline.fit(grid, stays.select(np.arange(20)))
+
+
+@each
+@pytest.mark.parametrize("count", [1, 3])
+def test_very_few_trips_and_no_question(baseline: Baseline, count: int, grid: RoadNetwork) -> None:
+    fitted = baseline.fit(grid, _trips(grid, count))
+    assert np.isfinite(fitted.predict(grid, _trips(grid, 20, seed=1))).all()
+    assert fitted.predict(grid, _trips(grid).select(np.arange(0))).shape == (0,)
+
+
+@each
+def test_contexts_of_which_nothing_is_known(baseline: Baseline, grid: RoadNetwork) -> None:
+    known, test = _trips(grid), _trips(grid, 50, seed=1)
+    unknown = replace(known, contexts=np.full((600, 27), np.nan))
+    blank = replace(test, contexts=np.full((50, 27), np.nan))
+    for train, asked in ((unknown, test), (known, blank), (unknown, blank)):
+        predicted = baseline.fit(grid, train).predict(grid, asked)
+        assert predicted == pytest.approx(test.observed_s, rel=1e-9)
+
+
+@each
+def test_another_network_and_another_encoding_are_refused(
+    baseline: Baseline, grid: RoadNetwork
+) -> None:
+    trips = _trips(grid, 50)
+    fitted = baseline.fit(grid, trips)
+    other = RoadNetwork.from_arrays([0, 1], [1, 0], [100.0, 100.0])
+    with pytest.raises(InputError, match="another network"):
+        baseline.fit(other, trips)
+    with pytest.raises(InputError, match="another network"):
+        fitted.predict(other, trips)
+    wider = replace(trips, encoding=ContextEncoding(("visibility_m",)), contexts=np.zeros((50, 28)))
+    with pytest.raises(InputError, match="context columns are not those it was fitted with"):
+        fitted.predict(grid, wider)
+
+
+# --- each of them -------------------------------------------------------------------
+
+
+def test_no_other_constant_has_a_smaller_error(grid: RoadNetwork) -> None:
+    train = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.5, len(t)))
+    table = TripTable.of(grid, train)
+    found = _mae_s(Constant(), grid, train, train)
+    for factor in np.linspace(0.5, 4.0, 200):
+        assert found <= scores(train.observed_s, factor * table.free_flow_s).mae_s + 1e-9
+
+
+def test_hours_of_the_week_are_found_and_drawn_to_the_constant(grid: RoadNetwork) -> None:
+    def factor(table: TripTable) -> FloatArray:
+        return np.asarray(1.0 + table.hour_of_week / 100.0)
+
+    train, test = _trips(grid, 3000, factor=factor), _trips(grid, 200, seed=1, factor=factor)
+    assert _mae_s(HourOfWeek(0.0), grid, train, test) == pytest.approx(0.0, abs=1e-9)
+    constant = Constant().fit(grid, train).predict(grid, test)
+    drawn = HourOfWeek(1e12).fit(grid, train).predict(grid, test)
+    assert drawn == pytest.approx(constant)
+    between = HourOfWeek(20.0).fit(grid, train).predict(grid, test)
+    outside = (
+        np.minimum(constant, test.observed_s) - between,
+        between - np.maximum(constant, test.observed_s),
+    )
+    assert np.maximum(*outside).max() < 1e-9
+
+
+def test_hours_without_trips_get_the_constant(grid: RoadNetwork) -> None:
+    train = _trips(grid, 300, factor=lambda t: 1.0 + t.hour / 10.0)
+    mornings = train.select(train.contexts[:, 5] < 12)
+    evening = train.select(train.contexts[:, 5] >= 12)
+    fitted = HourOfWeek().fit(grid, mornings).predict(grid, evening)
+    assert fitted == pytest.approx(Constant().fit(grid, mornings).predict(grid, evening))
+
+
+def test_a_linear_world_is_found_though_weather_is_missing_for_a_part(grid: RoadNetwork) -> None:
+    def factor(table: TripTable) -> FloatArray:
+        warm = (table.contexts[:, 0] - 20.0) / 20.0
+        sunday = table.weekday[:, 6]
+        return np.asarray(np.exp(0.5 + warm + 0.3 * sunday * np.cos(np.pi / 12 * table.hour)))
+
+    train, test = _trips(grid, 3000, factor=factor), _trips(grid, 200, seed=1, factor=factor)
+    assert _mae_s(Linear(0.1), grid, train, test) < 0.01 * test.observed_s.mean()
+    contexts = train.contexts.copy()
+    contexts[::10, 0] = np.nan
+    holed = replace(train, contexts=contexts)
+    assert _mae_s(Linear(0.1), grid, holed, test) < 0.05 * test.observed_s.mean()
+
+
+def test_linear_goes_not_beyond_what_was_seen(grid: RoadNetwork) -> None:
+    train = _trips(grid, factor=lambda t: np.exp(t.contexts[:, 0] / 20.0))
+    hot = train.contexts.copy()
+    hot[:, 0] = 1e4
+    asked = replace(train, contexts=hot)
+    ratio = Linear().fit(grid, train).predict(grid, asked) / TripTable.of(grid, train).free_flow_s
+    assert ratio == pytest.approx(TripTable.of(grid, train).ratio.max())
+
+
+def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
+    def factor(table: TripTable) -> FloatArray:
+        east = table.ends_m[:, 0] > np.median(table.ends_m[:, 0])
+        return np.where(east, 3.0, 1.5)
+
+    train, test = _trips(grid, 2000, factor=factor), _trips(grid, 300, seed=1)
+    test = replace(test, observed_s=test.observed_s / 2 * factor(TripTable.of(grid, test)))
+    blind = _mae_s(Boosting(), grid, train, test)
+    assert _mae_s(LocatedBoosting(), grid, train, test) < 0.2 * blind
+    assert _mae_s(Nearest(10, 0.2, 0.0), grid, train, test) < 0.5 * blind
+    moved = replace(grid, lon=grid.lon[::-1], lat=grid.lat[::-1])
+    train, test = (replace(trips, network_checksum="") for trips in (train, test))
+    for baseline, same in ((Boosting(), True), (LocatedBoosting(), False)):
+        here = baseline.fit(grid, train).predict(grid, test)
+        there = baseline.fit(grid, train).predict(moved, test)
+        assert np.array_equal(here, there) is same
+
+
+def test_one_nearest_trip_repeats_the_past(grid: RoadNetwork) -> None:
+    train = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.3, len(t)))
+    predicted = Nearest(neighbours=1).fit(grid, train).predict(grid, train)
+    assert predicted == pytest.approx(train.observed_s)
+    everyone = Nearest(neighbours=10**6).fit(grid, train).predict(grid, train)
+    table = TripTable.of(grid, train)
+    assert everyone / table.free_flow_s == pytest.approx(np.exp(np.log(table.ratio).mean()))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HourOfWeek(-1.0), "prior_trips is -1.0; it must be finite and zero or more"),
+        (lambda: Linear(0.0), "penalty is 0; without one"),
+        (lambda: Linear(float("nan")), "penalty is nan"),
+        (lambda: Boosting(trees=0), "trees is 0; at least 1 is needed"),
+        (lambda: LocatedBoosting(leaves=1), "leaves is 1; at least 2 is needed"),
+        (lambda: Boosting(learning_rate=0.0), "learning_rate is 0"),
+        (lambda: Nearest(neighbours=0), "neighbours is 0; at least 1 is needed"),
+        (
+            lambda: Nearest(neighbours=2.5),  # type: ignore[arg-type]
+            "neighbours 2.5 is not a whole number",
+        ),
+        (lambda: Nearest(hour_weight=-1.0), "hour_weight is -1.0"),
+    ],
+)
+def test_bad_settings(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_boosting_says_which_extra_it_needs(
+    grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtraError, match=r"gradient boosting needs .*\[train\]"):
+        Boosting().fit(grid, _trips(grid, 30))
+
+
+# --- all of them at once ------------------------------------------------------------
+
+
+def test_settings_are_chosen_on_the_validation_trips(grid: RoadNetwork) -> None:
+    def factor(table: TripTable) -> FloatArray:
+        noise = np.random.default_rng(len(table)).lognormal(0.0, 0.3, len(table))
+        return np.asarray((1.0 + table.hour / 24.0) * noise)
+
+    train, validation = _trips(grid, 400, factor=factor), _trips(grid, 90, seed=1, factor=factor)
+    fitted = fit_baselines(grid, train, validation)
+    assert [one.name for one in fitted] == list(CANDIDATES)
+    for one in fitted:
+        if isinstance(one.baseline, Boosting):
+            continue  # the same choice, at many times the cost
+        errors = {c: _mae_s(c, grid, train, validation) for c in CANDIDATES[one.name]}
+        chosen = scores(validation.observed_s, one.predict(grid, validation)).mae_s
+        assert chosen == pytest.approx(min(errors.values()))
+
+
+def test_without_coordinates_the_located_ones_are_left_out() -> None:
+    n = 30
+    around = RoadNetwork.from_arrays(np.arange(n), (np.arange(n) + 1) % n, np.full(n, 100.0))
+    trips = _trips(around, 100)
+    names = [one.name for one in fit_baselines(around, trips, trips)]
+    assert names == [Constant.name, HourOfWeek.name, Linear.name, Boosting.name]
+    for baseline in (LocatedBoosting(), Nearest()):
+        with pytest.raises(InputError, match="no coordinates; a baseline with location needs them"):
+            baseline.fit(around, trips)
+
+
+def test_parts_that_do_not_fit_together(grid: RoadNetwork) -> None:
+    trips = _trips(grid, 50)
+    wider = replace(trips, encoding=ContextEncoding(("ice",)), contexts=np.zeros((50, 28)))
+    with pytest.raises(InputError, match="different context columns"):
+        fit_baselines(grid, trips, wider)
+    with pytest.raises(InputError, match="no validation trips"):
+        fit_baselines(grid, trips, trips.select(np.arange(0)))
+
+
+@pytest.mark.slow
+def test_real_trips_rank_the_baselines(shared_data: Path) -> None:
+    from benchmarks.manhattan_trips import manhattan
+
+    network, trips = manhattan(shared_data / "manhattan")
+    parts = split(trips)
+    train, validation, test = map(trips.select, (parts.train, parts.validation, parts.test))
+    error = {
+        one.name: scores(test.observed_s, one.predict(network, test)).mae_s
+        for one in fit_baselines(network, train, validation)
+    }
+    assert error[LocatedBoosting.name] < 170 < error[Boosting.name] < error[HourOfWeek.name]
+    assert max(error[Linear.name], error[Nearest.name]) < error[HourOfWeek.name]
+    assert error[HourOfWeek.name] < 210 < error[Constant.name]
