@@ -50,10 +50,11 @@ def _options(
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line and exit code 2."""
-    from ideal_dispatch.cli import demo, network
+    from ideal_dispatch.cli import demo, network, records
 
     app.command()(demo.demo)
     app.add_typer(network.app, name="network")
+    app.add_typer(records.app, name="records")
     try:
         app()
     except IdealError as error:

@@ -1,0 +1,190 @@
+"""``ideal records``: from an agency's file of calls to trips a model learns from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cities import City
+
+app = typer.Typer(help="Turn an agency's records into trips.", no_args_is_help=True)
+
+_PREPARE_EPILOG = """Examples:
+
+  ideal records synthesise -o agency/
+
+  ideal records prepare agency/records.csv --network agency/city.network
+  --depots agency/depots.csv --config agency/agency.toml -o out/
+
+  ideal records prepare reports.xml --network city.network
+  --depots depots.csv --config nemsis.toml -o out/ --force
+"""
+
+_SETTINGS = """\
+# Settings of `ideal records prepare` for the synthetic records beside this file.
+# Every key is described in docs/records.md. Columns need no mapping here: they
+# are called as the fields are.
+
+[agency]
+name = "{name} Ambulance Service (synthetic)"
+time_zone = "{time_zone}"
+country = "{country}"
+
+[input]
+date_order = "dmy"
+
+[weather]
+source = "recorded"
+files = ["weather.csv"]
+name = "synthetic"
+"""
+
+_FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there.")
+
+
+@app.command(epilog=_PREPARE_EPILOG)
+def prepare(
+    records: Annotated[Path, typer.Argument(help="A .csv, or NEMSIS v3.5 .xml.")],
+    network_file: Annotated[Path, typer.Option("--network", help="The .network file.")],
+    depots: Annotated[Path, typer.Option(help="CSV with name, lon, lat and any call_sign.")],
+    config: Annotated[Path, typer.Option(help="The agency's settings, TOML.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
+    force: Annotated[bool, _FORCE] = False,
+) -> None:
+    """Read records, keep what can be trusted, and account for the rest.
+
+    Writes trips.trips, quarantine.csv (rows left out, with reasons), report.html
+    and report.json. Names, addresses and ages are never read. Exit code 2 when
+    no trip remains.
+    """
+    from ideal_dispatch.cli.terminal import out, stages
+    from ideal_dispatch.files import check_source
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records.prepare import prepare as prepare_records
+    from ideal_dispatch.records.report import FILES, write_outputs
+    from ideal_dispatch.records.settings import AgencySettings
+
+    for file in (records, network_file, depots, config):
+        check_source(file)
+    _check_folder(output, FILES, [records, network_file, depots, config], force)
+    with stages("Preparing") as progress:
+        settings = AgencySettings.load(config)
+        network = RoadNetwork.load(network_file)
+        prepared = prepare_records(records, network, depots, settings, progress)
+        progress("writing the report")
+        output.mkdir(parents=True, exist_ok=True)
+        facts = write_outputs(prepared, network, settings, output)
+    _show(facts)
+    out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
+    if not facts["trips"]:
+        raise InputError(f"{records}: no usable trip remains; see {output / 'report.html'}")
+
+
+@app.command(epilog="Example:\n\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
+def synthesise(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
+    count: Annotated[int, typer.Option(min=1, help="Rows of records.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other records.")] = 7,
+    force: Annotated[bool, _FORCE] = False,
+) -> None:
+    """Write made-up records of the embedded city, messy on purpose, and all they need.
+
+    records.csv, depots.csv, weather.csv, agency.toml and city.network are the
+    input of `ideal records prepare`; truth.csv says what each row really is.
+    """
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.cli.terminal import out, stages
+
+    files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
+    _check_folder(output, files, [], force)
+    with stages("Making up records"):
+        city = harbour_city()
+        output.mkdir(parents=True, exist_ok=True)
+        _write_agency(city, output, count, seed)
+    out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
+    here = output.as_posix()
+    out.print("next:", style="bold", end=" ")
+    out.print(
+        f"ideal records prepare {here}/records.csv --network {here}/city.network "
+        f"--depots {here}/depots.csv --config {here}/agency.toml -o {here}/prepared",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
+    from ideal_dispatch.files import atomic_write
+    from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
+    from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+
+    params = SyntheticParams(count=count)
+    weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
+    made = synthesise(
+        city.network,
+        city.depots,
+        city.time_zone,
+        seed=seed,
+        params=params,
+        weather=weather,
+        districts=[city.districts[index] for index in city.district],
+    )
+    made.save(folder / "records.csv")
+    made.save_truth(folder / "truth.csv")
+    weather.save(folder / "weather.csv")
+    city.network.save(folder / "city.network")
+    rows = ["name,call_sign,lon,lat"]
+    for index, depot in enumerate(city.depots):
+        lon, lat = city.network.lon[depot.node], city.network.lat[depot.node]
+        rows.append(f"{depot.name},A{index + 1},{lon:.6f},{lat:.6f}")
+    settings = _SETTINGS.format(name=city.name, time_zone=city.time_zone, country=city.country)
+    for name, text in (("depots.csv", "\n".join(rows) + "\n"), ("agency.toml", settings)):
+        with atomic_write(folder / name) as file:
+            file.write(text.encode())
+
+
+def _check_folder(folder: Path, files: tuple[str, ...], inputs: list[Path], force: bool) -> None:
+    """Refuse before the work what would overwrite an input, or files without ``--force``."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"-o {folder}: is a file; name a folder")
+    targets = {(folder / name).resolve() for name in files}
+    for path in inputs:
+        if path.resolve() in targets:
+            raise InputError(f"-o {folder}: {path} would be overwritten; choose another folder")
+    there = next((name for name in files if (folder / name).exists()), None)
+    if there is not None and not force:
+        raise InputError(f"-o {folder}: holds {there} already; add --force to overwrite it")
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from ideal_dispatch.cli.terminal import err, print_facts
+
+    rows = {
+        "rows": f"{facts['rows']:,}",
+        "quarantined": f"{facts['quarantined']:,}",
+        "excluded": f"{facts['excluded']:,}",
+        "trips": f"{facts['trips']:,}",
+    }
+    rows |= {f"  by {name}": f"{n:,}" for name, n in facts["targets"].items() if n}
+    if facts["trips"]:
+        rows["median travel time"] = f"{facts['travel_time_s']['p50'] / 60:.1f} min"
+        rows["median speed"] = f"{facts['speed_kmh']['p50']:.0f} km/h"
+    slope = facts["floor_slope"]
+    low, high = slope["confidence_95"]
+    interval = f" ({low:.2f} … {high:.2f})" if low is not None else ""
+    rows["seconds per floor"] = f"{slope['seconds_per_floor']:.2f}{interval}, {slope['method']}"
+    for name, depot in facts["preparation"].items():
+        if depot["seconds"] is not None:
+            rows[f"preparation, {name}"] = f"{depot['seconds']:.0f} s, {depot['method']}"
+    print_facts(facts["source"], rows)
+    applied = {r["says"]: f"{r['removed']:,}" for r in facts["exclusion_rules"] if r["removed"]}
+    if applied:
+        print_facts("Excluded, by the first rule that applies", applied)
+    if facts["quarantine_reasons"]:
+        reasons = {reason: f"{n:,}" for reason, n in facts["quarantine_reasons"].items()}
+        print_facts("Quarantined, every reason of a row", reasons)
+    for note in facts["notes"]:
+        err.print("[yellow]note:[/]", end=" ")
+        err.print(note, markup=False, soft_wrap=True)

@@ -1,0 +1,80 @@
+"""Floors as people write them."""
+
+import re
+import unicodedata
+
+UNRECOGNISED = None
+"""No number can be given: the paper's rule excludes such a record."""
+
+_GROUND = frozenset(
+    {"g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",
+     "地下", "地面", "地下層", "地面層", "地鋪", "rc", "rez-de-chaussée", "eg", "lobby"}
+)  # fmt: skip
+_BETWEEN = frozenset({"m", "mezz", "mezzanine", "ug", "upper ground", "閣樓", "閣仔", "夾層"})
+_BELOW = frozenset({"lg", "b", "basement", "lower ground", "地庫", "地牢", "cellar"})
+_PODIUM = frozenset({"p", "podium", "平台", "平台層"})
+_FLOOR_WORDS = re.compile(r"(\b(floor|flr|fl|level|lvl|storey|story|no\.?)\b|樓|層|字樓|階)\.?")
+_NUMBERED = re.compile(r"(?P<letters>[a-z]*)\s*(?P<number>-?\d{1,3})\s*(?P<after>[a-z]?)")
+_ORDINAL = re.compile(r"(\d)(st|nd|rd|th)\b")
+_HAN = {"零": 0, "一": 1, "二": 2, "兩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8,
+        "九": 9}  # fmt: skip
+_HAN_NUMBER = re.compile("[一二兩三四五六七八九]?十[一二三四五六七八九]?|[一二兩三四五六七八九]")
+
+
+def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
+    """Floors above the street, negative below it, None where the text is not recognised.
+
+    ``12/F``, ``12A``, ``12樓``, ``十二樓`` and ``12th floor`` are 12; ``G/F``,
+    ``地下`` and ``Ground`` are 0; ``LG``, ``LG2``, ``B1`` and ``地庫`` lie
+    below; ``M/F``, ``UG`` and a bare ``podium`` count as 1. A roof is not
+    recognised: only the height of the building would say. ``first_is_ground``
+    reads "1st floor" as the street level, as in North America.
+
+    >>> parse_floor("12/F"), parse_floor("LG2"), parse_floor("地下"), parse_floor("R/F")
+    (12, -2, 0, None)
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", text).lower().replace("−", "-").split())
+    named = _named(plain)
+    if named is not None:
+        return named
+    plain = _ORDINAL.sub(r"\1", plain).rstrip(".")
+    plain = re.sub(r"^(-?\d+)\.0$", r"\1", plain)  # a spreadsheet's way to write a whole number
+    bare = _FLOOR_WORDS.sub(" ", re.sub(r"\s*/\s*f?$|(?<=[\da-z])\s*f$", "", plain)).strip(" ./-")
+    if plain.startswith("-") and bare[:1].isdigit():
+        bare = f"-{bare}"
+    named = _named(bare)
+    if named is not None:
+        return named
+    if _HAN_NUMBER.fullmatch(bare):
+        return _shifted(_han(bare), first_is_ground)
+    match = _NUMBERED.fullmatch(bare)
+    return None if match is None else _number(match, first_is_ground)
+
+
+def _named(text: str) -> int | None:
+    for names, floor in ((_GROUND, 0), (_BETWEEN, 1), (_PODIUM, 1), (_BELOW, -1)):
+        if text in names:
+            return floor
+    return None
+
+
+def _number(match: re.Match[str], first_is_ground: bool) -> int | None:
+    letters, number = match["letters"], int(match["number"])
+    if not letters or letters in {"f", "l"}:
+        return _shifted(number, first_is_ground) if number > 0 else number
+    if number < 0:
+        return None
+    if letters in {"b", "lg", "p", "ug", "m", "ub"}:
+        return -number if letters in {"b", "lg", "ub"} else number
+    return None
+
+
+def _shifted(number: int, first_is_ground: bool) -> int:
+    return number - 1 if first_is_ground else number
+
+
+def _han(text: str) -> int:
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return _HAN[text]
+    return 10 * (_HAN[tens] if tens else 1) + (_HAN[ones] if ones else 0)

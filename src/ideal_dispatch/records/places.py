@@ -1,0 +1,107 @@
+"""Where each record starts and ends on the network."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records.depots import UNKNOWN, DepotBook
+from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.settings import DEFAULT_SNAP_M, AgencySettings
+
+_QUOTED = 40  # characters of a depot's name in a reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Per row: the depot (an index, −1 unknown), the destination node, and the way between.
+
+    ``distance_m`` is along the shortest way and ``free_flow_s`` along the
+    fastest, NaN where either end is not known. ``away`` marks units that did
+    not start at the depot they belong to.
+    """
+
+    depot: IntArray
+    node: IntArray
+    distance_m: FloatArray
+    free_flow_s: FloatArray
+    away: BoolArray
+
+
+def place(
+    table: RecordTable,
+    network: RoadNetwork,
+    book: DepotBook,
+    settings: AgencySettings,
+    quarantined: Reasons,
+) -> Places:
+    """Both ends of every row; rows without one are added to ``quarantined``."""
+    depot, away = _depots(table, book, settings, quarantined)
+    node = _destinations(table, network, settings.snapping.limit_m, quarantined)
+    distance_m, free_flow_s = np.full(len(table), np.nan), np.full(len(table), np.nan)
+    for index, start in enumerate(book.node.tolist()):
+        rows = np.flatnonzero((depot == index) & (node >= 0))
+        if start < 0 or not rows.size:
+            continue
+        distance_m[rows] = network.distances(network.length_m, start)[node[rows]]
+        free_flow_s[rows] = network.distances(network.free_flow_times_s, start)[node[rows]]
+        for row in rows[np.isinf(distance_m[rows])].tolist():
+            _add(quarantined, row, "cannot be reached by road from its depot")
+    return Places(depot, node, distance_m, free_flow_s, away)
+
+
+def _depots(
+    table: RecordTable, book: DepotBook, settings: AgencySettings, quarantined: Reasons
+) -> tuple[IntArray, BoolArray]:
+    names = table.texts["depot"]
+    known = {name: book.index(name) for name in set(names)}
+    depot = np.array([known[name] for name in names], np.int32)
+    away = np.zeros(len(table), bool)
+    lon, lat = table.numbers["depot_lon"], table.numbers["depot_lat"]
+    placed = np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
+    if placed.size:
+        far_m = book.distances_m(lon[placed], lat[placed])
+        nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
+        at_one = far_m[nearest, all_of] <= settings.depots.limit_m
+        unnamed = depot[placed] == UNKNOWN
+        away[placed] = ~unnamed & (far_m[depot[placed], all_of] > settings.depots.limit_m)
+        depot[placed[unnamed & at_one]] = nearest[unnamed & at_one]
+        for i in np.flatnonzero(unnamed & ~at_one).tolist():
+            far_km = far_m[nearest[i], i] / 1000
+            text = f"started {far_km:.1f} km from the nearest depot and names none that is known"
+            _add(quarantined, int(placed[i]), text)
+    for row in np.setdiff1d(np.flatnonzero(depot == UNKNOWN), placed).tolist():
+        if names[row]:
+            name = names[row][:_QUOTED]
+            text = f"depot {name!r} is not in the depots file; add it, or name it in depots.aliases"
+            _add(quarantined, row, text)
+    return depot, away
+
+
+def _destinations(
+    table: RecordTable, network: RoadNetwork, limit_m: float, quarantined: Reasons
+) -> IntArray:
+    """The nearest node within the limit, −1 where there is none; reasons tell no coordinates."""
+    lon, lat = table.numbers["lon"], table.numbers["lat"]
+    node = np.full(len(table), -1, np.int32)
+    rows = np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
+    if not rows.size:
+        return node
+    nearest, far_m = network.snapper.nodes(lon[rows], lat[rows])
+    near = far_m <= limit_m
+    node[rows[near]] = nearest[near]
+    for i in np.flatnonzero(~near).tolist():
+        row = int(rows[i])
+        far = f"{far_m[i] / 1000:,.1f} km" if far_m[i] >= 1000 else f"{far_m[i]:.0f} m"
+        text = f"the nearest road is {far} away, beyond the limit of {limit_m:.0f} m"
+        if abs(lon[row]) <= 90:
+            _, swapped_m = network.snapper.nodes(lat[[row]], lon[[row]])
+            if swapped_m[0] <= max(limit_m, DEFAULT_SNAP_M):
+                text = "latitude and longitude are swapped"
+        _add(quarantined, row, text)
+    return node
+
+
+def _add(reasons: Reasons, row: int, text: str) -> None:
+    reasons.setdefault(row, []).append(text)

@@ -1,0 +1,173 @@
+"""From an agency's file to trips, with an account of every row that is not one."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC
+from importlib.metadata import version
+
+import numpy as np
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.context.weather import WeatherProvider, source_counts
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import exclusions, schema, targets
+from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
+from ideal_dispatch.records.places import place
+from ideal_dispatch.records.raw_records import RawRecords, read_records
+from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.settings import AgencySettings
+from ideal_dispatch.records.travel_times import travel_times
+from ideal_dispatch.records.trips import Trips
+from ideal_dispatch.records.weather_source import readings, weather_provider
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Trips, and why every other row is none.
+
+    ``quarantined`` (rows that cannot be understood or placed) and ``excluded``
+    (rows left out by a rule) map positions in ``table`` to reasons; ``broken``
+    are rows that have no cells. ``kept`` are the positions of the trips, in
+    their order, and ``distance_m`` is along the shortest way, per trip.
+    """
+
+    trips: Trips
+    raw: RawRecords
+    table: RecordTable
+    book: DepotBook
+    kept: IntArray
+    quarantined: Reasons
+    excluded: Reasons
+    rules: list[exclusions.RuleCount]
+    slope: targets.FloorSlope
+    preparation: Mapping[str, targets.DepotPreparation]
+    intervals: targets.Intervals
+    distance_m: FloatArray
+    free_flow_s: FloatArray
+    weather_counts: Mapping[str, Mapping[str, int]]
+    notes: list[str]
+
+    @property
+    def broken(self) -> list[tuple[int, str]]:
+        return self.raw.broken
+
+    @property
+    def total(self) -> int:
+        """Rows of the file, broken ones included."""
+        return len(self.table) + len(self.broken)
+
+
+def prepare(
+    records: str | os.PathLike[str],
+    network: RoadNetwork,
+    depots: str | os.PathLike[str],
+    settings: AgencySettings,
+    progress: Progress = lambda stage: None,
+) -> Prepared:
+    """The trips of a CSV or NEMSIS file on ``network``.
+
+    A row that cannot be used never stops the others. Trips may be none; the
+    account says why.
+    """
+    progress("reading depots and weather")
+    book = read_depot_book(depots, network, settings.depots)
+    settings = _with_depot_names(settings, book)
+    provider = weather_provider(settings)
+    progress("reading records")
+    raw = read_records(records, settings)
+    progress("checking rows")
+    table, unread = schema.typed(raw, settings)
+    quarantined = schema.check(table, unread)
+    progress("placing calls")
+    places = place(table, network, book, settings, quarantined)
+    good = _without(quarantined, len(table))
+    progress("estimating preparation and floors")
+    rows = travel_times(table, places, good, book, settings)
+    progress("reading the weather")
+    kept = np.flatnonzero(good & ~rows.excluded).astype(np.int32)
+    contexts, weather_counts, notes = _contexts(table, kept, settings, provider, quarantined)
+    kept = kept[_without(quarantined, len(table))[kept]]
+    encoding = ContextEncoding(tuple(settings.extra))
+    reasons = rows.reasons()
+    trips = Trips(
+        origin=book.node[places.depot[kept]],
+        destination=places.node[kept],
+        observed_s=rows.seconds[kept],
+        contexts=encoding.encode(contexts),
+        encoding=encoding,
+        at=table.at[kept].astype("M8[s]"),
+        target=rows.target[kept],
+        row=table.row[kept],
+        network_checksum=network.checksum,
+        provenance={
+            "source": raw.source,
+            "source_checksum": raw.checksum,
+            "settings": settings.plain(),
+            "weather": weather_counts,
+            "rows": len(table) + len(raw.broken),
+            "quarantined": len(quarantined) + len(raw.broken),
+            "excluded": len(reasons),
+            "ideal_dispatch": version("ideal-dispatch"),
+        },
+    )
+    return Prepared(
+        trips=trips,
+        raw=raw,
+        table=table,
+        book=book,
+        kept=kept,
+        quarantined=quarantined,
+        excluded=reasons,
+        rules=exclusions.count(rows.rules),
+        slope=rows.slope,
+        preparation=rows.preparation,
+        intervals=rows.intervals,
+        distance_m=places.distance_m[kept],
+        free_flow_s=places.free_flow_s[kept],
+        weather_counts=weather_counts,
+        notes=[*rows.notes, *notes, *book.off_network],
+    )
+
+
+def _with_depot_names(settings: AgencySettings, book: DepotBook) -> AgencySettings:
+    """Preparation seconds under the depots' own names."""
+    seconds = {}
+    for name, value in settings.preparation.seconds.items():
+        if book.index(name) == UNKNOWN:
+            raise InputError(f"preparation.seconds: {name!r} is none of the depots")
+        seconds[book.names[book.index(name)]] = value
+    return replace(settings, preparation=replace(settings.preparation, seconds=seconds))
+
+
+def _without(reasons: Reasons, count: int) -> BoolArray:
+    good = np.ones(count, bool)
+    good[list(reasons)] = False
+    return good
+
+
+def _contexts(
+    table: RecordTable,
+    rows: IntArray,
+    settings: AgencySettings,
+    provider: WeatherProvider | None,
+    quarantined: Reasons,
+) -> tuple[list[Context], dict[str, dict[str, int]], list[str]]:
+    """Contexts of the rows; a date without a calendar goes into ``quarantined``."""
+    calendar = settings.agency.calendar()
+    moments = [at.replace(tzinfo=UTC) for at in table.at[rows].astype("M8[s]").tolist()]
+    lon, lat = table.numbers["lon"][rows], table.numbers["lat"][rows]
+    weather, notes = readings(provider, moments, lon, lat)
+    contexts, used = [], []
+    for row, at, reading in zip(rows.tolist(), moments, weather, strict=True):
+        extra = {name: float(values[row]) for name, values in table.extra.items()}
+        try:
+            contexts.append(calendar.context(at, reading, extra))
+            used.append(reading)
+        except InputError as error:
+            quarantined[row] = [f"call_at: {error}"]
+    return contexts, source_counts(used), notes

@@ -1,0 +1,69 @@
+"""Rows that became no trip, with every reason, safe to open and to pass on.
+
+Of the row itself only operational values are written: times as they were
+understood, depot and floor as written, coordinates to three decimals (about
+100 m). Cells that a spreadsheet would run as a formula are defused.
+"""
+
+import csv
+import io
+import os
+
+import numpy as np
+
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.records.prepare import Prepared
+from ideal_dispatch.records.schema import TIMES
+
+COLUMNS = ("row", "verdict", "reasons", *TIMES, "lon", "lat", "depot", "floor", "district")
+_DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_LONGEST = {"depot": 40, "floor": 12, "district": 40}
+"""Longer texts are free text, which may say anything: they are left out."""
+
+
+def defused(cell: str) -> str:
+    """The cell, with an apostrophe before what a spreadsheet would take for a formula."""
+    if not cell.lstrip(" ").startswith(_DANGEROUS) or _is_number(cell):
+        return cell
+    return f"'{cell}"
+
+
+def write_quarantine(prepared: Prepared, path: str | os.PathLike[str]) -> None:
+    """Write the rows in the order of the source file."""
+    table = prepared.table
+    rows: list[tuple[int, str, list[str], int | None]]
+    rows = [(row, "quarantined", [reason], None) for row, reason in prepared.broken]
+    for verdict, found in (
+        ("quarantined", prepared.quarantined),
+        ("excluded", prepared.excluded),
+    ):
+        rows += [(int(table.row[at]), verdict, why, at) for at, why in found.items()]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row, verdict, reasons, position in sorted(rows, key=lambda entry: entry[0]):
+        cells = [""] * (len(COLUMNS) - 3) if position is None else _cells(prepared, position)
+        writer.writerow([row, verdict, *map(defused, ["; ".join(reasons), *cells])])
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def _cells(prepared: Prepared, position: int) -> list[str]:
+    table = prepared.table
+    times = [table.times[name][position] for name in TIMES]
+    cells = ["" if np.isnat(at) else f"{at.astype('M8[s]')}Z" for at in times]
+    for name in ("lon", "lat"):
+        value = table.numbers[name][position]
+        cells.append("" if np.isnan(value) else f"{value:.3f}")
+    for name, longest in _LONGEST.items():
+        text = table.texts[name][position]
+        cells.append(text if len(text) <= longest else f"({len(text)} characters)")
+    return cells
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,226 @@
+"""What an agency's records look like and how they become trips: one TOML file."""
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from ideal_dispatch.context import WEATHER_VARIABLES
+from ideal_dispatch.context.calendar import Calendar
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.records.toml_tables import built, refuse_unknown, require
+
+FIELDS = (
+    "call_id", "unit", "call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at",
+    "cancelled_at", "call_to_cpr", "depot", "depot_lon", "depot_lat", "lon", "lat", "floor",
+    "district",
+)  # fmt: skip
+"""What may be known of a call. A column of the same name is found without a mapping."""
+
+PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
+"""[IDEAL] exclusions: months of pandemic anomalies in Hong Kong."""
+
+DEFAULT_SNAP_M = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agency:
+    """Whose records these are, and the calendar of their city."""
+
+    time_zone: str
+    country: str
+    name: str = "the agency"
+    subdivision: str = ""
+    holiday_categories: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.calendar()
+
+    def calendar(self) -> Calendar:
+        """Local time and holidays there."""
+        categories = self.holiday_categories or None
+        return Calendar(self.time_zone, self.country, self.subdivision or None, categories)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """How the file is written. ``time_formats`` are tried before the built-in ones."""
+
+    format: Literal["auto", "csv", "nemsis"] = "auto"
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    date_order: Literal["", "dmy", "mdy"] = ""
+    time_formats: tuple[str, ...] = ()
+    interval_unit: Literal["seconds", "minutes"] = "seconds"
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
+            raise InputError(f"delimiter {self.delimiter!r}: one character is needed")
+        try:
+            "".encode(self.encoding)
+        except (LookupError, ValueError):
+            raise InputError(f"encoding {self.encoding!r} is not known; try utf-8") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Depots:
+    """How a record names its depot. ``aliases`` maps call signs and old names to depots."""
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    limit_m: float = DEFAULT_SNAP_M
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the travel time comes from: stamps, the paper's subtraction, or the better of both."""
+
+    rule: Literal["auto", "stamps", "subtraction"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Seconds of a response that are not driving, by depot: given, or estimated from the rows."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    estimate: Literal["auto", "paired", "stamps", "regression"] = "auto"
+    minimum_rows: int = 20
+
+    def __post_init__(self) -> None:
+        require(self.minimum_rows >= 3, f"minimum_rows {self.minimum_rows}: at least 3 are needed")
+        for depot, seconds in self.seconds.items():
+            require(seconds >= 0, f"seconds of {depot}: {seconds}; zero or more are needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """Seconds per floor: given, or estimated by OLS; and what an empty cell means."""
+
+    seconds_per_floor: float | None = None
+    estimate: Literal["auto", "paired", "paper"] = "auto"
+    blank: Literal["ground", "unrecognised"] = "ground"
+    first_is_ground: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """The paper's four rules and a sanity check; ``preset = "paper"`` adds its months."""
+
+    preset: Literal["", "paper"] = ""
+    months: tuple[str, ...] = ()
+    floors: Literal["needed", "always"] = "needed"
+    floor_above: float = 60
+    nearer_than_km: float = 0.5
+    farther_than_km: float = 10.0
+    longer_than_min: float = 30.0
+    faster_than_kmh: float = 150.0
+
+    def __post_init__(self) -> None:
+        for month in self.months:
+            year, _, number = month.partition("-")
+            good = len(year) == 4 and year.isdigit() and number.isdigit() and len(number) == 2
+            require(good and 1 <= int(number) <= 12, f"months: {month!r} is not like 2022-02")
+        for name in ("nearer_than_km", "farther_than_km", "longer_than_min", "faster_than_kmh"):
+            value = getattr(self, name)
+            require(value >= 0, f"{name} {value}: zero or more is needed")
+        require(self.nearer_than_km < self.farther_than_km,
+                 "nearer_than_km must be below farther_than_km")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Snapping:
+    """How far a place may be from the nearest node of the network."""
+
+    limit_m: float = DEFAULT_SNAP_M
+
+    def __post_init__(self) -> None:
+        require(self.limit_m > 0, f"limit_m {self.limit_m}: more than zero is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherSettings:
+    """Where the weather comes from. ``files`` are beside the settings file unless absolute.
+
+    ``time``, ``columns``, ``units`` and ``quality`` say how a plain file is
+    written; the layout of CoWIN files is known.
+    """
+
+    source: Literal["none", "recorded", "open-meteo"] = "none"
+    files: tuple[str, ...] = ()
+    layout: Literal["plain", "cowin"] = "plain"
+    name: str = "recorded"
+    time: tuple[str, ...] = ("time",)
+    time_format: str = ""
+    time_zone: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    quality: Mapping[str, str] = field(default_factory=dict)
+    good: tuple[str, ...] = ("G",)
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        files = self.source != "recorded" or bool(self.files)
+        require(files, 'source = "recorded" needs files = ["weather.csv"]')
+        for name in ("columns", "units", "quality"):
+            refuse_unknown(getattr(self, name), WEATHER_VARIABLES, name)
+
+
+@dataclass(frozen=True, slots=True)
+class AgencySettings:
+    """Everything ``ideal records prepare`` needs to know about an agency's file."""
+
+    agency: Agency
+    input: Input = Input()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    depots: Depots = field(default_factory=Depots)
+    target: Target = Target()
+    preparation: Preparation = field(default_factory=Preparation)
+    floors: Floors = Floors()
+    exclusions: Exclusions = Exclusions()
+    snapping: Snapping = Snapping()
+    weather: WeatherSettings = field(default_factory=WeatherSettings)
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        refuse_unknown(self.columns, FIELDS, "columns")
+        taken = set(self.extra) & set(FIELDS)
+        require(not taken, f"extra: {min(taken, default='')} is a field of its own")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "AgencySettings":
+        """Read a TOML file, or say in one line what is wrong with it."""
+        where = os.fspath(path)
+        try:
+            with open(where, "rb") as file:
+                table = tomllib.load(file)
+        except FileNotFoundError:
+            raise InputError(f"{where}: no such file") from None
+        except IsADirectoryError:
+            raise InputError(f"{where}: is a folder, not a file") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{where}: not a TOML file ({error})") from None
+        try:
+            return cls.of(table, Path(path).parent)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], folder: Path = Path()) -> "AgencySettings":
+        """Settings of a table as TOML gives it; relative file names start at ``folder``."""
+        refuse_unknown(table, [f.name for f in fields(cls) if f.name != "folder"], "")
+        rules = table.get("exclusions", {})
+        if isinstance(rules, Mapping) and rules.get("preset") == "paper":
+            paper = {"months": list(PAPER_MONTHS), "floors": "always"}
+            table = {**table, "exclusions": {**paper, **rules}}
+        return built(cls, {**table}, "", folder=folder)
+
+    def plain(self) -> dict[str, Any]:
+        """The settings as JSON holds them, without any path of this machine."""
+        result = asdict(self)
+        del result["folder"]
+        result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
+        return dict(json.loads(json.dumps(result)))

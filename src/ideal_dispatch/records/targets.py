@@ -1,0 +1,217 @@
+"""The travel time of a record, and what has to be subtracted to get it.
+
+[IDEAL] appendix, travel-time target: the interval from call to CPR, minus the
+depot's preparation time, minus seconds per floor. Where an agency has stamps
+of driving itself, on scene − en route, nothing needs to be subtracted.
+
+Preparation here is all that is not driving on the ground floor: call
+processing, turnout, and the crew's first steps. It is, by depot and in this
+order of trust: given; the median of call-to-CPR − driving − floors over rows
+that have both ("paired"); the median of en route − call, which leaves out the
+steps at the patient ("stamps"); or the depot's intercept in a regression of
+call-to-CPR on free-flow driving time ("regression").
+
+The floor slope is estimated by ordinary least squares. Unlike the paper, where
+enough rows also have driving stamps, driving is subtracted too: otherwise it
+is noise, and where towers stand far from depots it is in the slope. And where
+preparation is not known beforehand, every depot has an intercept of its own,
+which comes to subtracting it.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.records.settings import Floors, Preparation
+
+PAPER_SECONDS_PER_FLOOR = 1.90
+"""[IDEAL] estimate for Hong Kong, used where too few rows allow one of their own."""
+
+_PAIRS_WANTED = 100  # below, the paper's regression has more to go on
+
+
+@dataclass(frozen=True, slots=True)
+class FloorSlope:
+    """Seconds per floor with its 95 % confidence interval, and how it was obtained."""
+
+    seconds_per_floor: float
+    method: str
+    rows: int = 0
+    standard_error: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    intercept_s: float = np.nan
+
+
+@dataclass(frozen=True, slots=True)
+class DepotPreparation:
+    """Preparation seconds of a depot and how they were obtained; NaN where they could not be."""
+
+    seconds: float
+    method: str
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """What the rows say about time, NaN where they do not; ``storeys`` are floors from the street.
+
+    ``usable`` are rows that may enter an estimate: none of the exclusions that
+    come before the target applies to them.
+    """
+
+    depot: IntArray
+    call_to_cpr_s: FloatArray
+    drive_s: FloatArray
+    turnout_s: FloatArray
+    storeys: FloatArray
+    free_flow_s: FloatArray
+    usable: BoolArray
+
+
+def floor_slope(
+    storeys: FloatArray,
+    seconds: FloatArray,
+    group: npt.NDArray[np.integer] | None = None,
+    method: str = "given rows",
+) -> FloorSlope:
+    """Ordinary least squares of seconds on storeys, in closed form.
+
+    With ``group`` every group has an intercept of its own: by Frisch and Waugh
+    the same slope as on values centred within groups, which is how it is done.
+    """
+    index = np.zeros(storeys.size, np.int64) if group is None else np.unique(group, False, True)[1]
+    groups = int(index.max()) + 1 if index.size else 0
+    counts = np.bincount(index, minlength=groups)
+    x = storeys - (np.bincount(index, storeys) / counts)[index] if groups else storeys
+    y = seconds - (np.bincount(index, seconds) / counts)[index] if groups else seconds
+    spread, freedom = float(x @ x), storeys.size - groups - 1
+    if freedom < 1 or spread <= 1e-9 * max(float(storeys @ storeys), 1e-9):
+        raise InputError("seconds per floor: the rows have too few different floors")
+    slope = float(x @ y) / spread
+    residual = y - slope * x
+    error = float(np.sqrt(residual @ residual / freedom / spread))
+    reach = float(stats.t.ppf(0.975, freedom)) * error
+    intercept = float(seconds.mean() - slope * storeys.mean())
+    return FloorSlope(
+        slope, method, storeys.size, error, slope - reach, slope + reach, intercept
+    )  # fmt: skip
+
+
+def estimate(
+    intervals: Intervals, depots: tuple[str, ...], floors: Floors, preparation: Preparation
+) -> tuple[FloorSlope, dict[str, DepotPreparation]]:
+    """Seconds per floor, and preparation of every depot."""
+    found = {
+        name: DepotPreparation(preparation.seconds[name], "given")
+        for name in depots
+        if name in preparation.seconds
+    }
+    if preparation.estimate in {"auto", "stamps"}:
+        _add_turnout(found, intervals, depots, preparation)
+    slope = _slope(intervals, _seconds(found, depots), floors, preparation.minimum_rows)
+    above_ground_s = intervals.call_to_cpr_s - slope.seconds_per_floor * intervals.storeys
+    if preparation.estimate in {"auto", "paired"}:
+        for index, name in enumerate(depots):
+            rows = _pairs(intervals) & (intervals.depot == index)
+            if name not in found and rows.sum() >= preparation.minimum_rows:
+                seconds = float(np.median((above_ground_s - intervals.drive_s)[rows]))
+                found[name] = DepotPreparation(seconds, "paired", int(rows.sum()))
+    if preparation.estimate in {"auto", "regression"}:
+        _add_intercepts(found, intervals, above_ground_s, depots, preparation.minimum_rows)
+    unknown = DepotPreparation(np.nan, "unknown")
+    return slope, {name: found.get(name, unknown) for name in depots}
+
+
+def subtraction_s(
+    intervals: Intervals,
+    depots: tuple[str, ...],
+    slope: FloorSlope,
+    preparation: Mapping[str, DepotPreparation],
+) -> FloatArray:
+    """Call-to-CPR minus preparation minus floors, NaN where a part is not known."""
+    result: FloatArray = (
+        intervals.call_to_cpr_s
+        - _seconds(preparation, depots)[intervals.depot]
+        - slope.seconds_per_floor * intervals.storeys
+    )
+    return result
+
+
+def _seconds(found: Mapping[str, DepotPreparation], depots: tuple[str, ...]) -> FloatArray:
+    return np.array([found[name].seconds if name in found else np.nan for name in depots])
+
+
+def _pairs(intervals: Intervals) -> BoolArray:
+    """Rows that know driving as well as call-to-CPR."""
+    parts = intervals.call_to_cpr_s + intervals.drive_s + intervals.storeys
+    rows: BoolArray = intervals.usable & ~np.isnan(parts)
+    return rows
+
+
+def _add_turnout(
+    found: dict[str, DepotPreparation],
+    intervals: Intervals,
+    depots: tuple[str, ...],
+    settings: Preparation,
+) -> None:
+    """Medians of en route − call, where there are not enough pairs to do better."""
+    for index, name in enumerate(depots):
+        own = intervals.usable & (intervals.depot == index)
+        better = settings.estimate == "auto" and (
+            (own & _pairs(intervals)).sum() >= settings.minimum_rows
+        )
+        rows = own & (intervals.turnout_s >= 0)
+        if name not in found and not better and rows.sum() >= settings.minimum_rows:
+            seconds = float(np.median(intervals.turnout_s[rows]))
+            found[name] = DepotPreparation(seconds, "stamps", int(rows.sum()))
+
+
+def _add_intercepts(
+    found: dict[str, DepotPreparation],
+    intervals: Intervals,
+    above_ground_s: FloatArray,
+    depots: tuple[str, ...],
+    minimum_rows: int,
+) -> None:
+    """Intercepts by depot of call-to-CPR without floors on free-flow driving time."""
+    rows = intervals.usable & ~np.isnan(above_ground_s + intervals.free_flow_s)
+    counts = np.bincount(intervals.depot[rows], minlength=len(depots))
+    wanted = [i for i, name in enumerate(depots) if name not in found and counts[i] >= minimum_rows]
+    rows &= np.isin(intervals.depot, wanted)
+    free_flow_s = intervals.free_flow_s[rows]
+    if not wanted or np.ptp(free_flow_s) < 1:
+        return
+    columns = [intervals.depot[rows] == index for index in wanted]
+    design = np.column_stack([*columns, free_flow_s]).astype(float)
+    intercepts = np.linalg.lstsq(design, above_ground_s[rows], rcond=None)[0]
+    for index, seconds in zip(wanted, intercepts[:-1].tolist(), strict=True):
+        found[depots[index]] = DepotPreparation(seconds, "regression", int(counts[index]))
+
+
+def _slope(
+    intervals: Intervals, known_s: FloatArray, floors: Floors, minimum_rows: int
+) -> FloorSlope:
+    """The slope given, by pairs, or by the paper's regression; ``known_s`` per depot."""
+    if floors.seconds_per_floor is not None:
+        return FloorSlope(floors.seconds_per_floor, "given")
+    rows, method = _pairs(intervals), "paired"
+    seconds = intervals.call_to_cpr_s - intervals.drive_s
+    group: IntArray | None = intervals.depot
+    if floors.estimate == "paper" or (floors.estimate == "auto" and rows.sum() < _PAIRS_WANTED):
+        rows = intervals.usable & ~np.isnan(intervals.call_to_cpr_s + intervals.storeys)
+        seconds, method = intervals.call_to_cpr_s, "paper"
+        preparation_s = known_s[intervals.depot]
+        if not np.isnan(preparation_s[rows]).any():
+            seconds, group = seconds - preparation_s, None
+    if rows.sum() >= minimum_rows:
+        own = None if group is None else group[rows]
+        with suppress(InputError):  # all on one floor: there is nothing to estimate
+            return floor_slope(intervals.storeys[rows], seconds[rows], own, method)
+    return FloorSlope(PAPER_SECONDS_PER_FLOOR, "assumed", int(rows.sum()))

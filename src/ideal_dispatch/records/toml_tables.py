@@ -1,0 +1,75 @@
+"""TOML tables turned into frozen dataclasses, checked against their annotations."""
+
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from ideal_dispatch.errors import InputError
+
+_T = TypeVar("_T")
+
+
+def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:
+    """A settings dataclass from a TOML table; every complaint names its key."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"[{where}] must be a table of keys, not {table!r}")
+    known = [f for f in fields(cls) if f.name not in given]  # type: ignore[arg-type]
+    refuse_unknown(table, [f.name for f in known], where)
+    values = dict(given)
+    for item in known:
+        key = f"{where}.{item.name}" if where else item.name
+        if item.name in table:
+            values[item.name] = _value(table[item.name], item.type, key)
+        elif item.default is MISSING and item.default_factory is MISSING:
+            what = f"[{key}]" if is_dataclass(item.type) else key
+            raise InputError(f"{what} is missing")
+    try:
+        return cls(**values)
+    except InputError as error:
+        raise InputError(f"[{where}] {error}" if where else str(error)) from None
+
+
+def _value(value: Any, wanted: Any, key: str) -> Any:
+    """``value`` in the form that the annotation ``wanted`` asks for."""
+    if is_dataclass(wanted):
+        return built(wanted, value, key)  # type: ignore[arg-type]
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is types.UnionType:
+        return _value(value, arguments[0], key)
+    if origin is Literal:
+        if value not in arguments:
+            raise InputError(f"{key} {value!r}: one of {', '.join(map(repr, arguments))} is needed")
+        return value
+    if origin is tuple:
+        items = [value] if isinstance(value, str) else value
+        require(isinstance(items, list), f"{key} {value!r}: a list is needed")
+        return tuple(_value(item, arguments[0], key) for item in items)
+    if origin is Mapping:
+        require(isinstance(value, Mapping), f"{key} {value!r}: a table of names is needed")
+        return {name: _value(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
+    if wanted is float:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        require(number and math.isfinite(value), f"{key} {value!r}: a number is needed")
+        return float(value)
+    kind = {str: "a text", bool: "true or false", int: "a whole number"}[wanted]
+    exact = isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
+    require(exact, f"{key} {value!r}: {kind} is needed")
+    return value
+
+
+def refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Refuse keys that are none, with the nearest known name."""
+    for name in table:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise InputError(f"{f'{where}.' if where else ''}{name} is not known; {advice}")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise an :class:`InputError` unless ``condition`` holds."""
+    if not condition:
+        raise InputError(message)

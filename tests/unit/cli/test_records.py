@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch.records import Trips
+from ideal_dispatch.records.report import FILES
+from tests.unit.cli.test_network_command import ideal
+
+PREPARE = (
+    "records", "prepare", "agency/records.csv", "--network", "agency/city.network",
+    "--depots", "agency/depots.csv", "--config", "agency/agency.toml", "-o",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("town")
+    done = ideal("records", "synthesise", "-o", "agency", "--count", "400", cwd=folder)
+    assert "wrote records.csv, truth.csv" in done.stdout
+    assert "next: ideal records prepare agency/records.csv --network" in done.stdout
+    return folder
+
+
+def test_from_made_up_records_to_trips(place: Path) -> None:
+    done = ideal(*PREPARE, "out/deep", cwd=place)
+    for text in ("by subtraction", "seconds per floor", "preparation, Kelp Point",
+                 "the same call and unit as in an earlier row", "wrote trips.trips"):  # fmt: skip
+        assert text in done.stdout
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+    facts = json.loads((place / "out/deep/report.json").read_text())
+    trips = Trips.load(place / "out/deep/trips.trips")
+    assert len(trips) == facts["trips"]
+    assert facts["rows"] == 400 == facts["trips"] + facts["quarantined"] + facts["excluded"]
+    assert sorted(path.name for path in (place / "out/deep").iterdir()) == sorted(FILES)
+    again = ideal(*PREPARE, "out/deep", cwd=place, code=2)
+    assert "holds trips.trips already; add --force to overwrite it" in again.stderr
+    before = {name: (place / "out/deep" / name).read_bytes() for name in FILES}
+    ideal(*PREPARE, "out/deep", "--force", cwd=place)
+    assert before == {name: (place / "out/deep" / name).read_bytes() for name in FILES}
+
+
+def test_nothing_usable_is_an_error_with_a_report(place: Path, tmp_path: Path) -> None:
+    header, row = (place / "agency/records.csv").read_text().splitlines()[:2]
+    (tmp_path / "bad.csv").write_text(f"{header}\n{row}\n".replace("117.", "17."))
+    arguments = [str(tmp_path / "bad.csv") if "records.csv" in a else a for a in PREPARE]
+    done = ideal(*arguments, str(tmp_path / "out"), cwd=place, code=2)
+    assert "no usable trip remains; see" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "out/quarantine.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("agency/records.csv", "none.csv"), "error: none.csv: no such file"),
+        (("agency/records.csv", "agency"), "error: agency: is a folder, not a file"),
+        (("agency/city.network", "agency/agency.toml"), "agency.toml: not a network file"),
+        (("agency/agency.toml", "agency/depots.csv"), "depots.csv: not a TOML file"),
+        (("agency/depots.csv", "agency/agency.toml"), "no column lon; name, lon and lat are"),
+        (("agency/records.csv", "agency/city.network"), "is not utf-8; name the encoding"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr(
+    place: Path, tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    arguments = [change[1] if argument == change[0] else argument for argument in PREPARE]
+    done = ideal(*arguments, str(tmp_path / "x"), cwd=place, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_output_is_a_folder_of_its_own(place: Path) -> None:
+    done = ideal(*PREPARE, "agency/records.csv", cwd=place, code=2)
+    assert "-o agency/records.csv: is a file; name a folder" in done.stderr
+    done = ideal("records", "synthesise", "-o", "agency", cwd=place, code=2)
+    assert "holds records.csv already; add --force" in done.stderr
+    done = ideal("records", "synthesise", "-o", "new", "--count", "9", cwd=place, code=2)
+    assert "need at least" in done.stderr
+
+
+def test_inputs_are_never_overwritten(place: Path) -> None:
+    (place / "report.json").write_bytes((place / "agency/records.csv").read_bytes())
+    arguments = ["report.json" if a == "agency/records.csv" else a for a in PREPARE]
+    done = ideal(*arguments, ".", "--force", cwd=place, code=2)
+    assert "report.json would be overwritten; choose another folder" in done.stderr
+
+
+def test_help_has_examples(tmp_path: Path) -> None:
+    assert "Examples" in ideal("records", "prepare", "--help", cwd=tmp_path).stdout
+    assert "Example" in ideal("records", "synthesise", "--help", cwd=tmp_path).stdout

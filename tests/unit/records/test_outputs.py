@@ -1,0 +1,182 @@
+"""What is written: quarantined rows, the report, the weather it asked for."""
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.records import schema
+from ideal_dispatch.records.quarantine import defused, write_quarantine
+from ideal_dispatch.records.report import page, summary, write_outputs
+from tests.unit.records.towns import GOOD, run, settings
+
+
+@pytest.mark.parametrize(
+    ("cell", "safe"),
+    [
+        ("=1+1", "'=1+1"), ("+cmd", "'+cmd"), ("-x", "'-x"), ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"), ("  =1", "'  =1"), ("-12.5", "-12.5"), ("+3", "+3"), ("-1e-3", "-1e-3"),
+        ("West", "West"), ("", ""), ("a=b", "a=b"),
+    ],
+)  # fmt: skip
+def test_formulas_are_defused(cell: str, safe: str) -> None:
+    assert defused(cell) == safe
+
+
+def test_the_quarantine_file(tmp_path: Path, grid: RoadNetwork) -> None:
+    rows = [
+        GOOD.replace("West Side", "=HYPERLINK(1)"),
+        GOOD.replace("114.008", "-7.123456") + "-2",
+        GOOD.replace("10:05:00", "10:01:00"),
+        GOOD.replace("West Side", "x" * 50) + "Flat B 12 Secret Street",
+        "1,2",
+        GOOD,
+    ]
+    prepared = run(tmp_path, grid, "\n".join(rows))
+    write_quarantine(prepared, tmp_path / "quarantine.csv")
+    text = (tmp_path / "quarantine.csv").read_text()
+    found = list(csv.DictReader(text.splitlines()))
+    assert [row["row"] for row in found] == ["2", "3", "4", "5", "6"]
+    assert [row["verdict"] for row in found] == [*["quarantined"] * 2, "excluded",
+                                                 *["quarantined"] * 2]  # fmt: skip
+    assert found[0]["depot"] == "'=HYPERLINK(1)"
+    assert (found[1]["lon"], found[1]["lat"], found[1]["floor"]) == ("-7.123", "22.004", "-2")
+    assert found[2]["reasons"] == "a duration is zero or negative"
+    assert found[2]["on_scene_at"] == "2023-01-02T02:01:00Z"
+    assert (found[3]["depot"], found[3]["floor"]) == ("(50 characters)", "(23 characters)")
+    assert "Secret" not in text
+    assert found[4]["reasons"] == "has 2 cells where the header has 9"
+
+
+def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
+    own = settings(exclusions={"months": ["2023-01"]})
+    prepared = run(tmp_path, grid, GOOD, exclusions={"months": ["2023-01"]})
+    facts = write_outputs(prepared, grid, own, tmp_path)
+    assert facts["trips"] == 0
+    html = (tmp_path / "report.html").read_text()
+    assert "the month is excluded (2023-01)" in html
+    assert "dropped at the door" in html
+    assert json.loads((tmp_path / "report.json").read_text())["excluded"] == 1
+
+
+def test_the_report_escapes_what_it_quotes(tmp_path: Path, grid: RoadNetwork) -> None:
+    script = "<script>alert(1)</script>"
+    depots = f"name,lon,lat\n{script},114.0,22.0\n"
+    prepared = run(tmp_path, grid, GOOD.replace("West Side", script), depots=depots)
+    own = settings()
+    assert len(prepared.trips) == 1
+    html = page(prepared, grid, own, summary(prepared, grid, own)).html()
+    assert script not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
+    rows = [GOOD.replace("114.008", place) for place in ("115", "116.5", "abc", "de")]
+    rows += [GOOD.replace("West Side", name) for name in ("Here", "There's")]
+    facts = summary(run(tmp_path, grid, "\n".join(rows)), grid, settings())
+    assert facts["quarantine_reasons"] == {
+        "the nearest road is too far away, beyond the limit of 300 m": 2,
+        "lon is no finite number": 2,
+        "its depot is not in the depots file; add it, or name it in depots.aliases": 2,
+    }
+
+
+def test_areas_are_districts_or_squares(tmp_path: Path, grid: RoadNetwork) -> None:
+    facts = summary(run(tmp_path, grid, GOOD), grid, settings())
+    assert facts["areas"] == {"0 km east, 0 km north": 1}
+
+
+def test_without_the_extra(
+    tmp_path: Path, grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandera.errors", None)
+    with pytest.raises(MissingExtraError, match=r"preparing records needs an optional part: pip"):
+        run(tmp_path, grid, GOOD)
+    assert schema.TIMES
+
+
+def test_recorded_weather_with_a_mapping(tmp_path: Path, grid: RoadNetwork) -> None:
+    (tmp_path / "w.csv").write_text(
+        "when,T,W,flag\n2023-01-02 10:00,59,5,G\n2023-01-02 11:00,68,6,B\n"
+    )
+    weather = {
+        "source": "recorded", "files": [str(tmp_path / "w.csv")], "name": "airport",
+        "time": "when", "columns": {"temperature_c": "T", "wind_kmh": "W"},
+        "units": {"temperature_c": "F", "wind_kmh": "m/s"}, "quality": {"wind_kmh": "flag"},
+    }  # fmt: skip
+    prepared = run(tmp_path, grid, GOOD, weather=weather)
+    assert prepared.trips.contexts[0, 0] == pytest.approx(15)
+    assert prepared.trips.contexts[0, 3] == pytest.approx(18)
+    assert prepared.weather_counts["wind_kmh"] == {"airport": 1}
+    assert prepared.weather_counts["pressure_hpa"] == {"unknown": 1}
+    with pytest.raises(InputError, match="temperature_c cannot be in 'R'"):
+        run(tmp_path, grid, GOOD, weather=weather | {"units": {"temperature_c": "R"}})
+    with pytest.raises(InputError, match="none.csv: no such file"):
+        run(tmp_path, grid, GOOD, weather=weather | {"files": ["none.csv"]})
+
+
+class _Archive(BaseHTTPRequestHandler):
+    """Open-Meteo's archive as documented, or broken when told so."""
+
+    broken = False
+    asked: list[dict[str, list[str]]]
+
+    def do_GET(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        self.asked.append(query)
+        first = np.datetime64(query["start_date"][0], "h")
+        last = np.datetime64(query["end_date"][0], "h") + np.timedelta64(24, "h")
+        hours = np.arange(first, last)
+        names = query["hourly"][0].split(",")
+        units = {"temperature_2m": "°C", "precipitation": "mm", "relative_humidity_2m": "%",
+                 "wind_speed_10m": "km/h", "pressure_msl": "hPa"}  # fmt: skip
+        values = {"pressure_msl": 1010.0}
+        answer = {
+            "utc_offset_seconds": 0,
+            "hourly_units": {"time": "iso8601", **{name: units[name] for name in names}},
+            "hourly": {"time": [str(hour) + ":00" for hour in hours]}
+            | {name: [values.get(name, 7.5)] * len(hours) for name in names},
+        }
+        body = b"<html>busy</html>" if self.broken else json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def archive() -> Iterator[tuple[str, type[_Archive]]]:
+    handler = type("Archive", (_Archive,), {"asked": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1/archive", handler
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_open_meteo(tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[_Archive]]) -> None:
+    url, handler = archive
+    weather = {"source": "open-meteo", "url": url}
+    prepared = run(tmp_path, grid, GOOD, weather=weather)
+    assert prepared.trips.contexts[0, :5].tolist() == [7.5, 7.5, 7.5, 7.5, 1010.0]
+    assert handler.asked[0]["latitude"] == ["22"], "no service learns where a patient was"
+    handler.broken = True
+    rows = "\n".join(f"{i}{GOOD[1:].replace('2023-01', f'2023-{i + 1:02d}')}" for i in range(9))
+    prepared = run(tmp_path, grid, rows, weather=weather)
+    assert len(prepared.trips) == 9
+    assert np.isnan(prepared.trips.contexts[:, 0]).all()
+    assert "the answer is no hourly weather" in prepared.notes[0]
+    assert prepared.notes[-1] == "weather: the source failed repeatedly and was asked no more"

@@ -1,0 +1,357 @@
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.context.encoding import PAPER_COLUMNS
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.records import Trips
+from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
+from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL
+from tests.unit.records.towns import GOOD, HEADER, run
+
+
+def _reasons(prepared: object, kind: str) -> dict[int, str]:
+    found = getattr(prepared, kind)
+    table = prepared.table  # type: ignore[attr-defined]
+    return {int(table.row[at]): "; ".join(why) for at, why in found.items()}
+
+
+def test_a_trip_by_stamps(tmp_path: Path, grid: RoadNetwork) -> None:
+    trips = run(tmp_path, grid, GOOD).trips
+    assert trips.observed_s.tolist() == [210.0]
+    assert TARGETS[trips.target[0]] == STAMPS  # type: ignore[index]
+    assert trips.origin.tolist() == [0]
+    assert trips.destination.tolist() == [12 * 4 + 8]
+    assert str(trips.at[0]) == "2023-01-02T02:00:00"  # type: ignore[index]
+    context = dict(zip(PAPER_COLUMNS, trips.contexts[0].tolist(), strict=True))
+    assert (context["hour"], context["monday"], context["january"]) == (10, 1, 1)
+    assert context["holiday"] == 1, "the second of January 2023 was a holiday in Hong Kong"
+    assert np.isnan(context["rainfall_mm"])
+    trips.check(grid)
+    assert trips.provenance["rows"] == 1
+    assert len(trips.provenance["source_checksum"]) == 32
+    trips.save(tmp_path / "a.trips")
+    assert Trips.load(tmp_path / "a.trips").provenance == trips.provenance
+
+
+def test_the_papers_subtraction(tmp_path: Path, grid: RoadNetwork) -> None:
+    row = "1,2023-01-02 10:00,,,2023-01-02 10:10,A1,114.008,22.004,12/F"
+    prepared = run(
+        tmp_path, grid, row,
+        preparation={"seconds": {"a1": 100}}, floors={"seconds_per_floor": 1.9},
+    )  # fmt: skip
+    assert prepared.trips.observed_s.tolist() == [pytest.approx(600 - 100 - 1.9 * 12)]
+    assert TARGETS[prepared.trips.target[0]] == SUBTRACTION  # type: ignore[index]
+    assert prepared.preparation["West Side"].method == "given"
+
+
+def test_the_target_rule_decides(tmp_path: Path, grid: RoadNetwork) -> None:
+    both = GOOD.replace(",,West", ",2023-01-02 10:09:00,West") + "5/F"
+    given: dict[str, Any] = {
+        "preparation": {"seconds": {"A1": 60}},
+        "floors": {"seconds_per_floor": 2},
+    }
+    seconds = {
+        rule: run(tmp_path, grid, both, target={"rule": rule}, **given).trips.observed_s.tolist()
+        for rule in ("auto", "stamps", "subtraction")
+    }
+    assert seconds == {"auto": [210.0], "stamps": [210.0], "subtraction": [540 - 60 - 10]}
+
+
+def test_stamps_that_cannot_be_right_give_way(tmp_path: Path, grid: RoadNetwork) -> None:
+    given: dict[str, Any] = {
+        "preparation": {"seconds": {"A1": 60}},
+        "floors": {"seconds_per_floor": 2},
+    }
+    for en_route, on_scene in (
+        ("10:05:00", "10:04:00"),  # arrives before it leaves
+        ("09:58:00", "10:04:00"),  # leaves before the call
+        ("10:01:00", "10:01:03"),  # 1.5 km in three seconds
+        ("10:01:00", "10:25:00"),  # arrives after CPR has begun long ago, by its own crew
+    ):
+        row = (
+            f"1,2023-01-02 10:00:00,2023-01-02 {en_route},2023-01-02 {on_scene},"
+            "2023-01-02 10:09:00,West Side,114.008,22.004,"
+        )
+        prepared = run(tmp_path, grid, row, **given)
+        if on_scene == "10:25:00":
+            assert prepared.trips.observed_s.tolist() == [1440.0]
+            assert "CPR began before the unit was on scene" in prepared.notes[0]
+        else:
+            assert prepared.trips.observed_s.tolist() == [480.0]
+
+
+def test_driving_longer_than_the_interval_given(tmp_path: Path, grid: RoadNetwork) -> None:
+    row = GOOD.replace(",,West", ",120,West")
+    header = HEADER.replace("cpr_at", "call_to_cpr")
+    given: dict[str, Any] = {
+        "preparation": {"seconds": {"A1": 20}},
+        "floors": {"seconds_per_floor": 2},
+    }
+    prepared = run(tmp_path, grid, row, header=header, **given)
+    assert prepared.trips.observed_s.tolist() == [100.0]
+    assert "driving lasts longer than call to CPR" in prepared.notes[0]
+    minutes = run(
+        tmp_path, grid, row.replace(",120,", ",2,"), header=header,
+        input={"interval_unit": "minutes"}, **given,
+    )  # fmt: skip
+    assert minutes.trips.observed_s.tolist() == [100.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("114.008", "115"), "the nearest road is"),
+        (("114.008,22.004", "22.004,114.008"), "lat is not within ±90 degrees; are latitude"),
+        (("114.008", ""), "lon is missing"),
+        (("22.004", "NaN"), "lat is no finite number (it looks like 'aaa')"),
+        (("114.008", "1e999"), "lon is no finite number"),
+        (("2023-01-02 10:00:00", "soon"), "call_at is no known form of a time"),
+        (("2023-01-02 10:00:00", ""), "call_at is missing"),
+        (("2023-01-02 10:00:00", "1023-01-02 10:00:00"), "call_at is not between 1970 and 2100"),
+        (("2023-01-02 10:05:00", "x"), "on_scene_at is no known form"),
+        (("West Side", "Moon Base"), "depot 'Moon Base' is not in the depots file; add it, or"),
+        (("West Side", ""), "names no depot, neither by name nor by place"),
+    ],
+)
+def test_rows_that_are_quarantined(
+    tmp_path: Path, grid: RoadNetwork, change: tuple[str, str], reason: str
+) -> None:
+    prepared = run(tmp_path, grid, f"{GOOD.replace(*change)}\n2{GOOD[1:]}")
+    assert reason in _reasons(prepared, "quarantined")[2]
+    assert prepared.trips.row.tolist() == [3]  # type: ignore[union-attr]
+
+
+def test_years_without_a_calendar(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(
+        tmp_path, grid, f"{GOOD.replace('2023', '2099')}\n2{GOOD[1:].replace('2023', '1971')}"
+    )
+    assert all("call_at: holidays" in text for text in _reasons(prepared, "quarantined").values())
+
+
+def test_every_reason_of_a_row_is_told(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(tmp_path, grid, "1,when,,,,Nowhere,x,95,")
+    (reasons,) = _reasons(prepared, "quarantined").values()
+    for part in ("call_at is no", "lon is no", "lat is not within", "depot 'Nowhere'"):
+        assert part in reasons
+    assert len(prepared.trips) == 0
+
+
+def test_swapped_where_both_would_be_degrees(tmp_path: Path) -> None:
+    lon, lat = np.array([7.0, 7.01, 7.02]), np.array([43.0, 43.0, 43.01])
+    town = RoadNetwork.from_arrays([0, 1, 1, 2], [1, 0, 2, 1], [900, 900, 1500, 1500], lon, lat)
+    row = "1,2023-01-02 10:00:00,2023-01-02 10:01:00,2023-01-02 10:05:00,,A,43.01,7.02,"
+    prepared = run(tmp_path, town, row, depots="name,lon,lat\nA,7.0,43.0\n")
+    assert _reasons(prepared, "quarantined") == {2: "latitude and longitude are swapped"}
+
+
+@pytest.mark.parametrize(
+    ("row", "tables", "rule"),
+    [
+        (GOOD, {"exclusions": {"months": ["2023-01"]}}, "month"),
+        (GOOD, {"exclusions": {"nearer_than_km": 5}}, "near"),
+        (GOOD, {"exclusions": {"farther_than_km": 0.5}}, "far"),
+        (GOOD, {"exclusions": {"longer_than_min": 3}}, "duration"),
+        (GOOD, {"exclusions": {"faster_than_kmh": 5}}, "speed"),
+        (GOOD, {"depots_table": {"only": ["east side"]}}, "other_depot"),
+        (GOOD + "61/F", {"exclusions": {"floors": "always"}}, "floor"),
+        (GOOD + "R/F", {"exclusions": {"preset": "paper"}}, "floor"),
+        (GOOD, {"exclusions": {"floors": "always"}, "floors": {"blank": "unrecognised"}}, "floor"),
+        (GOOD.replace("10:05:00", "10:01:00"), {}, "not_positive"),
+        (GOOD.replace("10:05:00", "10:01:31"), {}, "speed"),
+        (GOOD.replace("2023-01-02 10:05:00", ""), {}, "no_time"),
+    ],
+)
+def test_rules_are_counted(
+    tmp_path: Path, grid: RoadNetwork, row: str, tables: dict[str, Any], rule: str
+) -> None:
+    prepared = run(tmp_path, grid, row, **tables)
+    assert len(prepared.trips) == 0
+    assert [r.name for r in prepared.rules if r.applies] == [rule]
+    assert sum(r.removed for r in prepared.rules) == len(prepared.excluded) == 1
+    assert not prepared.quarantined
+
+
+def test_floors_count_only_where_they_are_needed(tmp_path: Path, grid: RoadNetwork) -> None:
+    assert len(run(tmp_path, grid, GOOD + "R/F").trips) == 1
+
+
+def test_months_are_of_the_citys_calendar(tmp_path: Path, grid: RoadNetwork) -> None:
+    row = GOOD.replace("2023-01-02 10", "2023-02-01T00").replace("00:00:00", "00:00:00")
+    prepared = run(tmp_path, grid, row, exclusions={"months": ["2023-02"]})
+    assert [r.name for r in prepared.rules if r.applies] == ["month"]
+    assert str(prepared.table.at[0]).startswith("2023-01-31"), "in UTC it is still January"
+
+
+def test_duplicates_keep_the_first_good_row(tmp_path: Path, grid: RoadNetwork) -> None:
+    bad = GOOD.replace("114.008", "x")
+    rows = "\n".join([bad, GOOD, GOOD, "," + GOOD[2:], "," + GOOD[2:]])
+    prepared = run(tmp_path, grid, rows)
+    assert prepared.trips.row.tolist() == [3, 5, 6]  # type: ignore[union-attr]
+    assert _reasons(prepared, "excluded") == {4: "the same call and unit as in an earlier row"}
+    units = run(tmp_path, grid, f"{GOOD},7\n{GOOD},8\n{GOOD},8", header=HEADER + ",unit")
+    assert units.trips.row.tolist() == [2, 3]  # type: ignore[union-attr]
+
+
+def test_rules_add_up_where_they_overlap(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(
+        tmp_path, grid, f"{GOOD}\n{GOOD}", exclusions={"months": ["2023-01"], "nearer_than_km": 5}
+    )
+    counts = {r.name: (r.applies, r.removed) for r in prepared.rules if r.applies}
+    assert counts == {"month": (2, 2), "near": (2, 0)}
+
+
+def test_a_bad_row_does_not_take_its_repetition_with_it(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(tmp_path, grid, f"{GOOD.replace('10:05:00', '10:01:00')}\n{GOOD}")
+    assert prepared.trips.row.tolist() == [3]  # type: ignore[union-attr]
+
+
+def test_depots_by_name_alias_and_place(tmp_path: Path, grid: RoadNetwork) -> None:
+    header = HEADER + ",depot_lon,depot_lat"
+    rows = [
+        GOOD + ",,",
+        GOOD.replace("West Side", " WEST  side") + ",,",
+        GOOD.replace("West Side", "eastside") + ",,",
+        GOOD.replace("West Side", "Medic 9") + ",,",
+        GOOD.replace("West Side", "") + ",114.0111,22.0091",
+        GOOD.replace("West Side", "Medic 8") + ",114.0111,22.0091",
+        GOOD + ",114.0111,22.0091",
+        GOOD.replace("West Side", "") + ",114.05,22.0",
+    ]
+    numbered = "\n".join(f"{i}{row[1:]}" for i, row in enumerate(rows))
+    aliases = {"aliases": {"medic-9": "East-Side"}}
+    prepared = run(tmp_path, grid, numbered, header=header, depots_table=aliases)
+    assert prepared.trips.origin.tolist() == [0, 0, 119, 119, 119, 119]
+    assert _reasons(prepared, "excluded") == {8: "the unit did not start at its depot"}
+    assert "km from the nearest depot" in _reasons(prepared, "quarantined")[9]
+
+
+def test_estimates_of_preparation(tmp_path: Path, grid: RoadNetwork) -> None:
+    rng = np.random.default_rng(5)
+    start = datetime(2023, 1, 2, 10)
+    kinds = {"paired": (True, True), "stamps": (True, False), "regression": (False, False)}
+    for method, (en_route, on_scene) in kinds.items():
+        rows = []
+        for i in range(120):
+            node = int(rng.integers(30, 119))
+            free_s = grid.distances(grid.free_flow_times_s, 0)[node]
+            drive = timedelta(seconds=round(1.5 * free_s))
+            leave = start + timedelta(seconds=100)
+            floor = int(rng.integers(0, 30))
+            cpr = leave + drive + timedelta(seconds=2 * floor)
+            stamps = [str(leave) if en_route else "", str(leave + drive) if on_scene else ""]
+            place = f"{grid.lon[node]:.6f},{grid.lat[node]:.6f}"
+            rows.append(f"{i},{start},{stamps[0]},{stamps[1]},{cpr},A1,{place},{floor}/F")
+        prepared = run(tmp_path, grid, "\n".join(rows))
+        west = prepared.preparation["West Side"]
+        assert west.method == method
+        assert west.seconds == pytest.approx(100, abs=10 if method == "regression" else 1)
+        assert prepared.preparation["East-Side"].method == "unknown"
+        assert prepared.slope.seconds_per_floor == pytest.approx(2, abs=0.6)
+        assert prepared.slope.method == ("paired" if on_scene else "paper")
+
+
+def test_nemsis(tmp_path: Path, grid: RoadNetwork) -> None:
+    report = REPORT.replace("43.010000,7.010000", "22.004,114.008")
+    report = report.replace("43.000100,7.000200", "22.0,114.0001")
+    prepared = run(tmp_path, grid, (HEAD + report + TAIL).encode(), name="calls.xml")
+    assert prepared.trips.observed_s.tolist() == [330.0]
+    assert prepared.trips.row.tolist() == [1]  # type: ignore[union-attr]
+
+
+def test_encodings_and_delimiters(tmp_path: Path, grid: RoadNetwork) -> None:
+    text = f"{HEADER}\n{GOOD.replace('West Side', 'Zürich')}\n"
+    town = "name,lon,lat\nZürich,114.0,22.0\n"
+    assert len(run(tmp_path, grid, text.encode("utf-8-sig"), depots=town).trips) == 1
+    assert len(run(tmp_path, grid, text.replace("\n", "\r\n").encode(), depots=town).trips) == 1
+    with pytest.raises(FileFormatError, match="line 2: byte 0xfc is not utf-8; name the"):
+        run(tmp_path, grid, text.encode("cp1252"), depots=town)
+    western: dict[str, Any] = {"input": {"encoding": "cp1252"}}
+    assert len(run(tmp_path, grid, text.encode("cp1252"), depots=town, **western).trips) == 1
+    with pytest.raises(FileFormatError, match='is UTF-16; set input.encoding = "utf-16"'):
+        run(tmp_path, grid, text.encode("utf-16"), depots=town)
+    wide: dict[str, Any] = {"input": {"encoding": "utf-16"}}
+    assert len(run(tmp_path, grid, text.encode("utf-16"), depots=town, **wide).trips) == 1
+    with pytest.raises(InputError, match=r"are cells divided by ';'\? set input.delimiter"):
+        run(tmp_path, grid, text.replace(",", ";").encode(), depots=town)
+    divided: dict[str, Any] = {"input": {"delimiter": ";"}}
+    assert len(run(tmp_path, grid, text.replace(",", ";").encode(), depots=town, **divided).trips)
+
+
+def test_rows_that_cannot_be_taken_apart(tmp_path: Path, grid: RoadNetwork) -> None:
+    odd = GOOD.replace("West Side", '"West" Side')
+    prepared = run(tmp_path, grid, f"{GOOD},extra\n{odd}\n1,2,3\n\n9{GOOD[1:]}")
+    assert [row for row, _ in prepared.broken] == [2, 3, 4]
+    assert prepared.broken[0][1] == "has 10 cells where the header has 9"
+    assert "cannot be taken apart" in prepared.broken[1][1]
+    assert prepared.trips.row.tolist() == [6]  # type: ignore[union-attr]
+    assert prepared.total == 4
+    with pytest.raises(FileFormatError, match="a quotation mark opened in row 2 .line 2. is never"):
+        run(tmp_path, grid, f'"{GOOD}\n{GOOD}\n{GOOD}')
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "records.csv: the file is empty"),
+        (b"call_at,depot,lat\n", "no column for lon; name yours under .columns."),
+        (b"lon,lat,depot\n", "no column for call_at or notified_at"),
+        (b"lon,lat,call_at\n", "no column for depot or depot_lon"),
+    ],
+)
+def test_files_that_lack_columns(
+    tmp_path: Path, grid: RoadNetwork, content: bytes, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, grid, content)
+
+
+def test_columns_by_any_name(tmp_path: Path, grid: RoadNetwork) -> None:
+    header = "No,Date,Time,Left,There,Station,X,Y,Temp outside"
+    row = "1,2023-01-02,10:00:00,10:01:30,10:05:00,West Side,114.008,22.004,31.5"
+    columns = {
+        "call_id": "No", "call_at": ["Date", "time"], "en_route_at": "Left",
+        "on_scene_at": "There", "depot": "Station", "lon": "X", "lat": "Y",
+    }  # fmt: skip
+    extra = {"outside": "temp  outside"}
+    prepared = run(tmp_path, grid, row, header=header, columns=columns, extra=extra)
+    assert prepared.trips.observed_s.tolist() == [210.0]
+    assert prepared.trips.encoding.extra == ("outside",)
+    assert prepared.trips.contexts[0, -1] == 31.5
+    with pytest.raises(InputError, match="records.csv: no column 'Lon' for lon"):
+        run(tmp_path, grid, row, header=header, columns=columns | {"lon": "Lon"})
+
+
+@pytest.mark.parametrize(
+    ("depots", "tables", "message"),
+    [
+        ("name,lon\nA,1\n", {}, "depots.csv: no column lat"),
+        ("name,lon,lat\nA,114,22\na,114,22\n", {}, "line 3: depot 'a' appears twice"),
+        ("name,lon,lat\nA,x,22\n", {}, "line 2: lon is 'x', not a number"),
+        ("name,lon,lat\nA,7,43\n", {}, "no depot lies on the network"),
+        ("name,lon,lat\n", {}, "no depots in it"),
+        ("name,lon,lat\n,114,22\n", {}, "line 2: the depot has no name"),
+        ("name,lon,lat\nA,114,22\n", {"depots": {"only": ["B"]}}, "depots.only: 'B' is not in"),
+        ("name,lon,lat\nA,114,22\n", {"depots": {"aliases": {"x": "B"}}}, "x means 'B', which"),
+        ("name,lon,lat\nA,114,22\n", {"preparation": {"seconds": {"B": 1}}}, "none of the depots"),
+    ],
+)
+def test_depots_that_cannot_be_used(
+    tmp_path: Path, grid: RoadNetwork, depots: str, tables: dict[str, Any], message: str
+) -> None:
+    settings = tables.pop("depots", None)
+    options: dict[str, Any] = {"depots_table": settings} if settings else {}
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, grid, GOOD, depots=depots, **tables, **options)
+
+
+def test_a_depot_off_the_network(tmp_path: Path, grid: RoadNetwork) -> None:
+    depots = "name,lon,lat\nWest Side,114.0,22.0\nFar,115,23\n"
+    rows = f"{GOOD}\n2{GOOD[1:].replace('West Side', 'Far')}"
+    prepared = run(tmp_path, grid, rows, depots=depots)
+    assert _reasons(prepared, "excluded") == {3: "its depot is not on the network"}
+    assert "depot Far: longitude 115" in prepared.notes[0]
