@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-all check bench format clean
+.PHONY: setup demo test test-all check bench evidence format clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +36,9 @@ check: setup
 
 bench: $(VENV)/.bench
 	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks $(ONLY)
+
+evidence: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence ../shared/data/manhattan --write docs/evidence.md
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import gap, map_matching, shortest_paths, target_radius
+from benchmarks import gap, map_matching, shortest_paths, target_radius, training
 
 BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "shortest_paths": shortest_paths.run,
     "map_matching": map_matching.run,
     "target_radius": target_radius.run,
     "gap": gap.run,
+    "training": training.run,
 }
 
 

@@ -1,8 +1,8 @@
 """What every command shares: where to print, how to show progress."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +23,60 @@ def stages(what: str) -> Iterator["Progress"]:
         return
     with err.status(f"{what} …") as status:
         yield lambda stage: status.update(f"{what}: {stage} …")
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[str, float, str], None]]:
+    """A bar per stage with a remark and the time left; silent in a pipe.
+
+    What it yields takes the stage, the share done and the remark.
+    """
+    if not err.is_terminal:
+        yield lambda stage, done, remark: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=28),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+        TextColumn("[dim]{task.fields[remark]}"),
+        console=err,
+        speed_estimate_period=3600.0,  # a step may take minutes
+    )
+    tasks: dict[str, Any] = {}
+
+    def show(stage: str, done: float, remark: str) -> None:
+        if stage not in tasks:
+            tasks[stage] = progress.add_task(stage, total=1.0, remark="")
+        progress.update(tasks[stage], completed=done, remark=remark)
+
+    with progress:
+        yield show
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: the first column left, the others right; the first row stands out."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="right" if index else "left", overflow="fold")
+    for index, row in enumerate(rows):
+        table.add_row(*map(Text, row), style=None if index else "bold")
+    out.print(table)
+    out.print()
+
+
+def warn(line: str) -> None:
+    """Print one line that should not be missed, on stderr."""
+    err.print("[yellow]warning:[/]", end=" ")
+    err.print(line, markup=False, soft_wrap=True)
+
+
+def print_next(command: str) -> None:
+    """Print the command that comes next, in one piece to copy."""
+    out.print("next:", style="bold", end=" ")
+    out.print(command, markup=False, soft_wrap=True)
 
 
 def print_facts(

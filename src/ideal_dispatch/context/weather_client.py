@@ -4,15 +4,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
-
-if TYPE_CHECKING:
-    import httpx
+from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError
 
 Answer = TypeVar("Answer")
 
@@ -39,87 +36,41 @@ class WeatherClient:
 
     def get(self, url: str, params: Mapping[str, str] | None = None) -> bytes:
         """The body of a good answer, or a :class:`WeatherError` of one line."""
-        import httpx
-
         try:
-            with httpx.Client(
-                timeout=self.timeout_s, proxy=self.proxy, trust_env=False, follow_redirects=False
+            with HttpClient(
+                "weather", timeout_s=self.timeout_s, max_bytes=self.max_bytes, proxy=self.proxy
             ) as client:
-                answer = self._ask(client, url, params)
+                answer = client.exchange("GET", url, params=params)
                 pause_s = self._pause(answer)
                 if pause_s is not None:
                     time.sleep(pause_s)
-                    answer = self._ask(client, url, params)
-        except httpx.TimeoutException:
-            raise self._too_slow(url) from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise InputError(f"weather address {url!r} cannot be used: {error}") from None
-        except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise WeatherServiceError(f"{url}: no answer ({reason}); check the network") from None
+                    answer = client.exchange("GET", url, params=params)
+        except NoAnswerError as error:
+            raise WeatherServiceError(str(error)) from None
         return self._body(url, answer)
 
-    def _ask(
-        self, client: "httpx.Client", url: str, params: Mapping[str, str] | None
-    ) -> tuple["httpx.Response", bytes]:
-        deadline = time.monotonic() + self.timeout_s
-        body = bytearray()
-        with client.stream("GET", url, params=params) as response:
-            for chunk in response.iter_bytes():  # as it arrives, not in full blocks
-                body += chunk
-                if len(body) > self.max_bytes:
-                    raise WeatherServiceError(
-                        f"{url}: the answer is larger than {self.max_bytes:,} bytes; not read"
-                    )
-                if time.monotonic() > deadline:  # a server may drip for ever
-                    raise self._too_slow(url)
-        return response, bytes(body)
-
-    def _too_slow(self, url: str) -> WeatherServiceError:
-        return WeatherServiceError(f"{url}: no whole answer within {self.timeout_s:g} s")
-
-    def _pause(self, answer: tuple["httpx.Response", bytes]) -> float | None:
+    def _pause(self, answer: HttpAnswer) -> float | None:
         """Seconds until a second try, or None when none is due."""
-        response, _ = answer
-        if response.status_code != 429 and response.status_code < 500:
+        if not answer.overloaded:
             return None
-        asked_s = _retry_after_s(response.headers.get("retry-after", ""))
+        asked_s = answer.retry_after_s
         pause_s = self.pause_s if asked_s is None else asked_s
         return pause_s if pause_s <= self.longest_pause_s else None
 
-    def _body(self, url: str, answer: tuple["httpx.Response", bytes]) -> bytes:
-        response, body = answer
-        status = response.status_code
+    def _body(self, url: str, answer: HttpAnswer) -> bytes:
+        status = answer.status
         if status == 200:
-            return body
+            return answer.body
         if 300 <= status < 400:
-            where = response.headers.get("location", "nowhere")
+            where = answer.headers.get("location", "nowhere")
             raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
-        said = _excerpt(body)
-        if status == 429 or status >= 500:
-            later = response.headers.get("retry-after", "")
+        if answer.overloaded:
+            later = answer.headers.get("retry-after", "")
             wait = f"; it asks to wait {later}" if later else "; try again later"
-            raise WeatherServiceError(f"{url}: HTTP {status}{said}{wait}")
-        raise WeatherError(f"{url}: HTTP {status}{said}; check the address and the request")
-
-
-def _retry_after_s(text: str) -> float | None:
-    """Seconds, or an HTTP date, or neither."""
-    if text.strip().isdigit():
-        return float(text)
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
-def _excerpt(body: bytes) -> str:
-    """The start of what a server said, in one line."""
-    words = " ".join(body[:400].decode("utf-8", "replace").split())
-    printable = "".join(letter for letter in words if letter.isprintable())[:160]
-    return f" {printable!r}" if printable else ""
+            raise WeatherServiceError(f"{url}: HTTP {status}{answer.excerpt}{wait}")
+        raise WeatherError(
+            f"{url}: HTTP {status}{answer.excerpt}; check the address and the request"
+        )
 
 
 class AnswerCache(Generic[Answer]):

@@ -14,13 +14,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.inputs import Features
 
 Weights = Mapping[str, npt.NDArray[Any]]
 Array32 = npt.NDArray[np.float32]
-
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Architecture:
     features: Features = "location"
     head: Literal["polar", "plain"] = "polar"
     dimension: int = 16
-    width: int = 64
+    width: int = 128
     hour_harmonics: int = 3
     location_waves: int = 32
 
@@ -45,8 +44,10 @@ class Architecture:
         for name, known in (("features", ("attributes", "location")), ("head", ("polar", "plain"))):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {' or '.join(known)}")
-        for name, least in (("dimension", 1), ("width", 1), ("hour_harmonics", 0)):
-            if getattr(self, name) < least:
+        for name, least in (
+            ("dimension", 1), ("width", 1), ("hour_harmonics", 0), ("location_waves", 0),
+        ):  # fmt: skip
+            if whole_number(getattr(self, name), name) < least:
                 raise InputError(f"{name} {getattr(self, name)}: at least {least} is needed")
 
 
@@ -89,8 +90,9 @@ def directions(weights: Weights, edges: Array32) -> Array32:
     with np.errstate(over="ignore"):
         hidden = silu(edges + weights["direction.context"])
     vectors = hidden @ weights["direction.weight"].T + weights["direction.bias"]
-    vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors) + np.float32(_TINY))[:, None]
-    out: Array32 = vectors
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    vectors[lengths == 0.0, 0] = 1.0  # any direction will do, but a time needs one
+    out: Array32 = vectors / np.where(lengths == 0.0, 1.0, lengths)[:, None].astype(np.float32)
     return out
 
 

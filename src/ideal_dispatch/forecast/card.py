@@ -1,5 +1,6 @@
 """The model card: what a model is, learned from, and good for, in words."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def model_card(model: "Model") -> str:
     ]
     if "rescaled" in details:
         lines.append(f"- all times rescaled by {details['rescaled']:.3f} from local trips")
-    lines += _data(details.get("data", {})) + _accuracy(details.get("scores", []))
+    lines += _data(details.get("data", {})) + _accuracy(details)
     lines += _radius(model, details.get("radius", {}))
     lines += _shape(details.get("shape", {}))
     lines += [
@@ -47,6 +48,7 @@ def model_card(model: "Model") -> str:
     return "\n".join(lines)
 
 
+_PARTS = {"train": "its own training", "validation": "held-out", "test": "test"}
 _FEATURES = {
     "attributes": "the paper's 20 attributes: it can be carried to another city, with a local "
     "scale (`ideal model rescale`)",
@@ -69,11 +71,13 @@ def _data(data: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _accuracy(scores: list[dict[str, Any]]) -> list[str]:
+def _accuracy(details: Mapping[str, Any]) -> list[str]:
+    scores = details.get("scores", [])
     if not scores:
         return []
+    scored_on = _PARTS[details.get("data", {}).get("scored_on", "test")]
     return [
-        "## Accuracy on test trips",
+        f"## Accuracy on {scored_on} trips",
         "",
         "| prediction | MAE s | MAPE % | P90 s |",
         "|---|---|---|---|",

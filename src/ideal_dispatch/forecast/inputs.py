@@ -2,11 +2,13 @@
 
 Training and dispatch share this file, so that both see the same inputs. A
 column that never varied in training says nothing and is ignored; an unknown
-value (NaN) stands at its training mean.
+value (NaN) stands at its training mean, and one beyond all that training saw at
+the nearest value seen: networks do not extrapolate, and sensors do break.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,10 +30,12 @@ Features = Literal["attributes", "location"]
 
 @dataclass(frozen=True, slots=True)
 class Standardisation:
-    """(x − mean) · inverse scale, zero where x is NaN; stored with a model as two rows."""
+    """(x − mean) · inverse scale, x kept within what was seen; zero where x is NaN."""
 
     mean: FloatArray
     inverse_scale: FloatArray
+    least: FloatArray
+    greatest: FloatArray
 
     @classmethod
     def fit(cls, rows: FloatArray) -> "Standardisation":
@@ -41,10 +45,21 @@ class Standardisation:
         mean = np.where(known, rows, 0.0).sum(axis=0) / count
         spread = np.sqrt(np.where(known, (rows - mean) ** 2, 0.0).sum(axis=0) / count)
         varies = spread > 1e-9 * np.maximum(np.abs(mean), 1.0)
-        return cls(mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies))
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        filled = np.where(known, rows, mean)
+        return cls(mean, inverse, filled.min(axis=0), filled.max(axis=0))
+
+    def rows(self, name: str) -> dict[str, FloatArray]:
+        """The four rows as they are stored with a model, under ``name``."""
+        return {f"{name}.{row.name}": getattr(self, row.name) for row in fields(self)}
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Any], name: str) -> "Standardisation":
+        """What :meth:`rows` stored."""
+        return cls(*(weights[f"{name}.{row.name}"] for row in fields(cls)))
 
     def __call__(self, rows: FloatArray) -> FloatArray:
-        known = np.where(np.isnan(rows), self.mean, rows)
+        known = np.where(np.isnan(rows), self.mean, np.clip(rows, self.least, self.greatest))
         standard: FloatArray = (known - self.mean) * self.inverse_scale
         return standard
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, numbers
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.files import atomic_write
@@ -125,7 +125,7 @@ class Model:
         """
         row = self._row(context)
         part = self._part(network)
-        scale = Standardisation(self.weights["context.mean"], self.weights["context.scale"])
+        scale = Standardisation.of(self.weights, "context")
         inputs = scale(context_inputs(row, self.encoding, self.architecture.hour_harmonics))
         dynamic = forward.context_representation(self.weights, inputs.astype(np.float32))
         embeddings = forward.embeddings(
@@ -150,11 +150,12 @@ class Model:
     def _row(self, context: Context | npt.ArrayLike) -> FloatArray:
         if isinstance(context, Context):
             return self.encoding.encode([context])
-        row = np.atleast_2d(np.asarray(context, dtype=np.float64))
+        given = numbers(context, np.float64, "context")
+        row: FloatArray = np.atleast_2d(given)
         if row.shape != (1, len(self.encoding.columns)):
             raise InputError(
                 f"context: expected one row of {len(self.encoding.columns)} columns, "
-                f"got {' × '.join(map(str, np.shape(context)))}"
+                f"got {' × '.join(map(str, given.shape)) or 'a single number'}"
             )
         if np.isinf(row).any():
             raise InputError("context: values must be finite, or NaN where unknown")
@@ -170,7 +171,7 @@ class Model:
                 self.weights["location.centre"],
                 self.weights["location.frequencies"],
             )
-            scale = Standardisation(self.weights["edge.mean"], self.weights["edge.scale"])
+            scale = Standardisation.of(self.weights, "edge")
             static = forward.static_representation(self.weights, scale(raw).astype(np.float32))
             edges = forward.edge_part(self.weights, static)
             polar = self.architecture.head == "polar"
@@ -221,6 +222,8 @@ class Model:
         from ideal_dispatch.forecast.card import model_card
 
         place, tensors = FilePath(folder), self._tensors()
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{place}: is a file; name a folder for the model")
         weights = f"weights-{_hash(tensors)[:12]}.safetensors"
         manifest = {
             "format": FORMAT,
@@ -260,7 +263,16 @@ class Model:
             raise FileFormatError(f"{where}: a file, not a model directory; {_ADVICE}") from None
         except IdealError as error:
             raise FileFormatError(f"{where}: {error}") from None
-        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except PermissionError:
+            raise InputError(f"{where}: may not be read; check its permissions") from None
+        except (
+            SafetensorError,
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
             raise FileFormatError(
                 f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
             ) from None

@@ -13,6 +13,7 @@ from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.problem import LearningProblem
 
 _FLAT = 1e-6  # a principal component this much weaker than the first is noise
+_ROUNDING = 1e-10  # so is one this much weaker than the layer itself: single precision
 _OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
 
 
@@ -28,11 +29,8 @@ def export(network: RepresentationNetwork, problem: LearningProblem) -> Model:
     }
     if network.architecture.head == "polar":
         weights |= _directions(network, problem)
+    weights |= problem.context_scale.rows("context") | problem.edge_scale.rows("edge")
     weights |= {
-        "context.mean": problem.context_scale.mean,
-        "context.scale": problem.context_scale.inverse_scale,
-        "edge.mean": problem.edge_scale.mean,
-        "edge.scale": problem.edge_scale.inverse_scale,
         "location.centre": np.nan_to_num(problem.centre),
         "location.frequencies": problem.frequencies,
     }
@@ -68,9 +66,10 @@ def _directions(
     values, vectors = np.linalg.eigh((hidden - mean).T @ ((hidden - mean) * share[:, None]))
     values, vectors = values[::-1], vectors[:, ::-1]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
+    noise = max(_FLAT * values[0], _ROUNDING * float((share @ hidden**2).sum()))
     matrix = np.zeros((network.architecture.dimension, len(mean)))
     for row, value, vector in zip(matrix, values, (vectors * signs).T, strict=False):
-        if value > _FLAT * values[0]:
+        if value > noise:
             row[:] = vector / np.sqrt(value)
     offset = -matrix @ mean
     offset[0] += _OFF_ZERO

@@ -9,12 +9,17 @@ import numpy.typing as npt
 import torch
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import IdealError
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
 _TRIPS_AT_ONCE = 32
 Rows = npt.NDArray[np.int64]
+
+
+class TrainingError(IdealError):
+    """Training cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class LowerLevel:
             own = rows[chunk]
             distinct, inverse = np.unique(self.group[own], return_inverse=True)
             times = model.all_times(self.contexts[distinct], parts)
+            if not np.isfinite(times).all():  # infinite ones would look like closed roads
+                raise TrainingError("training diverged: times are not finite; lower learning_rate")
             paths = self._network.shortest_paths(
                 times[inverse], self._trips.origin[own], self._trips.destination[own], threads=1
             )

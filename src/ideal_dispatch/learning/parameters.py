@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
+from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
 
@@ -37,7 +38,7 @@ class TrainParams:
 
     architecture: Architecture = field(default_factory=Architecture)
     loss: Literal["squared", "huber", "relative"] = "huber"
-    huber_s: float = 120.0
+    huber_s: float = 60.0
     smoothness: float = 1e-6
     optimiser: Literal["adam", "sgd"] = "adam"
     learning_rate: float = 3e-3
@@ -68,8 +69,10 @@ class TrainParams:
         for name, least in (
             ("epochs", 1), ("batch_size", 1), ("path_refreshes", 0), ("patience", 1), ("seed", 0),
         ):  # fmt: skip
-            if getattr(self, name) < least:
+            if whole_number(getattr(self, name), name) < least:
                 raise InputError(f"{name} {getattr(self, name)}: at least {least} is needed")
+        if self.seed >= 2**32:
+            raise InputError(f"seed {self.seed}: it must be below 2**32")
         if not 0 < self.step_power <= 1:
             raise InputError(
                 f"step_power {self.step_power}: the steps must sum to infinity and vanish, "
@@ -85,7 +88,7 @@ class TrainParams:
         """
         settings: dict[str, Any] = {
             "architecture": Architecture("attributes", "plain", hour_harmonics=0),
-            "loss": "squared", "optimiser": "sgd", "learning_rate": 0.1, "weight_decay": 0.0,
+            "loss": "squared", "optimiser": "sgd", "learning_rate": 3e-3, "weight_decay": 0.0,
             "steps": "power", "batches": "uniform", "path_refreshes": 0, "output": "random",
         }  # fmt: skip
         return cls(**settings | changes)
@@ -103,7 +106,9 @@ class TrainParams:
         """Parameters of a manifest or of a TOML table; unknown names are refused."""
         own, shape = {f.name for f in fields(cls)}, {f.name for f in fields(Architecture)}
         given = dict(values)
-        architecture = dict(given.pop("architecture", {}))
+        architecture = given.pop("architecture", {})
+        if not isinstance(architecture, dict):
+            raise InputError(f"architecture {architecture!r}: a table is needed")
         for name, known in [(n, own) for n in given] + [(n, shape) for n in architecture]:
             if name not in known:
                 raise InputError(f"{name}: no such training parameter; there are {sorted(known)}")

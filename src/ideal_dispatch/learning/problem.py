@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
 from ideal_dispatch.network import RoadNetwork
@@ -55,8 +55,12 @@ class LearningProblem:
         parts = [np.asarray(rows, np.int64) for rows in (train, validation)]
         if parts[0].size < 2:
             raise InputError(f"{parts[0].size} trips to learn from: at least two are needed")
-        paths = network.shortest_paths(network.free_flow_times_s, trips.origin, trips.destination)
-        free_flow = np.array([path.time_s(network.free_flow_times_s) for path in paths])
+        times_s = network.free_flow_times_s
+        try:
+            paths = network.shortest_paths(times_s, trips.origin, trips.destination)
+        except UnreachableError as error:
+            raise UnreachableError(f"trip {str(error).removeprefix('row ')}") from None
+        free_flow = np.array([path.time_s(times_s) for path in paths])
         driven = parts[0][free_flow[parts[0]] > 0]
         if not driven.size:
             raise InputError("every trip ends where it starts: there is nothing to learn from")

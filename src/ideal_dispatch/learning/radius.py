@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.radius import RadiusRule
 
@@ -42,6 +42,9 @@ class RadiusParams:
         for name, value in (("level", self.level), ("coverage", self.coverage)):
             if value is not None and not 0 < value < 1:
                 raise InputError(f"radius {name} {value}: it lies between 0 and 1")
+        for name in ("width", "epochs"):
+            if whole_number(getattr(self, name), f"radius {name}") < 1:
+                raise InputError(f"radius {name} {getattr(self, name)}: at least 1 is needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,15 @@ def fit_radius(
     """Fit ϱ on the rows not held out, and scale it on those that are.
 
     ``contexts`` are θ(𝒯), ``trips`` the trip features, one row per trip.
-    Infinite targets (no metric explains the trip) count as the largest finite one.
+    Infinite targets (no metric explains the trip) are learned as the largest
+    finite one; held out, they count as never explained.
     """
-    finite = np.isfinite(targets)
-    if not finite.any():
-        raise InputError("no trip has a finite target radius; there is nothing to fit")
-    targets = np.where(finite, targets, targets[finite].max())
     learn = ~held_out
+    finite = np.isfinite(targets)
+    if not (finite & learn).any():
+        raise InputError("no trip has a finite target radius; there is nothing to fit")
+    held_out_targets = targets[held_out]
+    targets = np.where(finite, targets, targets[finite & learn].max())
     mean, spread = trips[learn].mean(axis=0), trips[learn].std(axis=0)
     inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-9)
     inputs = np.column_stack([contexts, (trips - mean) * inverse]) if params.uses_trip else contexts
@@ -87,11 +92,12 @@ def fit_radius(
             f"explains {100 * covered:.0f} % of the trips; use the quantile loss"
         )
     if params.coverage is not None:
-        factor = conformal_factor(targets[held_out], predicted[held_out], params.coverage)
+        factor = conformal_factor(held_out_targets, predicted[held_out], params.coverage)
         if factor is None:
             warnings.append(
-                f"{int(held_out.sum())} held-out trips are too few to promise a coverage of "
-                f"{params.coverage:g}; the radius is not scaled"
+                f"{int(held_out.sum())} held-out trips are too few, or too many of them beyond "
+                f"any radius, to promise a coverage of {params.coverage:g}; "
+                "the radius is not scaled"
             )
         else:
             rule = RadiusRule(
@@ -105,13 +111,16 @@ def conformal_factor(targets: FloatArray, predicted: FloatArray, coverage: float
 
     Split-conformal: the ⌈(n + 1) · coverage⌉-th smallest ratio of target to
     prediction over n held-out trips. For a further trip, exchangeable with
-    them, P(target ≤ factor · prediction) ≥ coverage. None where n is too small.
+    them, P(target ≤ factor · prediction) ≥ coverage. None where n is too small,
+    or where no factor is large enough.
     """
     rank = math.ceil((targets.size + 1) * coverage)
     if rank > targets.size:
         return None
-    ratios = np.sort(targets / np.maximum(predicted, 1e-12))
-    return float(ratios[rank - 1])
+    ratios = np.divide(targets, predicted, out=np.full(targets.size, np.inf), where=predicted > 0)
+    ratios[targets == 0] = 0.0
+    factor = float(np.sort(ratios)[rank - 1])
+    return factor if factor < math.inf else None
 
 
 def _train(params: RadiusParams, inputs: FloatArray, targets: FloatArray) -> nn.Sequential:
@@ -128,7 +137,8 @@ def _train(params: RadiusParams, inputs: FloatArray, targets: FloatArray) -> nn.
             layer.weight.copy_(size * torch.randn(layer.weight.shape, generator=generator))
             layer.bias.zero_()
         last.weight.mul_(0.1)
-        last.bias.fill_(float(np.log(np.expm1(max(unit, 1e-6)))))  # softplus starts at the mean
+        mean = max(unit, 1e-6)
+        last.bias.fill_(mean + math.log(-math.expm1(-mean)))  # softplus starts at the mean
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=params.learning_rate, weight_decay=params.weight_decay
     )

@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import torch
 
 from ideal_dispatch.learning.parameters import TrainParams
+
+_PERTURBATION, _OUTPUT = 1, 2  # streams of random numbers of one seed; batches have stream 0
 
 
 def step_size(params: TrainParams, step: int, total: int) -> float:
@@ -19,21 +22,20 @@ def perturbation_radius(params: TrainParams, step: int) -> float:
     return params.perturbation * math.pow(1 + step / params.step_delay, -params.perturbation_power)
 
 
-def uniform_in_ball(size: int, generator: torch.Generator) -> torch.Tensor:
+def uniform_in_ball(size: int, rng: np.random.Generator) -> torch.Tensor:
     """A vector drawn uniformly from the unit ball of ℝ^size."""
-    direction = torch.randn(size, generator=generator)
-    radius = torch.rand((), generator=generator) ** (1.0 / size)
-    scaled: torch.Tensor = direction * (radius / direction.norm())
-    return scaled
+    direction = rng.standard_normal(size)
+    radius = rng.random() ** (1.0 / size)
+    return torch.from_numpy(direction * (radius / np.linalg.norm(direction)))
 
 
 def output_step(params: TrainParams, total: int) -> int:
     """R with P(R = k) = α_k / Σα, drawn before the first step from the seed alone."""
-    weights = torch.tensor([step_size(params, k, total) for k in range(total)], dtype=torch.float64)
-    generator = generator_of(params.seed, -1)
-    return int(torch.multinomial(weights, 1, generator=generator))
+    weights = np.array([step_size(params, k, total) for k in range(total)])
+    rng = np.random.default_rng([params.seed, 0, _OUTPUT])
+    return int(rng.choice(total, p=weights / weights.sum()))
 
 
-def generator_of(seed: int, step: int) -> torch.Generator:
+def perturbation_rng(seed: int, step: int) -> np.random.Generator:
     """The random numbers of one step: nothing to store when training is resumed."""
-    return torch.Generator().manual_seed(((seed + 1) << 32) + step)
+    return np.random.default_rng([seed, step, _PERTURBATION])

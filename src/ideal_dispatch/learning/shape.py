@@ -49,6 +49,7 @@ def describe_shape(
     apart = great_circle_m(lon[first], lat[first], lon[second], lat[second])
     units = scenarios.embeddings / np.sqrt(np.maximum(scenarios.nominal_times, 1e-30))[:, None]
     edges = np.einsum("ij,ij->i", units[first], units[second]) ** 2
+    counted = (first != second) & ~np.isnan(apart)  # without coordinates nothing is near
     driven = [path for path in paths if len(path)]
     chosen = [driven[i] for i in rng.permutation(len(driven))[:_PATHS]]
     overlap, together, concentration = _trips(network, scenarios, chosen)
@@ -56,7 +57,7 @@ def describe_shape(
         dimension=scenarios.dimension,
         effective_rank=scenarios.effective_rank,
         concentration=concentration,
-        by_distance=_binned(apart[first != second], edges[first != second], DISTANCES_M),
+        by_distance=_binned(apart[counted], edges[counted], DISTANCES_M),
         by_overlap=_binned(overlap, together, OVERLAPS),
     )
 

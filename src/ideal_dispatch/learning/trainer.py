@@ -14,26 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ideal_dispatch.errors import IdealError
 from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.encoders import RepresentationNetwork
-from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows
+from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows, TrainingError
 from ideal_dispatch.learning.objective import SpatialRegulariser, losses
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.schedules import (
-    generator_of,
     output_step,
     perturbation_radius,
+    perturbation_rng,
     step_size,
     uniform_in_ball,
 )
 
 Tensors = dict[str, torch.Tensor]
-
-
-class TrainingError(IdealError):
-    """Training cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Trainer:
             params.architecture, problem.edges, problem.base_s, problem.contexts.shape[1],
             params.seed,
         )  # fmt: skip
-        self._lower = LowerLevel(problem.network, problem.trips, problem.contexts)
+        self.lower_level = LowerLevel(problem.network, problem.trips, problem.contexts)
         self._observed = torch.tensor(problem.trips.observed_s, dtype=torch.float32)
         self._mean_s = float(problem.trips.observed_s[problem.train].mean())
         self._regulariser = SpatialRegulariser(problem.network) if params.smoothness else None
@@ -106,7 +101,7 @@ class Trainer:
         loss = 0.0
         for i, rows in enumerate(self._batches(number)):
             if self.params.path_refreshes and i % every == 0:
-                self._routes, _ = self._lower.solve(self.model, self._train)
+                self.renew_paths()
             loss += self._step(rows, first_step + i) / self.steps_per_epoch
         error = self.validation_error_s()
         self.history.append(Epoch(number + 1, loss, error, time.perf_counter() - began))
@@ -114,6 +109,10 @@ class Trainer:
         best = self.params.output == "best" and self.best_epoch == number + 1
         if newest or best:
             self.chosen = self._weights()
+
+    def renew_paths(self) -> None:
+        """Solve the lower level of all training trips and keep their paths."""
+        self._routes, _ = self.lower_level.solve(self.model, self._train)
 
     def _batches(self, epoch: int) -> list[Rows]:
         rng = np.random.default_rng([self.params.seed, epoch])
@@ -164,7 +163,7 @@ class Trainer:
         if self.params.path_refreshes and self._routes is not None:
             edges, owner = self._routes.of(self._position[rows])
         else:
-            routes, _ = self._lower.solve(self.model, rows)
+            routes, _ = self.lower_level.solve(self.model, rows)
             edges, owner = routes.of(np.arange(rows.size))
         edge, trip = torch.from_numpy(edges), torch.from_numpy(owner)
         if static is None:
@@ -172,17 +171,17 @@ class Trainer:
             per_edge = self.model.edge_part(used).index_select(0, edge_of)
         else:
             per_edge = self.model.cross.edge(static).index_select(0, edge)
-        groups, group_of = np.unique(self._lower.group[rows], return_inverse=True)
-        per_context = self.model.context_part(self._lower.contexts[groups])
+        groups, group_of = np.unique(self.lower_level.group[rows], return_inverse=True)
+        per_context = self.model.context_part(self.lower_level.contexts[groups])
         hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
         seconds = self.model.times(hidden, self.model.base_s.index_select(0, edge))
-        return torch.zeros(rows.size).index_add(0, trip, seconds)
+        return seconds.new_zeros(rows.size).index_add(0, trip, seconds)
 
     # --- what it knows ----------------------------------------------------------
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Predicted seconds of trips under the current weights."""
-        return self._lower.solve(self.model, rows)[1]
+        return self.lower_level.solve(self.model, rows)[1]
 
     def validation_error_s(self) -> float:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
@@ -202,8 +201,9 @@ class Trainer:
 
     @torch.no_grad()
     def _perturb(self, radius: float, step: int) -> torch.Tensor:
-        kept = torch.nn.utils.parameters_to_vector(self.model.parameters()).clone()
-        moved = kept + radius * uniform_in_ball(kept.numel(), generator_of(self.params.seed, step))
+        kept = torch.nn.utils.parameters_to_vector(self.model.parameters())
+        rng = perturbation_rng(self.params.seed, step)
+        moved = kept + radius * uniform_in_ball(kept.numel(), rng).to(kept.dtype)
         torch.nn.utils.vector_to_parameters(moved, self.model.parameters())
         return kept
 

@@ -26,7 +26,7 @@ from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.radius import RadiusParams, fit_radius
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
-from ideal_dispatch.learning.splits import Split, split
+from ideal_dispatch.learning.splits import PARTS, Split, split
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 from ideal_dispatch.learning.trip_radii import TripRadii, trip_radii
 from ideal_dispatch.network import RoadNetwork
@@ -165,7 +165,8 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
     trips, parts = run.problem.trips, run.split
     at = np.asarray(trips.at)
     known = not np.isnat(at).any() and at.size
-    test = parts.test if parts.test.size else parts.validation
+    scored_on = next(part for part in reversed(PARTS) if getattr(parts, part).size)
+    test = getattr(parts, scored_on)
     own = scores(trips.observed_s[test], run.predicted_s[test])
     details = {
         "data": {
@@ -173,7 +174,8 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
             "train": int(parts.train.size),
             "validation": int(parts.validation.size),
             "test": int(parts.test.size),
-            "split": "day" if _by_day(at, parts) else "trip",
+            "split": "day" if _by_day(at, parts.train, test) else "trip",
+            "scored_on": scored_on,
             "first": str(at.min().astype("M8[D]")) if known else None,
             "last": str(at.max().astype("M8[D]")) if known else None,
             "weather": trips.provenance.get("weather", "not stated"),
@@ -206,10 +208,10 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
     return plain
 
 
-def _by_day(at: Any, parts: Split) -> bool:
+def _by_day(at: Any, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> bool:
     if np.isnat(at).any():
         return False
-    days = [set(at[rows].astype("M8[D]").tolist()) for rows in (parts.train, parts.test)]
+    days = [set(at[rows].astype("M8[D]").tolist()) for rows in (train, test)]
     return not days[0] & days[1]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.forecast.radius import trip_features
 from ideal_dispatch.network import Path, RoadNetwork
@@ -47,6 +48,8 @@ def trip_radii(
     """
     from joblib import Parallel, delayed
 
+    if not len(trips):
+        raise InputError("no trips: there is nothing to solve")
     model.forecast(trips.contexts[0], network)  # fills the cache before threads share it
     _, group = np.unique(trips.contexts, axis=0, return_inverse=True)
     order = np.argsort(group.reshape(-1), kind="stable")

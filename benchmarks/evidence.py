@@ -1,0 +1,199 @@
+"""What is learned from real trips: the tables of docs/evidence.md.
+
+The protocol is stated there, above the tables, and was fixed before the test
+trips were scored: `make evidence` trains, scores and writes it all again.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.manhattan_trips import manhattan
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.learning import Split, TrainingRun, TrainParams, split, train
+from ideal_dispatch.learning.baselines import fit_baselines
+from ideal_dispatch.learning.rescaling import local_scale
+from ideal_dispatch.learning.scores import paired_interval, scores
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trips
+
+SEEDS = (0, 1, 2)
+PAPER_SIZE = 1771
+LOCAL_TRIPS = 200
+DIVIDE_LAT = 40.7644  # Columbus Circle, 59th Street: south of it is trained on, north is scored
+BEGIN, END = "<!-- manhattan: begin -->", "<!-- manhattan: end -->"
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: a prediction of the test trips."""
+
+    name: str
+    predicted_s: FloatArray
+    validation_mae_s: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("data", type=Path, help="the folder with the Manhattan files")
+    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    given = parser.parse_args()
+    network, trips = manhattan(given.data)
+    text = "\n".join(_page(network, trips))
+    if given.write is None:
+        print(text)
+        return
+    before, _, rest = given.write.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    with atomic_write(given.write) as file:
+        file.write(f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
+
+
+def _page(network: RoadNetwork, trips: Trips) -> list[str]:
+    parts = split(trips, seed=0)
+    lines = [
+        f"{len(trips):,} trips after cleaning: {parts.train.size:,} to learn from, "
+        f"{parts.validation.size:,} to stop and calibrate, {parts.test.size:,} to test "
+        f"(mean {trips.observed_s[parts.test].mean():.0f} s).",
+        "",
+    ]
+    rows = _baselines(network, trips, parts)
+    runs: dict[str, list[TrainingRun]] = {}
+    for features in ("attributes", "location"):
+        runs[features] = [_run(network, trips, parts, features, seed) for seed in SEEDS]
+        rows += [_row(f"IDEAL, {features}", runs[features][0], parts)]
+    lines += _table(trips, parts, rows)
+    for features, found in runs.items():
+        maes = [scores(trips.observed_s[parts.test], run.predicted_s[parts.test]).mae_s
+                for run in found]  # fmt: skip
+        lines.append(
+            f"Other seeds of IDEAL, {features}: {', '.join(f'{mae:.1f}' for mae in maes[1:])} s."
+        )
+    lines += ["", *_against(trips, parts, rows), "", "### The radius", ""]
+    lines += _radius(runs["location"][0])
+    lines += ["", f"### At the paper's size, {PAPER_SIZE:,} trips", ""]
+    few = _fewer(parts)
+    small = _baselines(network, trips, few)
+    for features in ("attributes", "location"):
+        small.append(_row(f"IDEAL, {features}", _run(network, trips, few, features, 0), few))
+    lines += _table(trips, few, small)
+    return [*lines, "### Carried to another place", "", *_transfer(network, trips)]
+
+
+def _run(network: RoadNetwork, trips: Trips, parts: Split, features: str, seed: int) -> TrainingRun:
+    params = replace(TrainParams(), seed=seed).with_architecture(features=features)
+    return train(network, trips, params, parts=parts)
+
+
+def _row(name: str, run: TrainingRun, parts: Split) -> Row:
+    held_out = scores(run.problem.trips.observed_s[parts.validation],
+                      run.predicted_s[parts.validation])  # fmt: skip
+    return Row(name, run.predicted_s[parts.test], held_out.mae_s)
+
+
+def _baselines(network: RoadNetwork, trips: Trips, parts: Split) -> list[Row]:
+    held_out, test = trips.select(parts.validation), trips.select(parts.test)
+    return [
+        Row(
+            fitted.name,
+            fitted.predict(network, test),
+            scores(held_out.observed_s, fitted.predict(network, held_out)).mae_s,
+        )
+        for fitted in fit_baselines(network, trips.select(parts.train), held_out)
+    ]
+
+
+def _table(trips: Trips, parts: Split, rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| prediction | validation MAE s | test MAE s | MAPE % | median s | P90 s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        found = scores(trips.observed_s[parts.test], row.predicted_s)
+        lines.append(
+            f"| {row.name} | {row.validation_mae_s:.1f} | {found.mae_s:.1f} | "
+            f"{found.mape_percent:.1f} | {found.median_s:.0f} | {found.p90_s:.0f} |"
+        )
+    return [*lines, ""]
+
+
+def _against(trips: Trips, parts: Split, rows: Sequence[Row]) -> list[str]:
+    """Paired intervals of each model against the boosting that knows as much."""
+    named = {row.name: row.predicted_s for row in rows}
+    observed = trips.observed_s[parts.test]
+    lines = [
+        "Difference in test MAE, 95 % paired bootstrap interval (below zero: IDEAL is better):"
+    ]
+    for model, other in (
+        ("IDEAL, attributes", "gradient boosting without location"),
+        ("IDEAL, location", "gradient boosting with location"),
+        ("IDEAL, attributes", "free flow × hour of week"),
+        ("IDEAL, location", "free flow × hour of week"),
+    ):
+        low, high = paired_interval(observed, named[model], named[other])
+        lines.append(f"- {model} − {other}: {low:+.1f} … {high:+.1f} s")
+    return lines
+
+
+def _radius(run: TrainingRun) -> list[str]:
+    rule, parts = run.model.radius_rule, run.split
+    zero = (run.radii.upper[parts.train] == 0).mean()
+    return [
+        f"Location model, seed 0: {rule.loss} loss, conformal scaling to {rule.level:.0%}. Covered "
+        f"on {parts.test.size:,} test trips: {run.coverage(parts.test):.1%}. Target radii are zero "
+        f"for {zero:.0%} of the training trips. Effective rank of the set "
+        f"{run.shape.effective_rank:.1f} of {run.shape.dimension}."
+    ]
+
+
+def _fewer(parts: Split) -> Split:
+    rng = np.random.default_rng(0)
+    train_rows = np.sort(rng.permutation(parts.train)[: int(PAPER_SIZE * 7 / 8)])
+    held_out = np.sort(rng.permutation(parts.validation)[: PAPER_SIZE - train_rows.size])
+    return Split(train_rows, held_out, parts.test)
+
+
+def _transfer(network: RoadNetwork, trips: Trips) -> list[str]:
+    """Attributes alone, learned south of 59th Street and scored north of it."""
+    lat = np.array([network.lat[trips.origin], network.lat[trips.destination]])
+    south, north = (np.flatnonzero((side).all(axis=0)) for side in (lat < DIVIDE_LAT,
+                                                                    lat >= DIVIDE_LAT))  # fmt: skip
+    rng = np.random.default_rng(0)
+    order, there = rng.permutation(south), rng.permutation(north)
+    local, test = np.sort(there[:LOCAL_TRIPS]), np.sort(there[LOCAL_TRIPS:])
+    cut = int(0.875 * order.size)
+    parts = Split(np.sort(order[:cut]), np.sort(order[cut:]), test)
+    run = _run(network, trips, parts, "attributes", 0)
+    observed, predicted = trips.observed_s, run.predicted_s
+    scale = local_scale(observed[local], predicted[local])
+    rows = [Row("IDEAL, attributes, as trained", predicted[test], _mae(run, parts))]
+    rows.append(Row("IDEAL, attributes, rescaled", scale * predicted[test], _mae(run, parts)))
+    rows += _baselines(network, trips, parts)
+    constant = next(row for row in rows if row.name == "free flow × constant")
+    free_flow = run.problem.free_flow_s
+    own = local_scale(observed[local], free_flow[local])
+    rows.append(replace(constant, name="free flow × constant, of local trips",
+                        predicted_s=own * free_flow[test]))  # fmt: skip
+    return [
+        f"Learned from {parts.train.size:,} trips within the part south of 59th Street, scored on "
+        f"{test.size:,} trips within the part north of it; {local.size} other trips from there "
+        f"give the local scale ({scale:.2f}). The validation column is of southern trips.",
+        "",
+        *_table(trips, parts, rows),
+    ]
+
+
+def _mae(run: TrainingRun, parts: Split) -> float:
+    rows = parts.validation
+    return scores(run.problem.trips.observed_s[rows], run.predicted_s[rows]).mae_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""``ideal model``: what a model is, how well it does, and how to carry it elsewhere."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.forecast import Model
+    from ideal_dispatch.learning.assessment import Assessment
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records import Trips
+
+app = typer.Typer(help="Look at, test and carry over trained models.", no_args_is_help=True)
+
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A directory written by `ideal train`.")
+]
+TripsArgument = Annotated[
+    Path, typer.Argument(metavar="TRIPS", help="From `ideal records prepare`.")
+]
+NetworkOption = Annotated[Path, typer.Option("--network", help="The network of the trips.")]
+JobsOption = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
+
+_SHOWN = 5
+_FAR_OFF = 1.1
+
+
+@app.command(epilog="Example:\n\n  ideal model card model/")
+def card(model: ModelArgument) -> None:
+    """Print what a model is, learned from, and good for."""
+    from ideal_dispatch.cli.terminal import out
+    from ideal_dispatch.forecast.card import model_card
+    from ideal_dispatch.forecast.model import Model
+
+    text = model_card(Model.load(model))
+    if out.is_terminal:
+        from rich.markdown import Markdown
+
+        out.print(Markdown(text))
+    else:
+        out.print(text, markup=False, soft_wrap=True)
+
+
+@app.command(
+    epilog="Example:\n\n  ideal model evaluate model/ newer/trips.trips --network city.network"
+)
+def evaluate(
+    model_folder: ModelArgument,
+    trips_file: TripsArgument,
+    network_file: NetworkOption,
+    jobs: JobsOption = None,
+) -> None:
+    """Score a model on trips: errors, coverage of its radius, contexts it has not seen."""
+    from ideal_dispatch.cli.terminal import print_facts, print_next, warn
+
+    model, network, trips = _load(model_folder, network_file, trips_file)
+    found = _assess(model, network, trips, jobs)
+    rule, own = model.radius_rule, found.scores
+    aim = "" if rule.level is None else f", {100 * rule.level:g} % aimed at"
+    print_facts(
+        f"{model_folder} on {trips_file.name}",
+        {
+            "trips": f"{own.trips:,}",
+            "mean absolute error": f"{own.mae_s:.1f} s ({own.mape_percent:.1f} %)",
+            "median, 90th percentile": f"{own.median_s:.1f} s, {own.p90_s:.1f} s",
+            "observed over predicted": f"{found.ratio:.3f} in the median",
+            "explained by the set": f"{100 * found.coverage:.1f} %{aim}",
+            "unusual contexts": f"{100 * found.unusual_share:.1f} %",
+        },
+        justify="left",
+    )
+    if found.unusual:
+        rows = {reason: f"{count:,}" for reason, count in found.unusual.most_common(_SHOWN)}
+        print_facts("Unlike training, trips by reason", rows)
+    if found.seen:
+        warn("the model was trained on these very trips; its report has the error on test trips")
+    if found.transferred:
+        warn("this is another network than the one the model was trained on")
+    if not 1 / _FAR_OFF < found.ratio < _FAR_OFF:
+        warn(f"times are off by a factor of {found.ratio:.2f} in the median")
+        print_next(
+            f"ideal model rescale {model_folder} {trips_file} --network {network_file} "
+            f"-o {model_folder.with_name(f'{model_folder.name}-local')}"
+        )
+
+
+@app.command(
+    epilog="Example:\n\n  ideal model rescale model/ local.trips --network town.network -o local/"
+)
+def rescale(
+    model_folder: ModelArgument,
+    trips_file: TripsArgument,
+    network_file: NetworkOption,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of the new model.")],
+    jobs: JobsOption = None,
+) -> None:
+    """Multiply all times of a model by one number, learned from a few local trips.
+
+    A model carried to another city needs it. The number minimises the mean
+    absolute error on the given trips; at least ten are needed, a few hundred
+    are better. The radius stays as it is.
+    """
+    from dataclasses import replace
+
+    from ideal_dispatch.cli.terminal import out, print_facts, print_next, warn
+    from ideal_dispatch.learning.assessment import rescaled_error_s
+    from ideal_dispatch.learning.rescaling import local_scale
+    from ideal_dispatch.learning.scores import scores
+
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise InputError(f"-o {output}: exists already; name a new folder")
+    model, network, trips = _load(model_folder, network_file, trips_file)
+    found = _assess(model, network, trips, jobs)
+    factor = local_scale(trips.observed_s, found.predicted_s)
+    local = model.rescaled(factor)
+    origin = {"trips": len(trips), "checksum": trips.checksum, "network": network.checksum}
+    replace(local, details={**local.details, "rescaled_on": origin}).save(output)
+    after = scores(trips.observed_s, factor * found.predicted_s).mae_s
+    others = rescaled_error_s(trips.observed_s, found.predicted_s)
+    print_facts(
+        f"{model_folder} on {trips_file.name}",
+        {
+            "trips": f"{len(trips):,}",
+            "factor on all times": f"{factor:.3f}",
+            "mean absolute error before": f"{found.scores.mae_s:.1f} s",
+            "after": f"{after:.1f} s on the same trips, so a little too good",
+            "after, judged fairly": "too few trips to say"
+            if others is None
+            else f"{others:.1f} s, each tenth of the trips with the factor of the others",
+        },
+        justify="left",
+    )
+    if others is not None and others >= found.scores.mae_s:
+        warn("the factor does not help on trips it was not learned from; keep the old model")
+    if found.seen:
+        warn("the model was trained on these very trips; a local scale needs trips of its own")
+    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+    print_next(f"ideal model card {output}")
+
+
+def _load(
+    model_folder: Path, network_file: Path, trips_file: Path
+) -> tuple["Model", "RoadNetwork", "Trips"]:
+    from ideal_dispatch.cli.terminal import stages
+    from ideal_dispatch.files import check_source
+    from ideal_dispatch.forecast.model import Model
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records import Trips
+
+    for file in (network_file, trips_file):
+        check_source(file)
+    with stages("Loading"):
+        return Model.load(model_folder), RoadNetwork.load(network_file), Trips.load(trips_file)
+
+
+def _assess(
+    model: "Model", network: "RoadNetwork", trips: "Trips", jobs: int | None
+) -> "Assessment":
+    from ideal_dispatch.cli.terminal import bars
+    from ideal_dispatch.learning.assessment import assess
+
+    with bars() as show:
+        return assess(
+            model, network, trips, jobs=jobs, report=lambda done: show("predicting", done, "")
+        )

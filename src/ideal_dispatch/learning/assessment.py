@@ -1,0 +1,105 @@
+"""A finished model on given trips: how far off, how well covered, how far from its training."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.learning.rescaling import LEAST_TRIPS, local_scale
+from ideal_dispatch.learning.scores import Scores, scores
+from ideal_dispatch.learning.trip_radii import trip_radii
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trips
+
+_FOLDS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """A model's predictions of trips and what they are worth.
+
+    ``coverage`` is the share of trips that the scenario set explains,
+    ``unusual`` counts the trips by how their context differs from training (a
+    trip may count several times), ``unusual_share`` is the share of trips with
+    any. ``ratio`` is the median of observed over predicted time. ``seen`` says
+    that the model was trained on these very trips.
+    """
+
+    predicted_s: FloatArray
+    scores: Scores
+    ratio: float
+    coverage: float
+    unusual: Counter[str]
+    unusual_share: float
+    transferred: bool
+    seen: bool
+
+
+def assess(
+    model: Model,
+    network: RoadNetwork,
+    trips: Trips,
+    *,
+    jobs: int | None = None,
+    report: Callable[[float], None] | None = None,
+) -> Assessment:
+    """Predict the trips and compare with what was observed."""
+    check_trips(model, network, trips)
+    radii = trip_radii(model, network, trips, jobs=jobs, report=report)
+    rule = model.radius_rule
+    predicted = rule(model.weights, radii.contexts.astype(np.float32), radii.features)
+    rows, count = np.unique(trips.contexts, axis=0, return_counts=True, equal_nan=True)
+    unusual: Counter[str] = Counter()
+    touched = 0
+    for row, trips_of_it in zip(rows, count.tolist(), strict=True):
+        reasons = model.seen.unusual(row, model.encoding)
+        touched += trips_of_it if reasons else 0
+        for reason in reasons:
+            unusual[reason] += trips_of_it
+    driven = radii.predicted_s > 0
+    ratios = trips.observed_s[driven] / radii.predicted_s[driven]
+    return Assessment(
+        predicted_s=radii.predicted_s,
+        scores=scores(trips.observed_s, radii.predicted_s),
+        ratio=float(np.median(ratios)) if ratios.size else float("nan"),
+        coverage=float((radii.upper <= predicted).mean()),
+        unusual=unusual,
+        unusual_share=touched / len(trips),
+        transferred=network.checksum != model.network_checksum,
+        seen=model.details.get("data", {}).get("checksum") == trips.checksum,
+    )
+
+
+def check_trips(model: Model, network: RoadNetwork, trips: Trips) -> None:
+    """Refuse trips that this model cannot predict on this network."""
+    if not len(trips):
+        raise InputError("there are no trips in the file; give at least one")
+    if trips.encoding.checksum != model.encoding.checksum:
+        raise InputError(
+            f"the trips' contexts have other columns than the model's "
+            f"({', '.join(trips.encoding.extra) or 'none'} beside the paper's, the model has "
+            f"{', '.join(model.encoding.extra) or 'none'}); prepare them with the same settings"
+        )
+    trips.check(network)
+    model.check(network)
+
+
+def rescaled_error_s(
+    observed_s: FloatArray, predicted_s: FloatArray, seed: int = 0
+) -> float | None:
+    """Mean absolute error after rescaling, each tenth of the trips with the scale of the others.
+
+    None where the others would be too few for a scale.
+    """
+    if int((predicted_s > 0).sum()) < 2 * LEAST_TRIPS:
+        return None
+    fold = np.random.default_rng(seed).permutation(observed_s.size) % _FOLDS
+    after = np.empty_like(predicted_s)
+    for number in range(_FOLDS):
+        own = fold == number
+        after[own] = predicted_s[own] * local_scale(observed_s[~own], predicted_s[~own])
+    return scores(observed_s, after).mae_s

@@ -1,0 +1,205 @@
+"""Figures of a training report: curves, errors by kind of trip, speeds, radius and shape."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.learning.diagnostics import Reliability
+from ideal_dispatch.learning.shape import DISTANCES_M, OVERLAPS, Shape
+from ideal_dispatch.learning.trainer import Epoch
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.drawing import draw_network
+from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SPEEDS = ("#B5482F", ORANGE, "#D8C58F", "#6FB1D6", ACCENT)  # slow to fast
+_WIDTHS = {"motorway": 2.4, "trunk": 2.4, "primary": 2.0, "secondary": 1.5, "tertiary": 1.1}
+_DASHES = (0, (4, 2))
+
+Bars = tuple[FloatArray, FloatArray]
+"""Means and the half widths of their intervals."""
+
+
+def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "Figure":
+    """Loss on the training trips and error on those held out, epoch by epoch."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, (left, right) = _axes(2, (10, 3.2))
+    epochs = [epoch.epoch for epoch in history]
+    left.plot(epochs, [epoch.loss for epoch in history], color=ACCENT, **_line())
+    left.set(xlabel="epoch", ylabel="training loss")
+    errors = [epoch.validation_mae_s for epoch in history]
+    right.plot(epochs, errors, color=ORANGE, **_line())
+    right.set(xlabel="epoch", ylabel=f"error on {held_out} (s)")
+    if best_epoch is not None:
+        best = errors[best_epoch - 1]
+        right.plot(best_epoch, best, marker="o", markersize=9, color=GREEN, zorder=4)
+        right.set_title(f"kept: epoch {best_epoch}, {best:.1f} s", fontsize=9, color=INK)
+    for axes in (left, right):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.margins(y=0.12)
+    return figure
+
+
+def by_hour(named: Sequence[tuple[str, Bars]], trips: FloatArray) -> "Figure":
+    """Error of the model and of a baseline by hour of the day, above the number of trips."""
+    figure, (axes, below) = _axes(2, (10, 4.2), rows=2, heights=(4, 1))
+    hours = np.arange(24)
+    for (name, (mean, half)), colour, shift in zip(
+        named, (ACCENT, ORANGE), (-0.12, 0.12), strict=False
+    ):
+        axes.errorbar(
+            hours + shift, mean, yerr=half, color=colour, label=name, marker="o", markersize=5,
+            linewidth=1.6, elinewidth=1.1, capsize=0,
+        )  # fmt: skip
+    axes.set(ylabel="mean absolute error (s)", xlim=(-0.7, 23.7))
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(range(0, 24, 2), [])
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper left", bbox_to_anchor=(0, 1.14))
+    below.bar(hours, trips, color=MUTED, width=0.7)
+    below.set(xlabel="hour of the day", ylabel="trips", xlim=(-0.7, 23.7))
+    below.set_xticks(range(0, 24, 2), [f"{hour:02d}" for hour in range(0, 24, 2)])
+    return figure
+
+
+def by_distance_and_class(
+    distances: Sequence[str],
+    of_distance: Sequence[tuple[str, Bars]],
+    classes: Sequence[str],
+    of_class: Sequence[tuple[str, Bars]],
+) -> "Figure":
+    """Error as a share of the travel time, by length of the way and by its road classes."""
+    tall = max(3.6, 1.4 + 0.27 * len(classes))
+    figure, (left, right) = _axes(2, (10, tall))
+    for axes, names, named in ((left, distances, of_distance), (right, classes, of_class)):
+        places = np.arange(len(names))
+        for (name, (mean, half)), colour, shift in zip(
+            named, (ACCENT, ORANGE), (-0.19, 0.19), strict=False
+        ):
+            axes.barh(places + shift, 100 * mean, height=0.36, color=colour, label=name)
+            axes.errorbar(100 * mean, places + shift, xerr=100 * half, fmt="none", ecolor=INK,
+                          elinewidth=0.9)  # fmt: skip
+        axes.set_yticks(places, names)
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.set_xlabel("mean absolute error (% of the mean time)")
+        axes.set_xlim(left=0)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def speed_map(network: RoadNetwork, relative: FloatArray, title: str) -> "Figure":
+    """The roads, coloured by learned speed over the limit; the slower direction is on top."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    figure = draw_network(network, title=title)
+    axes = figure.axes[0]
+    for artist in (*axes.collections, *figure.legends):
+        artist.remove()
+    low, high = np.quantile(relative, (0.02, 0.98))
+    scale = Normalize(np.floor(20 * low) / 20, np.ceil(20 * high + 1e-9) / 20)
+    colours = LinearSegmentedColormap.from_list("speed", _SPEEDS)
+    order = np.argsort(-relative, kind="stable")
+    widths = np.array([_WIDTHS.get(name.removesuffix("_link"), 0.8) for name in ROAD_CLASSES])
+    axes.add_collection(
+        LineCollection(
+            [network.polyline(int(edge)) for edge in order], capstyle="round",
+            colors=colours(scale(relative[order])), linewidths=widths[network.road_class[order]],
+        )
+    )  # fmt: skip
+    top = axes.get_position().y1
+    room = figure.add_axes((0.62, top + 0.42 * (1 - top), 0.34, 0.2 * (1 - top)))
+    bar = figure.colorbar(ScalarMappable(scale, colours), cax=room, orientation="horizontal")
+    bar.outline.set_visible(False)
+    ticks = np.linspace(scale.vmin or 0.0, scale.vmax or 1.0, 5)
+    bar.set_ticks(ticks.tolist(), labels=[f"{100 * tick:.0f} %" for tick in ticks])
+    room.tick_params(labelsize=8, colors=INK, length=0, pad=2)
+    room.set_title("learned speed over the limit", fontsize=8, color=INK, pad=3)
+    return figure
+
+
+def radius(
+    found: Reliability, promised: tuple[float, float] | None, targets: FloatArray, own: FloatArray
+) -> "Figure":
+    """Coverage against level, and target radii of the trips beside the predicted ones."""
+    figure, (left, right) = _axes(2, (10, 4.2))
+    left.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
+    left.fill_between(found.level, found.low, found.high, color=MUTED, alpha=0.25, linewidth=0,
+                      label="chance, 95 %")  # fmt: skip
+    left.plot(found.level, found.covered, color=ACCENT, **_line(), label="test trips")
+    if promised is not None:
+        left.plot(*promised, marker="D", markersize=9, color=ORANGE, markeredgecolor="white",
+                  linestyle="none", zorder=4, label="this model")  # fmt: skip
+    left.set(xlabel="level asked for", ylabel="share of trips explained", xlim=(0, 1), ylim=(0, 1))
+    left.set_box_aspect(1)
+    left.legend(frameon=False, fontsize=9, loc="lower right")
+    positive = targets[(targets > 0) & np.isfinite(targets)]
+    if positive.size:
+        least, most = 0.9 * float(np.quantile(positive, 0.02)), 1.1 * float(positive.max())
+        bins = np.geomspace(least, most, 36).tolist()
+        shares = np.full(positive.size, 1 / targets.size)
+        right.hist(positive, bins=bins, weights=100 * shares, color=ACCENT, alpha=0.85,
+                   label="target radii")  # fmt: skip
+        right.set_xscale("log")
+        for quantile, style in ((0.5, "-"), (0.05, _DASHES), (0.95, _DASHES)):
+            right.axvline(max(float(np.quantile(own, quantile)), 1e-300), color=ORANGE,
+                          linewidth=1.6 if quantile == 0.5 else 1.1, linestyle=style,
+                          label="predicted: median, 90 %" if quantile == 0.5 else None)  # fmt: skip
+        right.set_xlim(bins[0], max(bins[-1], 1.3 * float(np.quantile(own, 0.95))))
+    right.set(xlabel="radius", ylabel="% of the trips")
+    zero = 100 * float((targets == 0).mean())
+    right.set_title(f"target zero: {zero:.0f} % of the trips, not drawn", fontsize=9, color=INK)
+    if positive.size:
+        right.legend(frameon=False, fontsize=9, loc="upper left")
+    return figure
+
+
+def shape_bars(shape: Shape) -> "Figure":
+    """The correlation the set implies: edges by distance, trips by overlap."""
+    figure, (left, right) = _axes(2, (10, 3.2))
+    metres = [f"{a / 1000:g}–{b / 1000:g}" for a, b in pairwise(DISTANCES_M)]
+    metres[-1] = f"over {DISTANCES_M[-2] / 1000:g}"
+    shares = ["none"] + [f"{100 * a:.0f}–{100 * b:.0f} %" for a, b in pairwise(OVERLAPS[1:])]
+    for axes, names, values, label, colour in (
+        (left, metres, shape.by_distance, "distance of two road edges (km)", ACCENT),
+        (right, shares, shape.by_overlap, "part of the way two trips share", GREEN),
+    ):
+        axes.bar(names, np.nan_to_num(values), color=colour, width=0.7)
+        for place, value in enumerate(values):
+            text = "no pair" if np.isnan(value) else f"{value:.2f}"
+            axes.annotate(text, (place, np.nan_to_num(value)), xytext=(0, 3), ha="center",
+                          textcoords="offset points", fontsize=8.5, color=INK)  # fmt: skip
+        axes.set(xlabel=label, ylabel="implied correlation", ylim=(0, 1.1))
+        axes.tick_params(axis="x", length=0)
+    return figure
+
+
+def _axes(
+    count: int, size: tuple[float, float], rows: int = 1, heights: Sequence[float] | None = None
+) -> tuple["Figure", "list[Axes]"]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    grid = figure.subplots(rows, count // rows, squeeze=False, height_ratios=heights)
+    axes: list[Axes] = list(grid.ravel())
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+        one.spines[["left", "bottom"]].set_color(MUTED)
+        one.tick_params(colors=INK, labelsize=9)
+        one.xaxis.label.set_color(INK)
+        one.yaxis.label.set_color(INK)
+    return figure, axes
+
+
+def _line() -> dict[str, Any]:
+    return {"linewidth": 1.8, "marker": "o", "markersize": 3.5}

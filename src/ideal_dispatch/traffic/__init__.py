@@ -1,0 +1,1 @@
+"""Traffic: what routers say and what the streets do, behind one protocol."""

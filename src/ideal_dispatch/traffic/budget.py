@@ -1,0 +1,53 @@
+"""A cap on what a run may ask of a paid service."""
+
+from collections import Counter
+from collections.abc import Mapping
+from threading import Lock
+
+from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.errors import IdealError, InputError
+
+
+class BudgetError(IdealError):
+    """A run has used up the requests it was given."""
+
+
+class RequestBudget:
+    """How many requests a run may send, and how many it sent of each kind.
+
+    A request counts when it is sent, whatever comes back: a retry counts again,
+    a recorded answer does not count. A matrix counts its elements, as it is
+    billed. Without a limit it only counts.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is not None and whole_number(limit, "request budget") < 0:
+            raise InputError(f"request budget {limit}: zero or more is needed")
+        self.limit = limit
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"RequestBudget({self.spent} of {'any' if self.limit is None else self.limit})"
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Requests sent so far by kind."""
+        with self._lock:
+            return dict(self._counts)
+
+    @property
+    def spent(self) -> int:
+        """Requests sent so far."""
+        return sum(self.counts.values())
+
+    def spend(self, kind: str, count: int = 1) -> None:
+        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
+        with self._lock:
+            spent = self._counts.total()
+            if self.limit is not None and spent + count > self.limit:
+                raise BudgetError(
+                    f"{kind}: {count} more would exceed the budget of {self.limit} requests "
+                    f"({spent} sent); raise it or go on another day"
+                )
+            self._counts[kind] += count

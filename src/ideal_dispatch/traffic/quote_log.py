@@ -1,0 +1,234 @@
+"""Quote logs: what a source said about the same trips, again and again.
+
+A log is a text file, one JSON object a line: a header, then one line for each
+quote or for its failure. Lines are only ever added.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.source import RouteQuote, require_zone
+
+KIND, VERSION = "ideal-dispatch quote log", 1
+TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
+"""Numbers of every quote; null where the source gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One asking: the round it belongs to, the trip, and what came of it.
+
+    ``error`` says why there is no quote, ``realised_s`` what the quoted path
+    took where a world knows it, and ``realised_error`` why it does not.
+    """
+
+    due: datetime
+    origin: int
+    destination: int
+    asked_at: datetime
+    times: Mapping[str, float]
+    edges: tuple[int, ...]
+    fell_back: str = ""
+    error: str = ""
+    realised_s: float = np.nan
+    realised_error: str = ""
+
+    @property
+    def key(self) -> tuple[datetime, int, int]:
+        """What tells one asking from another."""
+        return self.due, self.origin, self.destination
+
+    @classmethod
+    def quoted(cls, due: datetime, quote: RouteQuote) -> "LogLine":
+        """The line of a quote."""
+        times = {name: float(getattr(quote, name)) for name in TIMES}
+        edges = tuple(quote.path.edges.tolist())
+        origin, destination = quote.path.origin, quote.path.destination
+        return cls(due, origin, destination, quote.asked_at, times, edges, quote.fell_back)
+
+    def text(self) -> str:
+        """The line as it is written, without its end."""
+        row: dict[str, Any] = {
+            "due": self.due.isoformat(),
+            "asked_at": self.asked_at.isoformat(),
+            "origin": self.origin,
+            "destination": self.destination,
+        }
+        if self.error:
+            row["error"] = self.error
+        else:
+            row |= {name: _null(value) for name, value in self.times.items()}
+            row |= {"edges": self.edges, "fell_back": self.fell_back}
+            row["realised_s"] = _null(self.realised_s)
+            if self.realised_error:
+                row["realised_error"] = self.realised_error
+        return json.dumps(row, allow_nan=False, separators=(",", ":"))
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> "LogLine":
+        """The line of a parsed row; ``KeyError``, ``TypeError`` or ``ValueError`` if damaged."""
+        error = str(row.get("error", ""))
+        due, asked_at = (datetime.fromisoformat(row[name]) for name in ("due", "asked_at"))
+        require_zone(due)
+        require_zone(asked_at)
+        return cls(
+            due=due,
+            origin=int(row["origin"]),
+            destination=int(row["destination"]),
+            asked_at=asked_at,
+            times=dict.fromkeys(TIMES, np.nan) if error else {n: _number(row[n]) for n in TIMES},
+            edges=() if error else tuple(int(edge) for edge in row["edges"]),
+            fell_back=str(row.get("fell_back", "")),
+            error=error,
+            realised_s=_number(row.get("realised_s")),
+            realised_error=str(row.get("realised_error", "")),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuoteLog:
+    """A log as arrays, one row for each quote, in the order they were written.
+
+    ``failures`` are the lines without a quote. ``notes`` says what was wrong
+    with the file and could be helped; ``whole_bytes`` is where its last whole
+    line ends.
+    """
+
+    network_checksum: str
+    source: Mapping[str, Any]
+    lines: tuple[LogLine, ...]
+    failures: tuple[LogLine, ...] = ()
+    notes: tuple[str, ...] = ()
+    whole_bytes: int = 0
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], network: RoadNetwork | None = None) -> "QuoteLog":
+        """Read a log, of this very network where one is given.
+
+        A last line without its end, left by an interruption, is dropped with a note.
+        """
+        check_source(path)
+        where = os.fspath(path)
+        with open(path, "rb") as file:
+            content = file.read()
+        whole = content.rfind(b"\n") + 1
+        notes = []
+        if whole < len(content):
+            notes.append(f"{where}: its last line was interrupted and is dropped")
+        rows = _rows(where, content[:whole])
+        _, header = next(rows, (0, {}))
+        if header.get("kind") != KIND:
+            raise FileFormatError(f"{where}: no quote log; make one with `ideal traffic record`")
+        if header.get("version") != VERSION:
+            raise FileFormatError(
+                f"{where}: version {header.get('version')}, this program reads {VERSION}"
+            )
+        checksum, source = header.get("network"), header.get("source")
+        if not isinstance(checksum, str) or not isinstance(source, dict):
+            raise FileFormatError(f"{where}, line 1: the header is damaged")
+        if network is not None and checksum != network.checksum:
+            raise FileFormatError(
+                f"{where}: recorded on another network (checksum {checksum}, this one has "
+                f"{network.checksum})"
+            )
+        lines: list[LogLine] = []
+        for number, row in rows:
+            try:
+                lines.append(LogLine.read(row))
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                raise FileFormatError(
+                    f"{where}, line {number}: damaged ({type(error).__name__}: {error})"
+                ) from None
+        return cls(
+            checksum,
+            source,
+            tuple(line for line in lines if not line.error),
+            tuple(line for line in lines if line.error),
+            tuple(notes),
+            whole,
+        )
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __repr__(self) -> str:
+        return f"QuoteLog({len(self.lines):,} quotes, {len(self.failures):,} failures)"
+
+    @cached_property
+    def asked_s(self) -> FloatArray:
+        """Seconds since 1970 UTC when each was asked."""
+        return np.array([line.asked_at.timestamp() for line in self.lines], np.float64)
+
+    @cached_property
+    def origin(self) -> IntArray:
+        return np.array([line.origin for line in self.lines], np.int32)
+
+    @cached_property
+    def destination(self) -> IntArray:
+        return np.array([line.destination for line in self.lines], np.int32)
+
+    @cached_property
+    def realised_s(self) -> FloatArray:
+        """Seconds that the quoted path took, NaN where not known."""
+        return np.array([line.realised_s for line in self.lines], np.float64)
+
+    def times(self, name: str) -> FloatArray:
+        """One number of every quote, NaN where the source gave none: one of :data:`TIMES`."""
+        if name not in TIMES:
+            raise InputError(f"{name} is no number of a quote; there are {', '.join(TIMES)}")
+        return np.array([line.times[name] for line in self.lines], np.float64)
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Edges of all quoted paths one after the other; see :attr:`edges_start`."""
+        return np.array([edge for line in self.lines for edge in line.edges], np.int32)
+
+    @cached_property
+    def edges_start(self) -> IntArray:
+        """Path i has ``edges[edges_start[i]:edges_start[i + 1]]``."""
+        lengths = [len(line.edges) for line in self.lines]
+        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32)
+
+    @cached_property
+    def keys(self) -> frozenset[tuple[datetime, int, int]]:
+        """Every asking in the log, answered or not."""
+        return frozenset(line.key for line in (*self.lines, *self.failures))
+
+
+def header_text(network: RoadNetwork, source: Mapping[str, Any]) -> str:
+    """The first line of a log, without its end."""
+    header = {"kind": KIND, "version": VERSION, "network": network.checksum, "source": source}
+    return json.dumps(header, allow_nan=False, separators=(",", ":"))
+
+
+def _rows(where: str, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise TypeError
+        except (ValueError, TypeError, RecursionError):
+            if number == 1:
+                row = {}  # no log at all, which the reader of the header says better
+            else:
+                raise FileFormatError(f"{where}, line {number}: damaged, no JSON object") from None
+        yield number, row
+
+
+def _null(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _number(value: Any) -> float:
+    return np.nan if value is None else float(value)

@@ -1,0 +1,208 @@
+"""Recorded traffic: edge times over time bins, in one file.
+
+A cell holds the logarithm of the edge's time over its free-flow time in one
+byte (steps of 2 %, from half to a hundredfold), or 0 where no vehicle was seen.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.archive import ArchiveKind
+from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.context import (
+    WEATHER_VARIABLES,
+    Calendar,
+    Context,
+    Weather,
+    WeatherValue,
+)
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.network import RoadNetwork
+
+KIND = ArchiveKind("traffic", 1, "make one with `ideal traffic simulate`")
+LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
+_STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
+RATIOS: npt.NDArray[np.float32] = np.concatenate(
+    [[np.nan], LEAST_RATIO * np.exp(_STEP * np.arange(255))]
+).astype(np.float32)
+"""The ratio to free flow that each code stands for; code 0 is "not seen"."""
+
+Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Unbroken recorded time: ``codes`` has one row per bin and one column per edge.
+
+    ``start`` is aware and begins the first bin. ``weather`` holds the five
+    variables of every hour begun, from the hour of ``start`` on; ``notes`` what
+    else is known about the day, such as demand and closures.
+    """
+
+    start: datetime
+    codes: Codes
+    weather: FloatArray
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.start.utcoffset() is None:
+            raise InputError(f"stretch start {self.start.isoformat()} has no zone")
+        object.__setattr__(self, "codes", read_only(self.codes, np.uint8, (None, None), "codes"))
+        weather = read_only(self.weather, np.float64, (None, len(WEATHER_VARIABLES)), "weather")
+        object.__setattr__(self, "weather", weather)
+        object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
+
+    @property
+    def bins(self) -> int:
+        return len(self.codes)
+
+
+def encode(times_s: npt.ArrayLike, network: RoadNetwork) -> Codes:
+    """Codes of edge times, (bins, edges); NaN is "not seen"."""
+    ratio = np.asarray(times_s, np.float64) / network.free_flow_times_s
+    with np.errstate(invalid="ignore", divide="ignore"):
+        level = np.rint(np.log(ratio / LEAST_RATIO) / _STEP)
+    return np.where(np.isnan(ratio), 0, np.clip(level, 0, 254) + 1).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedTraffic:
+    """What the edges of one network took, in bins of ``bin_s`` seconds, in order of time."""
+
+    network: RoadNetwork
+    calendar: Calendar
+    bin_s: int
+    stretches: tuple[Stretch, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.stretches:
+            raise InputError("recorded traffic needs at least one stretch of time")
+        if self.bin_s < 1:
+            raise InputError(f"bins of {self.bin_s} s: at least one second is needed")
+        before = datetime.min.replace(tzinfo=UTC)
+        for stretch in self.stretches:
+            if stretch.codes.shape[1] != self.network.num_edges:
+                raise InputError(
+                    f"stretch {stretch.start}: {stretch.codes.shape[1]} edges, "
+                    f"the network has {self.network.num_edges}"
+                )
+            if stretch.start < before:
+                raise InputError(f"stretch {stretch.start} begins before the one before it ends")
+            before = self.end(stretch)
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+
+    def __repr__(self) -> str:
+        hours = sum(s.bins for s in self.stretches) * self.bin_s / 3600
+        return f"RecordedTraffic({len(self.stretches)} stretches, {hours:.0f} h)"
+
+    @cached_property
+    def checksum(self) -> str:
+        """Hash of all that was recorded."""
+        digest = hashlib.blake2b(f"{self.network.checksum} {self.bin_s}".encode(), digest_size=16)
+        for stretch in self.stretches:
+            digest.update(str(stretch.start.timestamp()).encode())
+            digest.update(stretch.codes.tobytes())
+        return digest.hexdigest()
+
+    def end(self, stretch: Stretch) -> datetime:
+        return stretch.start + timedelta(seconds=stretch.bins * self.bin_s)
+
+    @cached_property
+    def days(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the stretches of each local calendar day, in order."""
+        local = [self.calendar.local(stretch.start).date() for stretch in self.stretches]
+        return tuple(
+            tuple(i for i, day in enumerate(local) if day == one) for one in dict.fromkeys(local)
+        )
+
+    def only(self, days: Sequence[int]) -> "RecordedTraffic":
+        """The same recording with the numbered days alone."""
+        kept = [self.stretches[i] for day in sorted(days) for i in self.days[day]]
+        return RecordedTraffic(
+            self.network, self.calendar, self.bin_s, tuple(kept), self.provenance
+        )
+
+    def find(self, at: datetime) -> tuple[int, int]:
+        """Number of the stretch and of its bin that holds ``at``."""
+        for number, stretch in enumerate(self.stretches):
+            if stretch.start <= at < self.end(stretch):
+                return number, int((at - stretch.start).total_seconds() // self.bin_s)
+        raise InputError(
+            f"{at.isoformat()} is not in the recording; it has "
+            f"{self.stretches[0].start.isoformat()} … {self.end(self.stretches[-1]).isoformat()} "
+            f"in {len(self.stretches)} stretches"
+        )
+
+    def context(self, at: datetime) -> Context:
+        """Weather and calendar of a recorded moment."""
+        stretch = self.stretches[self.find(at)[0]]
+        hour = int((at - _hour_of(stretch.start)).total_seconds() // 3600)
+        source = str(self.provenance.get("engine", "recording"))
+        observed_at = _hour_of(stretch.start) + timedelta(hours=hour)
+        values = stretch.weather[min(hour, len(stretch.weather) - 1)]
+        weather = Weather(*(WeatherValue(float(v), source, "", observed_at) for v in values))
+        return self.calendar.context(at, weather)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that :meth:`load` turns into an equal recording."""
+        calendar = self.calendar
+        manifest = {
+            "network": self.network.checksum,
+            "bin_s": self.bin_s,
+            "calendar": [calendar.time_zone, calendar.country, calendar.subdivision,
+                         calendar.categories],
+            "stretches": [
+                {"start": s.start.isoformat(), "notes": dict(s.notes)} for s in self.stretches
+            ],
+            "provenance": dict(self.provenance),
+        }  # fmt: skip
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for number, stretch in enumerate(self.stretches):
+            arrays[f"codes_{number}"] = stretch.codes
+            arrays[f"weather_{number}"] = stretch.weather
+        KIND.write(path, manifest, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], network: RoadNetwork) -> "RecordedTraffic":
+        """Read a recording of this very network."""
+        manifest, arrays = KIND.read(path)
+        try:
+            if manifest["network"] != network.checksum:
+                raise FileFormatError(
+                    f"recorded on another network (checksum {manifest['network']}, this one has "
+                    f"{network.checksum})"
+                )
+            zone, country, subdivision, categories = manifest["calendar"]
+            return cls(
+                network,
+                Calendar(zone, country, subdivision, tuple(categories) if categories else None),
+                manifest["bin_s"],
+                tuple(
+                    Stretch(
+                        datetime.fromisoformat(row["start"]),
+                        arrays[f"codes_{number}"],
+                        arrays[f"weather_{number}"],
+                        row["notes"],
+                    )
+                    for number, row in enumerate(manifest["stretches"])
+                ),
+                manifest["provenance"],
+            )
+        except IdealError as error:
+            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise KIND.damaged(path, error) from None
+
+
+def _hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)

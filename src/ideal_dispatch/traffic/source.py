@@ -1,0 +1,62 @@
+"""What every source of traffic offers: quotes, and the truth where it is a world."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RouteQuote:
+    """What a router said when it was asked: knowledge, not truth.
+
+    ``path`` is on our own network. ``next_segment_s`` is the predicted time of
+    its first edge. ``optimistic_s`` and ``pessimistic_s`` are the router's own
+    and need not lie around ``duration_s``; NaN where it gives none.
+    ``data_age_s`` is how old its newest data was; ``fell_back`` says in words
+    why the engine did not answer as asked, or is empty.
+    """
+
+    path: Path
+    duration_s: float
+    next_segment_s: float
+    optimistic_s: float
+    pessimistic_s: float
+    asked_at: datetime
+    data_age_s: float
+    fell_back: str = ""
+
+    def __post_init__(self) -> None:
+        require_zone(self.asked_at)
+        for name in ("duration_s", "next_segment_s"):
+            value = getattr(self, name)
+            if not 0.0 <= value < np.inf:
+                raise InputError(f"quote: {name} is {value}; it must be finite and zero or more")
+
+
+@runtime_checkable
+class TrafficSource(Protocol):
+    """Anything that can be asked for a route now."""
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The router's best route and what it promises, at the moment ``at``."""
+        ...
+
+
+@runtime_checkable
+class TrafficWorld(TrafficSource, Protocol):
+    """A source that also knows what really happened."""
+
+    def realised(self, edge: int, at: datetime) -> float:
+        """Seconds that an edge takes if entered at ``at``."""
+        ...
+
+
+def require_zone(at: datetime) -> None:
+    """Refuse a time without a zone."""
+    if at.tzinfo is None or at.utcoffset() is None:
+        raise InputError(f"time {at.isoformat()} has no zone; add its offset from UTC")

@@ -1,0 +1,224 @@
+"""Valhalla: quotes from the free routing engine, which a centre can run itself.
+
+It knows traffic as far as its operator feeds it speeds, live or by hour of the
+week, and plain speeds of the map elsewhere.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from ideal_dispatch.context.weather import utc_now
+from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.http_client import one_line
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic import polyline
+from ideal_dispatch.traffic.answers import Question, RecordedAnswers
+from ideal_dispatch.traffic.circuit import TrafficServiceError
+from ideal_dispatch.traffic.foreign_route import (
+    LEAST_SHARE,
+    ForeignRoute,
+    check_question,
+    finite,
+    first_edge_s,
+    joined,
+    laid_on,
+)
+from ideal_dispatch.traffic.service_client import (
+    Answering,
+    RefusedError,
+    Replayed,
+    ServiceClient,
+)
+from ideal_dispatch.traffic.source import RouteQuote
+
+SERVICE = "Valhalla"
+SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
+"""Speed sources that Valhalla can be told to use, where it has them."""
+
+_NO_WAY = frozenset({170, 441, 442})  # unconnected regions, unreachable, no path found
+_ROUTE = "route"
+
+
+@dataclass(frozen=True, slots=True)
+class ValhallaParams:
+    """What a quote asks for.
+
+    ``time_zone`` (IANA) is the city's: Valhalla takes other moments than now
+    in local time. A moment within ``now_within_s`` is now. A route of which
+    less than ``least_share`` can be laid on our network is an error.
+    """
+
+    costing: str = "auto"
+    speed_types: tuple[str, ...] = SPEED_TYPES
+    time_zone: str | None = None
+    least_share: float = LEAST_SHARE
+    now_within_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        wrong = sorted(set(self.speed_types) - set(SPEED_TYPES))
+        if wrong or not self.speed_types:
+            raise InputError(
+                f"speed types {', '.join(wrong) or 'none'}: give some of {', '.join(SPEED_TYPES)}"
+            )
+        if not 0.0 <= self.least_share <= 1.0:
+            raise InputError(f"least_share {self.least_share}: a share from 0 to 1 is needed")
+        if self.time_zone is not None:
+            try:
+                ZoneInfo(self.time_zone)
+            except (KeyError, ValueError, OSError):
+                raise InputError(f"time zone {self.time_zone!r} is unknown") from None
+
+
+class Valhalla:
+    """Quotes from a Valhalla server, on our own network.
+
+    It gives no optimistic and pessimistic times and no age of its data: NaN.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        client: Answering,
+        params: ValhallaParams | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.network, self.client = network, client
+        self.params, self._now = params or ValhallaParams(), now
+
+    @classmethod
+    def connect(
+        cls,
+        network: RoadNetwork,
+        url: str,
+        rng: np.random.Generator,
+        params: ValhallaParams | None = None,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        **options: Any,
+    ) -> "Valhalla":
+        """A live source; ``options`` are those of :class:`ServiceClient`."""
+        return cls(network, ServiceClient(SERVICE, url, rng, **options), params, now)
+
+    @classmethod
+    def replayed(
+        cls, network: RoadNetwork, answers: RecordedAnswers, params: ValhallaParams | None = None
+    ) -> "Valhalla":
+        """A source that repeats recorded answers and asks nobody."""
+        return cls(network, Replayed(SERVICE, answers), params)
+
+    def close(self) -> None:
+        """Give up open connections."""
+        self.client.close()
+
+    def describe(self) -> dict[str, Any]:
+        """What a recording says about its source."""
+        params = asdict(self.params) | {"speed_types": list(self.params.speed_types)}
+        return {"engine": SERVICE, "live": self.client.live, **params}
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The best route by the server's speeds; the next segment from its manoeuvres."""
+        check_question(self.network, origin, destination, at)
+        if origin == destination:
+            stay = self.network.path([], origin)
+            return RouteQuote(stay, 0.0, 0.0, np.nan, np.nan, at, np.nan)
+        question = Question(_ROUTE, "", self._request(origin, destination, at), at)
+        try:
+            answer = self.client.ask(question, self.client.deadline())
+        except RefusedError as error:
+            body = error.body if isinstance(error.body, dict) else {}
+            if body.get("error_code") in _NO_WAY:
+                raise UnreachableError(
+                    f"{SERVICE} finds no way from node {origin} to node {destination} "
+                    f"(error {body['error_code']}); check that both lie on roads open to cars"
+                ) from None
+            raise
+        try:
+            route, note = read_trip(answer)
+        except ValueError as error:
+            raise TrafficServiceError(f"{SERVICE}: the answer cannot be used: {error}") from None
+        path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
+        segment_s, segment_note = first_edge_s(self.network, path, route)
+        return RouteQuote(
+            path=path,
+            duration_s=route.duration_s,
+            next_segment_s=segment_s,
+            optimistic_s=np.nan,
+            pessimistic_s=np.nan,
+            asked_at=at,
+            data_age_s=np.nan,
+            fell_back=joined([note, segment_note]),
+        )
+
+    def _request(self, origin: int, destination: int, at: datetime) -> dict[str, Any]:
+        costing = self.params.costing
+        return {
+            "locations": [
+                {
+                    "lat": round(float(self.network.lat[node]), 7),
+                    "lon": round(float(self.network.lon[node]), 7),
+                    "type": "break",
+                }
+                for node in (origin, destination)
+            ],
+            "costing": costing,
+            "costing_options": {costing: {"speed_types": list(self.params.speed_types)}},
+            "date_time": self._date_time(at),
+            "units": "kilometers",
+            "directions_type": "maneuvers",
+        }
+
+    def _date_time(self, at: datetime) -> dict[str, Any]:
+        away = abs(at - self._now())
+        if not self.client.live or away <= timedelta(seconds=self.params.now_within_s):
+            return {"type": 0}
+        if self.params.time_zone is None:
+            raise InputError(
+                f"{SERVICE} cannot be asked about {at.isoformat()}, which is not now, without "
+                "the city's time zone; give time_zone"
+            )
+        local = at.astimezone(ZoneInfo(self.params.time_zone))
+        return {"type": 1, "value": local.strftime("%Y-%m-%dT%H:%M")}
+
+
+def read_trip(answer: Any) -> tuple[ForeignRoute, str]:
+    """Route and warnings of an answer; a ``ValueError`` says what is wrong with it."""
+    trip = answer.get("trip") if isinstance(answer, dict) else None
+    if not isinstance(trip, dict):
+        raise ValueError("it has no trip")
+    legs, summary = trip.get("legs"), trip.get("summary")
+    if not isinstance(legs, list) or len(legs) != 1 or not isinstance(legs[0], dict):
+        raise ValueError("a trip of one leg was asked for")
+    if not isinstance(summary, dict):
+        raise ValueError("the trip has no summary")
+    if trip.get("units", "kilometers") != "kilometers":
+        raise ValueError(f"units are {one_line(str(trip['units']), 20)}, not kilometers")
+    maneuvers, shape = legs[0].get("maneuvers", []), legs[0].get("shape")
+    if not isinstance(shape, str):
+        raise ValueError("the leg has no shape")
+    if not isinstance(maneuvers, list) or not all(isinstance(m, dict) for m in maneuvers):
+        raise ValueError("maneuvers are no list of objects")
+    try:
+        points = polyline.decode(shape, 6)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    route = ForeignRoute(
+        points=points,
+        duration_s=finite(summary.get("time"), "time of the trip"),
+        part_m=np.array([1000 * _optional(m, "length") for m in maneuvers]),
+        part_s=np.array([_optional(m, "time") for m in maneuvers]),
+    )
+    warnings = trip.get("warnings", answer.get("warnings", []))
+    words = warnings if isinstance(warnings, list) else [warnings]
+    texts = [one_line(str(w.get("text", w) if isinstance(w, dict) else w)) for w in words]
+    return route, joined([f"{SERVICE} warns: {text}" for text in texts])
+
+
+def _optional(maneuver: dict[str, Any], name: str) -> float:
+    value = maneuver.get(name)
+    return math.nan if value is None else finite(value, f"maneuver {name}")

@@ -1,0 +1,303 @@
+"""`ideal train`: a model from trips, whole or not at all, however often it is killed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")
+
+from ideal_dispatch import Model, RoadNetwork, Trips
+from ideal_dispatch.cli.train import _check_output, _workers, train
+from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
+from ideal_dispatch.learning import TrainParams
+from ideal_dispatch.learning.settings import settings
+from tests.unit.cli.conftest import EPOCHS
+
+IDEAL = Path(sys.executable).with_name("ideal")
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def _command(world: Path, output: Path, *options: str) -> list[str]:
+    return [
+        str(IDEAL), "train", str(world / "town.trips"), "--network", str(world / "town.network"),
+        "--params", str(world / "small.toml"), "-o", str(output), *options,
+    ]  # fmt: skip
+
+
+def _run(command: list[str], code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def _kill_in_training(command: list[str]) -> bytes:
+    """Run the command on a terminal, kill it once it shows the time left; all that it showed."""
+    terminal, end = os.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stderr=end, env=env) as process:
+        os.close(end)
+        shown = b""
+        while not re.search(rb"\d:\d\d:\d\d", shown):
+            shown += os.read(terminal, 4096)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    os.close(terminal)
+    return shown
+
+
+def _train(world: Path, output: Path, **options: Any) -> None:
+    train(
+        world / "town.trips", world / "town.network", output,
+        **{"params_file": world / "small.toml"} | options,
+    )  # fmt: skip
+
+
+# --- what it writes -----------------------------------------------------------------
+
+
+def test_a_directory_with_model_report_and_numbers(world: Path, trained: Path) -> None:
+    model = Model.load(trained)
+    assert sorted(path.name for path in trained.iterdir()) == [
+        "card.md", "manifest.json", "report.html", "report.json",
+        *(path.name for path in trained.glob("weights-*.safetensors")),
+    ]  # fmt: skip
+    facts = json.loads((trained / "report.json").read_text())
+    names = [row["name"] for row in facts["scores"]]
+    assert names[0] == "IDEAL"
+    assert len(names) == 7
+    assert model.details["scores"] == facts["scores"]
+    card = (trained / "card.md").read_text()
+    assert all(f"| {name} |" in card for name in names)
+    assert facts["model"] == model.checksum
+    assert model.checksum in (trained / "report.html").read_text()
+    assert facts["params"]["epochs"] == EPOCHS
+    assert Trips.load(world / "town.trips").checksum == facts["data"]["checksum"]
+
+
+def test_killed_and_resumed_is_bit_for_bit_uninterrupted(
+    world: Path, trained: Path, few_baselines: None, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    output = tmp_path / "model"
+    shown = _kill_in_training(_command(world, output))
+    for part in (b"training", b", loss ", b"held-out error"):
+        assert part in shown
+    (output / ".0123456789abcdef.part").touch()  # as if killed while writing
+    kept = sorted(path.name for path in output.iterdir() if not path.name.endswith(".part"))
+    assert kept == [CHECKPOINT], "no half-written model"
+    with pytest.raises(InputError, match="interrupted training; add --resume to go on with it or"):
+        _train(world, output)
+    with pytest.raises(InputError, match="made with other trips, network or parameters"):
+        _train(world, output, resume=True, seed=3)
+    _train(world, output, resume=True)
+    told = capsys.readouterr()
+    resumed = [int(number) for number in re.findall(r"^epoch (\d+) of", told.err, re.M)]
+    last = int(re.findall(rb"epoch (\d+), loss", shown)[-1])
+    assert resumed == list(range(EPOCHS + 1))[-len(resumed) :]
+    assert min(resumed, default=EPOCHS + 1) > last, "no finished epoch is lost"
+    assert {path.name for path in output.iterdir()} == {path.name for path in trained.iterdir()}
+    for path in trained.iterdir():
+        assert (output / path.name).read_bytes() == path.read_bytes(), path.name
+    assert not (output / CHECKPOINT).exists()
+    for text in ("free flow × hour of week", "80 % promised", "next: ideal model card"):
+        assert text in told.out
+    assert "warning: 24 test trips are few" in told.err
+    assert "\x1b" not in told.out + told.err, "no colours or bars in a pipe"
+
+
+@pytest.mark.slow
+def test_the_city_killed_at_any_time_ends_in_the_same_directory(tmp_path: Path) -> None:
+    from ideal_dispatch.cities import harbour_city
+    from tests.planted import planted_trips
+
+    network = harbour_city().network
+    network.save(tmp_path / "town.network")
+    planted_trips(network, 900, seed=6).save(tmp_path / "town.trips")
+    (tmp_path / "small.toml").write_text("epochs = 6\n")
+    _run(_command(tmp_path, tmp_path / "whole"))
+    output, rng, kills = tmp_path / "killed", np.random.default_rng(0), 0
+    while True:
+        began = time.monotonic()
+        with subprocess.Popen(_command(tmp_path, output, "--resume"), stderr=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL) as process:  # fmt: skip
+            try:
+                process.wait(timeout=float(rng.uniform(4, 16)) * (1 + kills / 4))
+                assert process.returncode == 0
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                kills += 1
+        assert time.monotonic() - began < 600
+        if (output / "manifest.json").exists():
+            Model.load(output)
+            break
+    assert kills >= 2
+    for path in (tmp_path / "whole").iterdir():
+        assert (output / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_does(world: Path, trained: Path, tmp_path: Path) -> None:
+    runner = [str(IDEAL.with_name("torchrun")), "--nproc-per-node", "2", "--no-python"]
+    done = _run([*runner, *_command(world, tmp_path / "model", "--distributed")])
+    assert done.stderr.count("epoch 1 of") == 1, "only the first process prints"
+    both, alone = Model.load(tmp_path / "model"), Model.load(trained)
+    for name in ("static.0.weight", "cross.out.weight"):
+        assert both.weights[name] == pytest.approx(alone.weights[name], abs=2e-3)
+    rows = [model.details["history"][-1]["validation_mae_s"] for model in (both, alone)]
+    assert rows[0] == pytest.approx(rows[1], rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the cluster extra is not installed")
+    program = (
+        "import subprocess, sys\n"
+        "from distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c:\n"
+        "        subprocess.run([*sys.argv[1:], '--cluster', c.scheduler_address], check=True)\n"
+    )
+    (tmp_path / "cluster.py").write_text(program)
+    _run([sys.executable, str(tmp_path / "cluster.py"), *_command(world, tmp_path / "model")])
+    assert Model.load(tmp_path / "model").checksum == Model.load(trained).checksum
+
+
+# --- what it refuses ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "holds a model already; add --force to overwrite it"),
+        ({"resume": True}, "training is finished; add --force to train anew"),
+        ({"resume": True, "force": True}, "--resume goes on, --force starts anew: choose one"),
+        ({"force": True, "distributed": True}, "torchrun --nproc-per-node 2 --no-python ideal"),
+        ({"force": True, "split_by": "week"}, "split by 'week': it must be 'trip' or 'day'"),
+        ({"force": True, "params_file": Path("none.toml")}, "none.toml: no such file"),
+    ],
+)
+def test_a_model_is_not_lost_to_a_mistake(
+    world: Path, trained: Path, options: dict[str, Any], message: str
+) -> None:
+    before = (trained / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=message):
+        _train(world, trained, **options)
+    assert (trained / "manifest.json").read_bytes() == before
+    assert not (trained / CHECKPOINT).exists()
+
+
+def test_bad_input_is_one_line_on_stderr(world: Path, trained: Path) -> None:
+    done = _run(_command(world, trained), code=2)
+    assert done.stderr.startswith("error: -o ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_folders_of_something_else(trained: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    report.write_text("of the records")
+    for force in (False, True):
+        with pytest.raises(InputError, match="holds report.html of something else"):
+            _check_output(tmp_path, [], resume=False, force=force)
+    with pytest.raises(InputError, match="is a file; name a folder"):
+        _check_output(report, [], resume=False, force=True)
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    _check_output(copy, [], resume=False, force=True)
+    with pytest.raises(InputError, match="card.md would be overwritten"):
+        _check_output(copy, [copy / "card.md"], resume=False, force=True)
+    (copy / CHECKPOINT).touch()
+    _check_output(copy, [], resume=True, force=False)
+    _check_output(tmp_path / "new", [], resume=True, force=False)
+
+
+def test_a_checkpoint_that_is_none(world: Path, tmp_path: Path) -> None:
+    (tmp_path / CHECKPOINT).write_bytes(b"not one")
+    with pytest.raises(FileFormatError, match="not a whole checkpoint"):
+        _train(world, tmp_path, resume=True)
+
+
+def test_a_cluster_that_is_not_there() -> None:
+    try:
+        import distributed  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match="ideal-dispatch.cluster"), _workers("x:1"):
+            pass
+        return
+    with pytest.raises(InputError, match="no dask scheduler answers"), _workers("127.0.0.1:9"):
+        pass
+
+
+# --- settings -----------------------------------------------------------------------
+
+
+def test_settings_of_file_and_options(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(
+        "epochs = 3\nloss = 'relative'\n[architecture]\nwidth = 8\n[radius]\nwidth = 4\n"
+    )
+    params, radius = settings(
+        TrainParams(), file, {"epochs": 7, "seed": 2}, {"features": "attributes", "head": None},
+        {"coverage": 0.9},
+    )  # fmt: skip
+    assert (params.epochs, params.loss, params.seed) == (7, "relative", 2)
+    assert (params.architecture.width, params.architecture.features) == (8, "attributes")
+    assert params.architecture.head == "polar"
+    assert (radius.width, radius.coverage, radius.level, radius.seed) == (4, 0.9, 0.9, 2)
+    params, radius = settings(TrainParams.paper(), None, radius={"coverage": 0.0})
+    assert params == TrainParams.paper()
+    assert radius.coverage is None
+    file.write_text("[radius]\ncoverage = 0.7\nlevel = 0.6\n")
+    assert settings(TrainParams(), file)[1].level == 0.6
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs = [", "a.toml: not TOML"),
+        ("epoks = 3", "a.toml: epoks: no such training parameter"),
+        ("epochs = 2.5", "a.toml: epochs 2.5 is not a whole number"),
+        ("epochs = 'many'", "a.toml: epochs 'many' is not a whole number"),
+        ("learning_rate = nan", "a.toml: learning_rate nan: a positive number"),
+        ("architecture = 3", r"a.toml: architecture 3: a table \[architecture\] is needed"),
+        ("radius = 3", r"a.toml: radius 3: a table \[radius\] is needed"),
+        ("[radius]\nlos = 'quantile'", "a.toml: radius.los: no such parameter"),
+        ("[radius]\nloss = 'x'", "a.toml: radius loss 'x'"),
+        ("[radius]\ncoverage = 1.5", "a.toml: radius coverage 1.5: it lies between 0 and 1"),
+        ("[radius]\ncoverage = 'all'", "a.toml: radius parameters"),
+    ],
+)
+def test_bad_settings(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises((InputError, FileFormatError), match=message):
+        settings(TrainParams(), tmp_path / "a.toml")
+
+
+def test_bad_options_do_not_blame_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("epochs = 3")
+    bad: Any
+    for bad, message in (
+        ({"architecture": {"features": "x"}}, "^features 'x': choose attributes or location"),
+        ({"changes": {"epochs": 0}}, "^epochs 0: at least 1"),
+        ({"radius": {"coverage": 2.0}}, "^radius coverage 2.0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            settings(TrainParams(), tmp_path / "a.toml", **bad)
+
+
+def test_trips_of_another_network(world: Path, tmp_path: Path) -> None:
+    other = RoadNetwork.from_arrays([0, 1], [1, 0], [100.0, 100.0], [7.0, 7.001], [43.0, 43.0])
+    other.save(tmp_path / "other.network")
+    with pytest.raises(InputError, match="the trips belong to another network"):
+        train(world / "town.trips", tmp_path / "other.network", tmp_path / "model")

@@ -1,0 +1,242 @@
+"""The model directory: same bytes each time, never half written, refused when it is not one."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from ideal_dispatch import Model
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast import model as model_module
+from tests.unit.forecast.models import small_model
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def other() -> Model:
+    return small_model(seed=5)
+
+
+@pytest.fixture
+def folder(model: Model, tmp_path: Path) -> Path:
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _manifest(folder: Path, **changes: Any) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _weights(folder: Path) -> Path:
+    (path,) = folder.glob("*.safetensors")
+    return path
+
+
+def test_saved_and_loaded(model: Model, folder: Path, tmp_path: Path) -> None:
+    again = Model.load(folder)
+    assert again.checksum == model.checksum
+    assert again.details == model.details
+    assert repr(again) == "Model(attributes, polar head, d = 4)"
+    assert (again.architecture, again.radius_rule) == (model.architecture, model.radius_rule)
+    for name, values in model.weights.items():
+        np.testing.assert_array_equal(again.weights[name], values)
+    again.save(tmp_path / "deep" / "again")
+    assert _bytes(tmp_path / "deep" / "again") == _bytes(folder)
+    before = _bytes(folder)
+    model.save(folder)
+    assert _bytes(folder) == before
+    assert sorted(before) == ["card.md", "manifest.json", _weights(folder).name]
+
+
+def test_a_new_model_replaces_the_old(model: Model, other: Model, folder: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    other.save(folder)
+    assert Model.load(folder).checksum == other.checksum != model.checksum
+    assert len(list(folder.glob("weights-*"))) == 1, "stale weights are gone"
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("at", ["weights", "card.md", "manifest.json"])
+def test_an_interrupted_save_leaves_the_old_model(
+    model: Model, other: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+
+    def interrupted(path: Path) -> Any:
+        if path.name.startswith(at):
+            raise KeyboardInterrupt
+        return atomic_write(path)
+
+    monkeypatch.setattr(model_module, "atomic_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(folder)
+    assert Model.load(folder).checksum == model.checksum
+    monkeypatch.undo()
+    other.save(folder)
+    assert Model.load(folder).checksum == other.checksum
+    assert len(list(folder.iterdir())) == 3
+
+
+def _truncate(folder: Path) -> None:
+    path = _weights(folder)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _empty(folder: Path) -> None:
+    _weights(folder).write_bytes(b"")
+
+
+def _pickle(folder: Path) -> None:
+    _weights(folder).write_bytes(pickle.dumps({"static.0.weight": [1.0]}))
+
+
+def _nan(folder: Path) -> None:
+    tensors = load_file(_weights(folder))
+    tensors["static.0.weight"][0, 0] = np.nan
+    save_file(tensors, _weights(folder))
+
+
+def _changed(folder: Path) -> None:
+    tensors = load_file(_weights(folder))
+    tensors["static.0.weight"][0, 0] += 1e-6
+    save_file(tensors, _weights(folder))
+
+
+def _missing_tensor(folder: Path) -> None:
+    tensors = load_file(_weights(folder))
+    del tensors["static.0.weight"]
+    save_file(tensors, _weights(folder))
+
+
+def _folder_as_manifest(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").mkdir()
+
+
+TOGETHER = "weights and manifest do not belong together; make one with `ideal train`"
+DAMAGED = "truncated or damaged model"
+REFUSALS: list[tuple[Callable[[Path], Any], str]] = [
+    (lambda f: (f / "manifest.json").unlink(), "not a model, manifest.json is missing; make one"),
+    (lambda f: _weights(f).unlink(), r"not a model, weights-\w+.safetensors is missing"),
+    (_folder_as_manifest, DAMAGED),
+    (_truncate, DAMAGED),
+    (_empty, DAMAGED),
+    (_pickle, DAMAGED),
+    (_nan, "weight static.0.weight is not finite: the model is unusable"),
+    (_changed, TOGETHER),
+    (_missing_tensor, TOGETHER),
+    (lambda f: (f / "manifest.json").write_text("{"), DAMAGED),
+    (lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe\x00"), DAMAGED),
+    (lambda f: (f / "manifest.json").write_text("[1, 2]"), "not a model; make one with"),
+    (lambda f: _manifest(f, format="ideal-dispatch trips"), "not a model; make one with"),
+    (lambda f: _manifest(f, version=2), "written in format 2, this version reads up to 1; upgrade"),
+    (lambda f: _manifest(f, version="two"), DAMAGED),
+    (lambda f: _manifest(f, encoding="0" * 32), "contexts it was trained on are encoded otherwise"),
+    (lambda f: _manifest(f, extra_context=["events"]), "are encoded otherwise"),
+    (lambda f: _manifest(f, extra_context=["hour"]), "context column hour is named twice"),
+    (lambda f: _manifest(f, architecture={"head": "round"}), "head 'round': choose polar or plain"),
+    (lambda f: _manifest(f, architecture={"depth": 3}), DAMAGED),
+    (lambda f: _manifest(f, architecture={"dimension": 4, "width": 9}), TOGETHER),
+    (lambda f: _manifest(f, base_ratio=2.0), TOGETHER),
+    (lambda f: _manifest(f, base_ratio=None), DAMAGED),
+    (lambda f: _manifest(f, radius={"scale": -1.0}), "radius scale -1.0: it must be finite"),
+    (lambda f: _manifest(f, seen={}), DAMAGED),
+    (lambda f: _manifest(f, details=3), DAMAGED),
+    (lambda f: _manifest(f, weights="card.md"), DAMAGED),
+    (lambda f: _manifest(f, weights=""), DAMAGED),
+    (lambda f: _manifest(f, weights=".."), DAMAGED),
+    (lambda f: _manifest(f, weights=7), DAMAGED),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), REFUSALS)
+def test_what_is_no_model_is_refused_in_one_line(
+    folder: Path, damage: Callable[[Path], Any], message: str
+) -> None:
+    damage(folder)
+    with pytest.raises(FileFormatError, match=message) as caught:
+        Model.load(folder)
+    assert str(caught.value).startswith(f"{folder}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_outside_the_folder_are_never_read(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere.safetensors"
+    shutil.move(_weights(folder), outside)
+    for name in ("../elsewhere.safetensors", str(outside)):
+        _manifest(folder, weights=name)
+        with pytest.raises(FileFormatError, match="elsewhere.safetensors is missing"):
+            Model.load(folder)
+
+
+def test_weights_of_another_model(folder: Path, other: Model, tmp_path: Path) -> None:
+    other.save(tmp_path / "other")
+    shutil.copy(_weights(tmp_path / "other"), _weights(folder))
+    with pytest.raises(FileFormatError, match=TOGETHER):
+        Model.load(folder)
+
+
+def test_files_and_nothing_instead_of_a_folder(model: Model, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(FileFormatError, match="file: a file, not a model directory; make one"):
+        Model.load(file)
+    with pytest.raises(InputError, match="is a file; name a folder for the model"):
+        model.save(file)
+    with pytest.raises(InputError, match="none: no such folder; make one with `ideal train`"):
+        Model.load(tmp_path / "none")
+    with pytest.raises(FileFormatError, match="not a model, manifest.json is missing"):
+        Model.load(tmp_path)
+
+
+def test_any_damaged_byte_is_noticed_or_harmless(model: Model, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    harmless = 0
+    for path in (folder / "manifest.json", _weights(folder)):
+        whole = path.read_bytes()
+        for position in rng.integers(0, len(whole), 120):
+            damaged = bytearray(whole)
+            damaged[position] ^= int(rng.integers(1, 256))
+            path.write_bytes(damaged)
+            try:
+                same = Model.load(folder).checksum == model.checksum
+            except IdealError as error:
+                assert "\n" not in str(error)  # noqa: PT017
+            else:
+                assert same
+                harmless += 1
+        path.write_bytes(whole)
+    assert harmless < 60, "only what enters no forecast may change unnoticed"
+
+
+def test_details_that_json_cannot_hold_are_refused_before_writing(
+    model: Model, folder: Path
+) -> None:
+    before = _bytes(folder)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        replace(model, details={"mae_s": float("nan")}).save(folder)
+    assert _bytes(folder) == before
+
+
+def test_the_card_of_a_model_without_details(model: Model, folder: Path) -> None:
+    text = (folder / "card.md").read_text()
+    assert text.startswith("# Model card")
+    assert f"checksum `{model.checksum}`" in text
+    assert "weakly identified" in text
+    assert "x 1" in text

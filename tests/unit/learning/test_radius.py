@@ -1,0 +1,111 @@
+"""The radius network: what each loss does, what is warned of, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.learning.radius import FittedRadius, RadiusParams, fit_radius
+
+
+def _data(count: int, zeros: float, seed: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Contexts, trip features and targets of which a share is zero."""
+    rng = np.random.default_rng(seed)
+    contexts, features = rng.standard_normal((count, 4)), rng.standard_normal((count, 4))
+    targets = np.exp(0.5 * contexts[:, 0]) * rng.exponential(0.05, count)
+    return contexts, features, np.where(rng.random(count) < zeros, 0.0, targets)
+
+
+def _fit(zeros: float = 0.5, held: float = 0.0, **changes: Any) -> tuple[FittedRadius, BoolArray]:
+    contexts, features, targets = _data(600, zeros)
+    held_out = np.arange(600) < 600 * held
+    fitted = fit_radius(RadiusParams(**changes), contexts, features, targets, held_out)
+    radii = fitted.rule(fitted.weights, contexts.astype(np.float32), features)
+    return fitted, (targets <= radii)[~held_out]
+
+
+def test_the_papers_loss_collapses_where_most_targets_are_zero_and_says_so() -> None:
+    fitted, covered = _fit(zeros=0.6, loss="mean_absolute", coverage=None)
+    assert len(fitted.warnings) == 1
+    assert fitted.warnings[0].startswith("the radius has collapsed: with the mean absolute loss")
+    assert fitted.warnings[0].endswith("use the quantile loss")
+    assert covered.mean() < 0.7
+
+
+def test_the_papers_loss_does_not_collapse_where_few_targets_are_zero() -> None:
+    fitted, covered = _fit(zeros=0.1, loss="mean_absolute", coverage=None)
+    assert fitted.warnings == ()
+    assert covered.mean() == pytest.approx(0.5, abs=0.06), "the median"
+
+
+@pytest.mark.parametrize("level", [0.6, 0.8, 0.9])
+@pytest.mark.parametrize("uses_trip", [False, True])
+def test_quantile_loss_reaches_its_level(level: float, uses_trip: bool) -> None:
+    fitted, covered = _fit(zeros=0.4, level=level, coverage=None, uses_trip=uses_trip)
+    assert fitted.warnings == ()
+    assert covered.mean() == pytest.approx(level, abs=0.03)
+    assert (fitted.rule.loss, fitted.rule.level, fitted.rule.scale) == ("quantile", level, 1.0)
+
+
+def test_coverage_is_scaled_on_the_part_held_out() -> None:
+    fitted, covered = _fit(held=0.3, level=0.6, coverage=0.9)
+    assert fitted.rule.scale > 1.0
+    assert fitted.rule.level == 0.9
+    assert covered.mean() == pytest.approx(0.9, abs=0.06)
+
+
+def test_too_few_held_out_trips_promise_nothing() -> None:
+    fitted, _ = _fit(held=3 / 600)
+    assert fitted.rule.scale == 1.0
+    assert fitted.warnings[0].startswith("3 held-out trips are too few")
+
+
+def test_same_seed_same_weights() -> None:
+    first, second, other = (_fit(seed=seed)[0].weights for seed in (1, 1, 2))
+    assert all((first[name] == second[name]).all() for name in first)
+    assert any((first[name] != other[name]).any() for name in first)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e6])
+def test_targets_of_any_size(size: float) -> None:
+    contexts, features, targets = _data(80, 0.3)
+    held_out = np.arange(80) < 20
+    fitted = fit_radius(RadiusParams(epochs=30), contexts, features, size * targets, held_out)
+    radii = fitted.rule(fitted.weights, contexts.astype(np.float32), features)
+    assert np.isfinite(radii).all()
+    assert (size * targets <= radii)[held_out].mean() >= 0.8
+
+
+def test_nothing_to_fit() -> None:
+    contexts, features, targets = _data(10, 0.0)
+    held_out = np.arange(10) < 5
+    unexplained = np.where(held_out, targets, np.inf)
+    with pytest.raises(InputError, match="no trip has a finite target radius"):
+        fit_radius(RadiusParams(), contexts, features, unexplained, held_out)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loss": "squared"}, "radius loss 'squared': choose mean_absolute or quantile"),
+        ({"level": 1.0}, "radius level 1.0: it lies between 0 and 1"),
+        ({"coverage": 0.0}, "radius coverage 0.0: it lies between 0 and 1"),
+        ({"coverage": float("nan")}, "radius coverage nan"),
+        ({"epochs": 0}, "radius epochs 0: at least 1 is needed"),
+        ({"width": 2.5}, "radius width 2.5 is not a whole number"),
+    ],
+)
+def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RadiusParams(**changes)
+
+
+def test_a_constant_radius_needs_no_network() -> None:
+    rule = RadiusRule(constant=0.2, scale=1.5)
+    np.testing.assert_allclose(rule({}, np.zeros((3, 2), np.float32), None), 0.3)
+    for changes in ({"scale": -1.0}, {"scale": float("inf")}, {"constant": float("nan")}):
+        with pytest.raises(InputError, match="it must be finite and zero or more"):
+            RadiusRule(**changes)  # type: ignore[arg-type]

@@ -1,0 +1,303 @@
+"""Training: the same each time, resumed bit for bit, with one line when it cannot go on."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from ideal_dispatch import RoadNetwork, Trips
+from ideal_dispatch.errors import FileFormatError, InputError, UnreachableError
+from ideal_dispatch.learning import TrainParams
+from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
+from ideal_dispatch.learning.lower_level import TrainingError
+from ideal_dispatch.learning.trainer import Epoch, Trainer
+from tests.unit.learning.worlds import SMALL, town, trainer, trips, weights
+
+NETWORK = town()
+TRIPS = trips(NETWORK, 40)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def _trained(**changes: Any) -> Trainer:
+    made = trainer(NETWORK, TRIPS, held_out=8, **changes)
+    made.run()
+    made.finish()
+    return made
+
+
+KINDS: list[dict[str, Any]] = [
+    {"optimiser": "adam"},
+    {"optimiser": "adam", "perturbation": 0.05, "path_refreshes": 0},
+    {"optimiser": "sgd", "perturbation": 0.05, "steps": "power", "batches": "uniform",
+     "output": "random"},
+    {"optimiser": "sgd", "output": "last", "smoothness": 0.0},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_same_seed_same_weights(changes: dict[str, Any]) -> None:
+    first, second = _trained(seed=1, **changes), _trained(seed=1, **changes)
+    np.testing.assert_array_equal(weights(first), weights(second))
+    assert [replace(e, seconds=0.0) for e in first.history] == [
+        replace(e, seconds=0.0) for e in second.history
+    ]
+    assert not np.array_equal(weights(first), weights(_trained(seed=2, **changes)))
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_resumed_after_any_epoch_the_result_is_the_same(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    epochs = 4
+    whole = trainer(NETWORK, TRIPS, held_out=8, epochs=epochs, **changes)
+
+    def keep(made: Trainer) -> None:
+        save_checkpoint(made, tmp_path / f"{len(made.history)}.safetensors")
+
+    whole.run(keep)
+    last, chosen = weights(whole), weights_of(whole.chosen)
+    for done in range(1, epochs + 1):
+        again = trainer(NETWORK, TRIPS, held_out=8, epochs=epochs, **changes)
+        load_checkpoint(again, tmp_path / f"{done}.safetensors")
+        assert len(again.history) == done
+        again.run(keep)
+        np.testing.assert_array_equal(weights(again), last)
+        np.testing.assert_array_equal(weights_of(again.chosen), chosen)
+        assert [e.loss for e in again.history] == [e.loss for e in whole.history]
+
+
+def weights_of(tensors: dict[str, torch.Tensor]) -> Any:
+    return torch.cat([tensors[name].flatten() for name in sorted(tensors)]).numpy()
+
+
+def test_perturbation_is_undone_after_each_step() -> None:
+    plain, moved = (trainer(NETWORK, TRIPS, perturbation=r, path_refreshes=0) for r in (0.0, 0.1))
+    for made in (plain, moved):
+        made.optimiser = torch.optim.SGD(made.model.parameters(), lr=0.0)
+        before = weights(made)
+        made.params = replace(made.params, learning_rate=1e-30)
+        made._step(np.arange(8), 0)
+        np.testing.assert_allclose(weights(made), before, atol=1e-25)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(_trained(epochs=1), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"epochs": 4}, {"seed": 9}, {"loss": "squared"}, {"architecture": replace(SMALL, width=6)}],
+)
+def test_a_checkpoint_of_other_parameters(checkpoint: Path, changes: dict[str, Any]) -> None:
+    made = trainer(NETWORK, TRIPS, held_out=8, **{"epochs": 1} | changes)
+    with pytest.raises(InputError, match="made with other trips, network or parameters; use the"):
+        load_checkpoint(made, checkpoint)
+
+
+def test_a_checkpoint_of_other_trips(checkpoint: Path) -> None:
+    other = replace(TRIPS, observed_s=TRIPS.observed_s + 1)
+    for made in (
+        trainer(NETWORK, other, held_out=8, epochs=1),
+        trainer(NETWORK, TRIPS, held_out=9, epochs=1),
+        trainer(town(1), trips(town(1), 40), held_out=8, epochs=1),
+    ):
+        with pytest.raises(InputError, match="made with other trips"):
+            load_checkpoint(made, checkpoint)
+
+
+@pytest.mark.parametrize("kind", ["truncated", "empty", "text", "folder", "none"])
+def test_what_is_no_whole_checkpoint(checkpoint: Path, kind: str) -> None:
+    whole = checkpoint.read_bytes()
+    checkpoint.unlink()
+    if kind == "folder":
+        checkpoint.mkdir()
+    elif kind != "none":
+        content = {"truncated": whole[:-50], "empty": b"", "text": b"weights, all of them"}
+        checkpoint.write_bytes(content[kind])
+    with pytest.raises(FileFormatError, match="not a whole checkpoint .*; delete it to start anew"):
+        load_checkpoint(trainer(NETWORK, TRIPS, held_out=8, epochs=1), checkpoint)
+
+
+def test_a_foreign_tensor_file_is_no_checkpoint(checkpoint: Path) -> None:
+    made = trainer(NETWORK, TRIPS, held_out=8, epochs=1)
+    save_file({"x": np.zeros(3)}, checkpoint)
+    with pytest.raises(FileFormatError, match="not a checkpoint; delete it to start anew"):
+        load_checkpoint(made, checkpoint)
+
+
+def test_a_failed_checkpoint_leaves_the_last(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = checkpoint.read_bytes()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(_trained(epochs=2), checkpoint)
+    assert checkpoint.read_bytes() == before
+    assert list(checkpoint.parent.iterdir()) == [checkpoint]
+
+
+def _history(made: Trainer, errors: list[float]) -> None:
+    made.history = [Epoch(i + 1, 1.0, error, 0.0) for i, error in enumerate(errors)]
+
+
+def test_early_stopping_waits_for_its_patience() -> None:
+    made = trainer(NETWORK, TRIPS, epochs=20, patience=2)
+    for errors, stop in (([5.0, 4.0], False), ([5.0, 4.0, 4.5, 4.4], False),
+                         ([5.0, 4.0, 4.5, 4.4, 4.0], True)):  # fmt: skip
+        _history(made, errors)
+        assert made.best_epoch == 2
+        assert made.finished == stop, "only an improvement counts, a tie is none"
+    steady = trainer(NETWORK, TRIPS, epochs=20, patience=2, output="last")
+    _history(steady, [1.0] + [2.0] * 10)
+    assert not steady.finished, "without a best there is nothing to wait for"
+
+
+def test_the_best_epoch_is_what_is_kept() -> None:
+    made = trainer(NETWORK, TRIPS, held_out=8, epochs=30, patience=3, learning_rate=0.1)
+    seen: list[Any] = []
+    made.run(lambda trainer: seen.append(weights(trainer)))
+    assert len(made.history) < 30, "stopped early"
+    made.finish()
+    np.testing.assert_array_equal(weights(made), seen[made.best_epoch - 1])
+    best = min(epoch.validation_mae_s for epoch in made.history)
+    assert made.validation_error_s() == pytest.approx(best)
+
+
+def test_the_last_weights_are_kept_on_demand() -> None:
+    made = trainer(NETWORK, TRIPS, held_out=8, output="last")
+    made.run()
+    last = weights(made)
+    made.finish()
+    np.testing.assert_array_equal(weights(made), last)
+
+
+@pytest.mark.parametrize("head", ["polar", "plain"])
+@pytest.mark.parametrize("refreshes", [0, 2])
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("rate", [1e6, 1e30])
+def test_divergence_has_one_line(head: str, refreshes: int, optimiser: Any, rate: float) -> None:
+    shape = replace(SMALL, head=head)  # type: ignore[arg-type]
+    made = trainer(
+        NETWORK, TRIPS, architecture=shape, learning_rate=rate, optimiser=optimiser,
+        path_refreshes=refreshes, epochs=30,
+    )  # fmt: skip
+    with pytest.raises(TrainingError, match="lower learning_rate") as caught:
+        made.run()
+    assert "\n" not in str(caught.value)
+
+
+def _moved(**ends: Any) -> Trips:
+    """The first trips, between other nodes of any network."""
+    return replace(TRIPS.select(np.arange(len(ends["origin"]))), network_checksum="", **ends)
+
+
+def test_unreachable_trips_are_named() -> None:
+    network = RoadNetwork.from_arrays([0, 1, 2], [1, 0, 0], [100.0] * 3)
+    table = _moved(origin=[0, 1, 0], destination=[1, 0, 2])
+    with pytest.raises(UnreachableError, match="trip 2: node 2 cannot be reached from node 0"):
+        trainer(network, table)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"contexts": np.tile(TRIPS.contexts[:1], (40, 1))},
+        {"contexts": np.full((40, 27), np.nan)},
+        {"contexts": np.zeros((40, 27))},
+        {"destination": np.where(np.arange(40) % 3 == 0, TRIPS.origin, TRIPS.destination)},
+        {"observed_s": np.where(np.arange(40) % 2, 1e-3, 1e7)},
+    ],
+)
+@pytest.mark.parametrize("loss", ["squared", "huber", "relative"])
+def test_odd_trips_can_be_learned_from(changes: dict[str, Any], loss: Any) -> None:
+    made = trainer(NETWORK, replace(TRIPS, **changes), held_out=8, loss=loss)
+    made.run()
+    assert all(np.isfinite(epoch.loss) for epoch in made.history)
+    assert np.isfinite(weights(made)).all()
+
+
+def test_one_class_of_road_and_few_trips() -> None:
+    n = np.arange(5)
+    ring = RoadNetwork.from_arrays(n, (n + 1) % 5, np.full(5, 80.0))
+    table = _moved(origin=[0, 2], destination=[2, 4])
+    made = trainer(ring, table)
+    made.run()
+    assert made.history[-1].validation_mae_s > 0, "without a held-out part, of the training part"
+    with pytest.raises(InputError, match="1 trips to learn from: at least two are needed"):
+        trainer(ring, table, held_out=1)
+    still = replace(table, destination=table.origin)
+    with pytest.raises(InputError, match="every trip ends where it starts"):
+        trainer(ring, still)
+
+
+def test_trips_that_stay_where_they_are_give_no_direction() -> None:
+    table = replace(TRIPS, destination=np.where(np.arange(40) < 5, TRIPS.origin, TRIPS.destination))
+    made = trainer(NETWORK, table, smoothness=0.0)
+    made.direction(np.arange(5))
+    assert all(
+        parameter.grad is None or not parameter.grad.any() for parameter in made.model.parameters()
+    )
+
+
+def test_everything_is_fitted_on_the_training_part() -> None:
+    made = trainer(NETWORK, TRIPS, held_out=20)
+    strange = TRIPS.contexts.copy()
+    strange[20:, 0] = 1000.0
+    other = trainer(
+        NETWORK, replace(TRIPS, contexts=strange, observed_s=TRIPS.observed_s * np.where(
+            np.arange(40) < 20, 1.0, 50.0)), held_out=20,
+    )  # fmt: skip
+    assert made.problem.base_ratio == other.problem.base_ratio
+    np.testing.assert_array_equal(made.problem.contexts[:20], other.problem.contexts[:20])
+    made.run()
+    other.run()
+    last = [trainer.history[-1].loss for trainer in (made, other)]
+    assert last[0] == pytest.approx(last[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber, relative"),
+        ({"learning_rate": 0.0}, "learning_rate 0.0: a positive number is needed"),
+        ({"learning_rate": float("nan")}, "learning_rate nan: a positive number is needed"),
+        ({"smoothness": -1.0}, "smoothness -1.0: zero or more is needed"),
+        ({"perturbation": float("inf")}, "perturbation inf: zero or more is needed"),
+        ({"epochs": 0}, "epochs 0: at least 1 is needed"),
+        ({"epochs": 2.5}, "epochs 2.5 is not a whole number"),
+        ({"batch_size": "64"}, "batch_size '64' is not a whole number"),
+        ({"seed": -1}, "seed -1: at least 0 is needed"),
+        ({"seed": 2**32}, "seed 4294967296: it must be below 2"),
+    ],
+)
+def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TrainParams(**changes)
+
+
+def test_parameters_as_plain_values() -> None:
+    params = TrainParams.paper(seed=7).with_architecture(dimension=5)
+    assert TrainParams.from_dict(params.as_dict()) == params
+    assert TrainParams.from_dict({"architecture": {"width": 3}}).architecture.width == 3
+    for values, message in (
+        ({"depth": 2}, "depth: no such training parameter"),
+        ({"architecture": {"depth": 2}}, "depth: no such training parameter"),
+        ({"architecture": "large"}, "architecture 'large': a table is needed"),
+        ({"huber_s": "long"}, "training parameters: "),
+    ):
+        with pytest.raises(InputError, match=message):
+            TrainParams.from_dict(values)

@@ -1,0 +1,583 @@
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.errors import IdealError, InputError, UnreachableError
+from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
+from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
+from ideal_dispatch.traffic.circuit import CircuitBreaker, TrafficServiceError
+from ideal_dispatch.traffic.foreign_route import MatchError
+from ideal_dispatch.traffic.google_messages import TrafficModel
+from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
+from ideal_dispatch.traffic.service_client import Patience, RefusedError
+from tests.contracts.traffic_source import TrafficSourceContract
+from tests.stand_in import Answer
+from tests.unit.traffic.google_stand_in import (
+    NOW,
+    QUICK,
+    GoogleTown,
+    connected,
+    error,
+    town,
+)
+
+PLAIN = GoogleParams(ranges=False)
+
+
+class TestContract(TrafficSourceContract):
+    @pytest.fixture
+    def at(self) -> datetime:
+        return NOW
+
+    @pytest.fixture(params=list(SegmentTime))
+    def source(self, grid: RoadNetwork, request: Any) -> Iterator[GoogleRoutes]:
+        with connected(town(grid), GoogleParams(request.param)) as (source, _):
+            yield source
+
+
+class TestReplayedContract(TestContract):
+    """A replay keeps the contract for what was recorded, with nobody to ask."""
+
+    @pytest.fixture
+    def source(
+        self, grid: RoadNetwork, trips: list[tuple[int, int]], tmp_path: FilePath
+    ) -> GoogleRoutes:
+        answers = RecordedAnswers(tmp_path)
+        with connected(town(grid), answers=answers) as (source, _):
+            for trip in trips:
+                source.quote(*trip, NOW)
+        return GoogleRoutes.replayed(grid, answers)
+
+
+def test_the_quote_is_googles_route_and_times(grid: RoadNetwork) -> None:
+    place = town(grid)
+    with connected(place) as (source, server):
+        quote = source.quote(3, 116, NOW)
+    expected = grid.shortest_path(place.times_s, 3, 116)
+    assert quote.path == expected
+    seconds = expected.time_s(place.times_s)
+    assert quote.duration_s == pytest.approx(seconds, abs=0.001)
+    assert quote.optimistic_s == pytest.approx(1.05 * seconds, abs=0.001)
+    assert quote.pessimistic_s == pytest.approx(1.3 * seconds, abs=0.001)
+    assert quote.optimistic_s > quote.duration_s  # nothing assumes an order
+    assert np.isnan(quote.data_age_s)
+    assert quote.fell_back == ""
+    assert len(server.asked) == 3
+    assert all(b"departureTime" not in asked.body for asked in server.asked)
+
+
+def test_a_real_city_is_matched_back_to_the_very_path() -> None:
+    city = harbour_city().network
+    place = town(city)
+    rng = np.random.default_rng(1)
+    with connected(place, PLAIN) as (source, _):
+        for origin, destination in rng.integers(city.num_nodes, size=(25, 2)).tolist():
+            path = city.shortest_path(place.times_s, origin, destination)
+            assert source.quote(origin, destination, NOW).path == path
+
+
+@pytest.mark.parametrize(
+    ("way", "requests"),
+    [(SegmentTime.STATIC_RATIO, 1), (SegmentTime.STOPOVER, 2), (SegmentTime.OWN_QUERY, 2)],
+)
+def test_three_ways_to_the_time_of_the_next_segment(
+    grid: RoadNetwork, way: SegmentTime, requests: int
+) -> None:
+    place = town(grid)
+    with connected(place, GoogleParams(way, ranges=False)) as (source, server):
+        quote = source.quote(3, 116, NOW)
+        assert source.describe()["segment"] == way
+    first = quote.path.edges[0]
+    if way is SegmentTime.STATIC_RATIO:
+        step = quote.path.edges[:3]
+        free = grid.free_flow_times_s
+        ratio = quote.path.time_s(place.times_s) / quote.path.time_s(free)
+        within = grid.length_m[first] / grid.length_m[step].sum()
+        expected = free[step].sum() * within * ratio
+        assert quote.next_segment_s == pytest.approx(expected, rel=0.01)  # whole metres
+    else:
+        assert quote.next_segment_s == pytest.approx(place.times_s[first], abs=0.001)
+    assert len(server.asked) == requests
+    assert (b"intermediates" in server.asked[-1].body) == (way is SegmentTime.STOPOVER)
+
+
+def test_later_is_asked_for_and_the_past_is_refused(grid: RoadNetwork) -> None:
+    with connected(town(grid), PLAIN) as (source, server):
+        source.quote(3, 116, NOW + timedelta(hours=1))
+        assert b'"departureTime": "2026-03-02T09:00:00Z"' in server.asked[0].body
+        source.quote(3, 116, NOW - timedelta(seconds=100))  # as good as now
+        with pytest.raises(InputError, match="which is past; replay answers recorded then"):
+            source.quote(3, 116, NOW - timedelta(hours=1))
+        assert len(server.asked) == 2
+
+
+def test_matrix(grid: RoadNetwork) -> None:
+    place = town(grid)
+    with connected(place) as (source, server):
+        origins, destinations = list(range(30)), [50, 60, 70, 119]
+        times, note = source.matrix(origins, destinations, NOW, TrafficModel.PESSIMISTIC)
+        assert source.client.budget.counts == {  # type: ignore[attr-defined]
+            "distanceMatrix/v2:computeRouteMatrix": 120
+        }
+    expected = [grid.distances(1.3 * place.times_s, o)[destinations] for o in origins]
+    np.testing.assert_allclose(times, expected, atol=0.001)
+    assert note == ""
+    assert len(server.asked) == 2  # 25 rows of 4 elements, then 5
+
+
+def test_a_wide_matrix_is_asked_in_blocks(grid: RoadNetwork) -> None:
+    place = town(grid)
+    with connected(place) as (source, server):
+        times, _ = source.matrix([0, 7], list(range(110)), NOW)
+    np.testing.assert_allclose(times[1], grid.distances(place.times_s, 7)[:110], atol=0.001)
+    assert len(server.asked) == 4
+
+
+def test_a_matrix_without_ways_and_with_fallbacks(two_islands: RoadNetwork) -> None:
+    def spoil(said: list[dict[str, Any]], _: Any) -> None:
+        said[0]["fallbackInfo"] = {"routingMode": "FALLBACK_TRAFFIC_UNAWARE", "reason": "LATENCY"}
+
+    with connected(town(two_islands, spoil=spoil)) as (source, _):
+        times, note = source.matrix([0], [1, 2], NOW)
+    assert np.isfinite(times).tolist() == [[True, False]]
+    assert times[0, 1] == np.inf
+    assert note == "Google fell back to FALLBACK_TRAFFIC_UNAWARE (LATENCY)"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda said, _: said.pop(), "1 of 2 elements are missing"),
+        (lambda said, _: said[0].update(originIndex=7), "element 7, 1 is outside 1 × 2"),
+        (lambda said, _: said[0].update(originIndex=True), "element True, 1 is outside 1 × 2"),
+        (lambda said, _: said[0].update(duration="NaNs"), "duration is 'NaNs'"),
+        (lambda said, _: said[0].update(status={"code": 3, "message": "bad"}), "element .*: bad"),
+        (lambda said, _: said.__setitem__(0, 5), "element is no object"),
+    ],
+)
+def test_a_matrix_that_cannot_be_used(
+    grid: RoadNetwork, spoil: Callable[[Any, Any], None], message: str
+) -> None:
+    with (
+        connected(town(grid, spoil=spoil)) as (source, _),
+        pytest.raises(TrafficServiceError, match=f"Google Routes: .* cannot be used: {message}"),
+    ):
+        source.matrix([0], [50, 60], NOW)
+
+
+def test_a_matrix_needs_nodes(grid: RoadNetwork) -> None:
+    with connected(town(grid)) as (source, _):
+        with pytest.raises(InputError, match="at least one origin"):
+            source.matrix([], [1], NOW)
+        with pytest.raises(InputError, match="destination 500 is not a node"):
+            source.matrix([0], [1, 500], NOW)
+
+
+# --- misbehaviour --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_islands() -> RoadNetwork:
+    lon, lat = np.array([114.0, 114.001, 114.01, 114.011]), np.full(4, 22.0)
+    return RoadNetwork.from_arrays([0, 1, 2, 3], [1, 0, 3, 2], [103.0] * 4, lon, lat)
+
+
+def test_no_route_is_unreachable(two_islands: RoadNetwork) -> None:
+    with (
+        connected(town(two_islands)) as (source, _),
+        pytest.raises(UnreachableError, match="Google Routes finds no way from node 0 to node 2"),
+    ):
+        source.quote(0, 2, NOW)
+
+
+BUSY = [
+    error(429, "RESOURCE_EXHAUSTED", "Quota exceeded"),
+    error(500, "INTERNAL", "Internal error encountered."),
+    error(503, "UNAVAILABLE", "The service is currently unavailable."),
+    Answer("<html>Sign in to the network</html>"),
+    Answer('{"routes": [{"dura'),
+    Answer('{"routes": NaN}'),
+    Answer('{"routes": [{"duration": 1e999}]}'),
+    Answer('{"routes"', promised=1000),
+    Answer(b"\xff\xfe"),
+    Answer("[" * 100_000),
+]
+
+
+@pytest.mark.parametrize("bad", BUSY)
+def test_a_passing_failure_is_asked_again(grid: RoadNetwork, bad: Answer) -> None:
+    with connected(town(grid, first=[bad, bad, bad]), PLAIN) as (source, server):
+        assert source.quote(3, 116, NOW).duration_s > 0
+        assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (BUSY[0], "HTTP 429 RESOURCE_EXHAUSTED: Quota exceeded; given up after 4 of 4 tries"),
+        (BUSY[1], "HTTP 500 INTERNAL: Internal error encountered"),
+        (BUSY[3], "the answer is not whole JSON: '<html>Sign in to the network</html>'"),
+        (BUSY[4], "the answer is not whole JSON"),
+        (BUSY[5], "no valid JSON .NaN is no finite number"),
+        (BUSY[6], "no valid JSON .1e999 is no finite number"),
+        (Answer("<h1>down</h1>", 503), "HTTP 503 '<h1>down</h1>'"),
+        (Answer(b"x" * 300_000), "larger than 100,000 bytes; not read"),
+    ],
+)
+def test_a_lasting_failure_is_an_error_of_one_line(
+    grid: RoadNetwork, bad: Answer, message: str
+) -> None:
+    patience = replace(QUICK, max_bytes=100_000)
+    with connected(town(grid, first=[bad] * 4), PLAIN, patience=patience) as (source, _):
+        with pytest.raises(TrafficServiceError, match=f"^Google Routes: .*{message}") as caught:
+            source.quote(3, 116, NOW)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_slow_server_ends_at_the_deadline(grid: RoadNetwork) -> None:
+    patience = Patience(timeout_s=0.1, deadline_s=0.25, pause_s=0.0)
+    late = [Answer("late", delay_s=0.4) for _ in range(9)]
+    with (
+        connected(town(grid, first=late), PLAIN, patience=patience) as (source, _),
+        pytest.raises(TrafficServiceError, match="no whole answer within .*given up after . of 4"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+class FakeTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now_s, self.slept = 0.0, list[float]()
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_s += seconds
+
+
+def test_pauses_have_full_jitter_and_keep_retry_after(grid: RoadNetwork) -> None:
+    slept = []
+    for asked_s in ("0", "3"):
+        time = FakeTime()
+        later = error(429, "RESOURCE_EXHAUSTED", "Quota", {"Retry-After": asked_s})
+        options: dict[str, Any] = {"clock": time.clock, "sleep": time.sleep}
+        options["patience"] = Patience(pause_s=1.0)
+        with connected(town(grid, first=[later] * 3), PLAIN, **options) as (source, _):
+            source.quote(3, 116, NOW)
+        slept.append(time.slept)
+    draws = np.random.default_rng(0).uniform(0.0, [1.0, 2.0, 4.0])
+    np.testing.assert_allclose(slept[0], draws)
+    np.testing.assert_allclose(slept[1], draws + 3.0)
+
+
+def test_a_wait_beyond_the_deadline_is_left_to_the_caller(grid: RoadNetwork) -> None:
+    later = error(429, "RESOURCE_EXHAUSTED", "Quota", {"Retry-After": "3600"})
+    with connected(town(grid, first=[later]), PLAIN) as (source, server):
+        with pytest.raises(TrafficServiceError, match="wait 3600 s; given up after 1 of 4"):
+            source.quote(3, 116, NOW)
+        assert len(server.asked) == 1
+
+
+def test_a_dead_service_is_left_alone_and_tried_again(grid: RoadNetwork) -> None:
+    time = FakeTime()
+    breaker = CircuitBreaker(failures=2, rest_s=30, clock=time.clock)
+    patience = replace(QUICK, attempts=1)
+    place = town(grid, first=[BUSY[1]] * 3)
+    with connected(place, PLAIN, breaker=breaker, patience=patience) as (source, server):
+        for _ in range(5):
+            with pytest.raises(TrafficServiceError):
+                source.quote(3, 116, NOW)
+        with pytest.raises(TrafficServiceError, match="left alone for another 30 s after 2 fail"):
+            source.quote(3, 116, NOW)
+        assert len(server.asked) == 2
+        time.now_s = 31.0
+        with pytest.raises(TrafficServiceError, match="HTTP 500"):  # the trial fails
+            source.quote(3, 116, NOW)
+        with pytest.raises(TrafficServiceError, match="left alone"):
+            source.quote(3, 116, NOW)
+        time.now_s = 62.0
+        source.quote(3, 116, NOW)
+        source.quote(3, 116, NOW)
+        assert len(server.asked) == 5
+
+
+def test_the_budget_ends_a_run_and_counts_retries(grid: RoadNetwork) -> None:
+    budget = RequestBudget(5)
+    with connected(town(grid, first=[BUSY[1]]), budget=budget) as (source, server):
+        source.quote(3, 116, NOW)
+        assert budget.spent == 4
+        with pytest.raises(BudgetError, match="exceed the budget of 5 requests .5 sent."):
+            source.quote(3, 117, NOW)
+        assert len(server.asked) == 5
+    assert isinstance(BudgetError(), IdealError)
+
+
+def test_fallbacks_are_surfaced(grid: RoadNetwork) -> None:
+    def spoil(said: dict[str, Any], request: dict[str, Any]) -> None:
+        said["fallbackInfo"] = {
+            "routingMode": "FALLBACK_TRAFFIC_UNAWARE",
+            "reason": "SERVER_ERROR" if request["trafficModel"] == "PESSIMISTIC" else "LATENCY",
+        }
+
+    with connected(town(grid, spoil=spoil)) as (source, _):
+        assert source.quote(3, 116, NOW).fell_back == (
+            "Google fell back to FALLBACK_TRAFFIC_UNAWARE (LATENCY); "
+            "Google fell back to FALLBACK_TRAFFIC_UNAWARE (SERVER_ERROR)"
+        )
+
+
+def _without(*names: str, step: int = 0) -> Callable[[Any, Any], None]:
+    def spoil(said: Any, _: Any) -> None:
+        steps = said["routes"][0]["legs"][0]["steps"]
+        if "steps" in names:
+            del said["routes"][0]["legs"][0]["steps"]
+        elif "staticDuration of leg" in names:
+            del said["routes"][0]["legs"][0]["staticDuration"]
+        else:
+            for name in names:
+                del steps[step][name]
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _without("staticDuration"),
+        _without("distanceMeters", "staticDuration"),
+        _without("steps"),
+        _without("staticDuration of leg"),
+    ],
+)
+def test_missing_step_values_leave_the_mean_pace(
+    grid: RoadNetwork, spoil: Callable[[Any, Any], None]
+) -> None:
+    with connected(town(grid, spoil=spoil), PLAIN) as (source, _):
+        quote = source.quote(3, 116, NOW)
+    share = grid.length_m[quote.path.edges[0]] / quote.path.length_m(grid)
+    assert quote.next_segment_s == pytest.approx(share * quote.duration_s)
+    assert "mean pace is used for the next segment" in quote.fell_back
+
+
+def test_a_missing_value_farther_on_does_no_harm(grid: RoadNetwork) -> None:
+    place = town(grid)
+    with connected(place, PLAIN) as (source, _):
+        expected = source.quote(3, 116, NOW)
+    place.spoil = _without("staticDuration", step=1)
+    with connected(place, PLAIN) as (source, _):
+        quote = source.quote(3, 116, NOW)
+    assert quote.next_segment_s == pytest.approx(expected.next_segment_s, rel=0.01)
+    assert quote.fell_back == ""
+
+
+def _set(**values: Any) -> Callable[[Any, Any], None]:
+    return lambda said, _: said["routes"][0].update(values)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_set(duration=712), "duration is 712, not such as '712s'"),
+        (_set(duration="-3s"), "duration is '-3s'"),
+        (_set(duration="NaNs"), "duration is 'NaNs'"),
+        (_set(duration="1e9s"), "duration is '1e9s'"),
+        (_set(duration=None), "duration is None"),
+        (_set(legs=[]), "the route has no legs"),
+        (_set(legs=[None]), "leg is no object"),
+        (_set(polyline={}), "the route has no polyline"),
+        (_set(polyline=None), "polyline is no object"),
+        (_set(polyline={"encodedPolyline": "_p~iF~ps|"}), "was it cut off"),
+        (_set(polyline={"encodedPolyline": "no line"}), "byte 2 is none"),
+        (lambda said, _: said.update(routes="x"), "routes are no list"),
+        (lambda said, _: said["routes"].__setitem__(0, 3), "route is no object"),
+    ],
+)
+def test_an_answer_that_cannot_be_used(
+    grid: RoadNetwork, spoil: Callable[[Any, Any], None], message: str
+) -> None:
+    with (
+        connected(town(grid, spoil=spoil), PLAIN) as (source, _),
+        pytest.raises(TrafficServiceError, match=f"cannot be used: .*{message}"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+def test_a_list_instead_of_an_object(grid: RoadNetwork) -> None:
+    with (
+        connected(town(grid, first=[Answer("[]")]), PLAIN) as (source, _),
+        pytest.raises(TrafficServiceError, match="answer is no object"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("_p~iF~ps|U_ulLnnqC", "is not on this network: route point 0: .* km from the network"),
+        ("", "is not on this network: route: at least two points"),
+    ],
+)
+def test_a_route_elsewhere(grid: RoadNetwork, line: str, message: str) -> None:
+    spoil = _set(polyline={"encodedPolyline": line})
+    with (
+        connected(town(grid, spoil=spoil), PLAIN) as (source, _),
+        pytest.raises(MatchError, match=f"route from node 3 to node 116 {message}"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+def test_a_route_over_roads_we_do_not_have(grid: RoadNetwork) -> None:
+    from ideal_dispatch.traffic import polyline
+
+    ends = [[grid.lon[0], grid.lat[0]], [grid.lon[119], grid.lat[119]]]
+    detour = [ends[0], [114.03, 22.0], [114.03, 22.009], ends[1]]
+    spoil = _set(polyline={"encodedPolyline": polyline.encode(detour)})
+    with (
+        connected(town(grid, spoil=spoil), PLAIN) as (source, _),
+        pytest.raises(MatchError, match="fits this network badly: .*is the network up to date"),
+    ):
+        source.quote(0, 119, NOW)
+
+
+def test_a_further_request_that_fails_leaves_a_note(grid: RoadNetwork) -> None:
+    def spoil(said: dict[str, Any], request: dict[str, Any]) -> None:
+        if request["trafficModel"] == "OPTIMISTIC" or "intermediates" in request:
+            said["routes"] = []
+
+    with connected(town(grid, spoil=spoil), GoogleParams(SegmentTime.STOPOVER)) as (source, _):
+        quote = source.quote(3, 116, NOW)
+    assert np.isnan(quote.optimistic_s)
+    assert quote.pessimistic_s > 0
+    assert quote.next_segment_s > 0
+    assert "no stopover time of the next segment, static_ratio used (Google Rou" in quote.fell_back
+    assert "no optimistic time (Google Routes finds no way" in quote.fell_back
+
+
+# --- keys and recordings -------------------------------------------------------------
+
+
+def test_the_key_is_nowhere(
+    grid: RoadNetwork, tmp_path: FilePath, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "AIza-secret-1234"  # a key the town does not know
+    echo = Answer(f"<html>who is {secret}?</html>", 500)
+    refused = error(403, "PERMISSION_DENIED", f"key {secret} is not known")
+    answers = RecordedAnswers(tmp_path)
+    place = town(grid, first=[echo] * 4 + [refused])
+    with connected(place, key=secret, answers=answers) as (source, server):
+        texts = [repr(source.client), repr(source), str(source.describe())]
+        for kind in (TrafficServiceError, RefusedError):
+            with pytest.raises(kind, match=r"\[key\]") as caught:
+                source.quote(3, 116, NOW)
+            texts += [str(caught.value), repr(caught.value), str(vars(caught.value))]
+        assert {asked.headers["x-goog-api-key"] for asked in server.asked} == {secret}
+    texts += [path.read_text() for path in tmp_path.iterdir()]
+    assert len(texts) > 9
+    assert secret not in "".join(texts) + caplog.text
+
+
+@pytest.mark.parametrize("key", ["", "  ", "ключ", "a\nb"])
+def test_a_key_that_is_none(grid: RoadNetwork, key: str) -> None:
+    with pytest.raises(InputError, match="API key is empty or has odd characters"):
+        GoogleRoutes.connect(grid, key, np.random.default_rng(0))
+
+
+def test_a_wrong_key_is_refused_at_once(grid: RoadNetwork) -> None:
+    with connected(town(grid), key="wrong") as (source, server):
+        with pytest.raises(RefusedError, match="HTTP 403 PERMISSION_DENIED: The caller does not"):
+            source.quote(3, 116, NOW)
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("way", list(SegmentTime))
+def test_recorded_answers_are_replayed_to_the_byte(
+    grid: RoadNetwork, tmp_path: FilePath, way: SegmentTime
+) -> None:
+    answers, params = RecordedAnswers(tmp_path), GoogleParams(way)
+    place = town(grid, first=[BUSY[1]] * 2)
+    with connected(place, params, answers=answers) as (source, server):
+        said = [source.quote(3, n, NOW + timedelta(minutes=n)) for n in (116, 40)]
+        asked = len(server.asked)
+        again = source.quote(3, 116, NOW + timedelta(minutes=116))
+        assert len(server.asked) == asked  # recorded: not asked again
+    replay = GoogleRoutes.replayed(grid, answers, params)
+    assert repr(replay.quote(3, 116, NOW + timedelta(minutes=116))) == repr(said[0]) == repr(again)
+    assert repr(replay.quote(3, 40, NOW + timedelta(minutes=40))) == repr(said[1])
+    with pytest.raises(MissingAnswerError, match="no recorded answer to this .*record it with a"):
+        replay.quote(3, 41, NOW)
+    with pytest.raises(MissingAnswerError, match="2026-03-02T08:01:00"):
+        replay.quote(3, 116, NOW + timedelta(minutes=1))
+
+
+def test_failures_are_replayed_as_failures_but_asked_again_live(
+    grid: RoadNetwork, tmp_path: FilePath
+) -> None:
+    answers = RecordedAnswers(tmp_path)
+    place = town(grid, first=[BUSY[0]] * 4)
+    with connected(place, PLAIN, answers=answers) as (source, _):
+        with pytest.raises(TrafficServiceError, match="HTTP 429"):
+            source.quote(3, 116, NOW)
+        replay = GoogleRoutes.replayed(grid, answers, PLAIN)
+        with pytest.raises(TrafficServiceError, match="HTTP 429"):
+            replay.quote(3, 116, NOW)
+        source.quote(3, 116, NOW)
+    replay.quote(3, 116, NOW)
+    assert len(answers) == 1
+
+
+def test_damaged_recordings(grid: RoadNetwork, tmp_path: FilePath) -> None:
+    answers = RecordedAnswers(tmp_path)
+    with connected(town(grid), PLAIN, answers=answers) as (source, _):
+        source.quote(3, 116, NOW)
+        source.quote(3, 117, NOW)
+    first, second = sorted(tmp_path.iterdir())
+    replay = GoogleRoutes.replayed(grid, answers, PLAIN)
+    second.write_bytes(first.read_bytes())
+    first.write_text("{")
+    messages = set()
+    for destination in (116, 117):
+        with pytest.raises(IdealError, match="; delete it") as caught:
+            replay.quote(3, destination, NOW)
+        messages.add(str(caught.value).split(": ")[-1])
+    assert messages == {
+        "damaged recorded answer; delete it",
+        "answers another question; delete it",
+    }
+    with pytest.raises(InputError, match="no such folder; create it first"):
+        RecordedAnswers(tmp_path / "nowhere")
+
+
+def test_settings_that_make_no_sense() -> None:
+    with pytest.raises(InputError, match="least_share 2"):
+        GoogleParams(least_share=2)
+    with pytest.raises(InputError, match="now_within_s must be"):
+        GoogleParams(now_within_s=0)
+    with pytest.raises(InputError, match="attempts must be more than zero"):
+        Patience(attempts=0)
+    with pytest.raises(InputError, match="pause_s must be zero or more"):
+        Patience(pause_s=-1)
+    with pytest.raises(InputError, match="circuit breaker"):
+        CircuitBreaker(failures=0)
+    with pytest.raises(InputError, match="request budget -1"):
+        RequestBudget(-1)
+
+
+def test_a_network_without_places(two_islands: RoadNetwork) -> None:
+    nowhere = RoadNetwork.from_arrays([0, 1], [1, 0], [10.0, 10.0])
+    with (
+        connected(GoogleTown(nowhere, np.ones(2))) as (source, _),
+        pytest.raises(InputError, match="origin 0 has no coordinates; a router needs them"),
+    ):
+        source.quote(0, 1, NOW)

@@ -1,0 +1,284 @@
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.traffic.budget import RequestBudget
+from ideal_dispatch.traffic.google_routes import GoogleParams
+from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
+from ideal_dispatch.traffic.quote_recorder import (
+    RecordingSummary,
+    VirtualClock,
+    path_time_s,
+    record_quotes,
+)
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.source import RouteQuote
+from tests.unit.traffic.google_stand_in import connected, error, town
+from tests.unit.traffic.small import START, recording
+
+PAIRS = [(0, 119), (119, 0), (5, 5)]
+BEGIN = START + timedelta(days=1, minutes=30)
+
+
+@pytest.fixture
+def world(grid: RoadNetwork) -> RecordedWorld:
+    return RecordedWorld(recording(grid))
+
+
+def record(world: RecordedWorld, path: FilePath, count: int = 4, **options: Any) -> Any:
+    return record_quotes(world, PAIRS, BEGIN, 300.0, count, path, **options)
+
+
+def test_a_recorded_world_stands_in_for_a_live_source(
+    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+) -> None:
+    path = tmp_path / "quotes.jsonl"
+    told: list[tuple[int, int]] = []
+    done = record(world, path, progress=lambda k, n: told.append((k, n)))
+    assert done == RecordingSummary(12, 0, 0, 0, "", ())
+    assert told == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    log = QuoteLog.load(path, grid)
+    assert len(log) == 12
+    assert log.network_checksum == grid.checksum
+    for i, line in enumerate(log.lines):
+        at = BEGIN + timedelta(seconds=300 * (i // 3))
+        quote = world.quote(*PAIRS[i % 3], at)
+        assert (line.origin, line.destination) == PAIRS[i % 3]
+        assert line.asked_at == at == line.due
+        edges = log.edges[log.edges_start[i] : log.edges_start[i + 1]]
+        np.testing.assert_array_equal(edges, quote.path.edges)
+        for name in TIMES:
+            assert log.times(name)[i] == getattr(quote, name)
+        assert log.realised_s[i] == pytest.approx(path_time_s(world, quote.path, at))
+    assert log.asked_s[3] == (BEGIN + timedelta(seconds=300)).timestamp()
+    assert log.origin.tolist() == [0, 119, 5] * 4
+    assert log.destination.tolist() == [119, 0, 5] * 4
+    assert repr(log) == "QuoteLog(12 quotes, 0 failures)"
+    with pytest.raises(InputError, match="speed is no number of a quote"):
+        log.times("speed")
+
+
+def test_the_same_recording_gives_the_same_bytes(world: RecordedWorld, tmp_path: FilePath) -> None:
+    record(world, tmp_path / "a")
+    record(world, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_drive_meets_the_traffic_of_its_way(world: RecordedWorld) -> None:
+    path = world.quote(0, 119, BEGIN).path
+    moment, total = BEGIN, 0.0
+    for edge in path.edges:
+        seconds = world.realised(int(edge), moment)
+        total, moment = total + seconds, moment + timedelta(seconds=seconds)
+    assert path_time_s(world, path, BEGIN) == pytest.approx(total)
+
+
+class Counted:
+    """A source that is no world, and counts how often it is asked."""
+
+    def __init__(self, world: RecordedWorld, fail: Callable[[int], Exception | None]) -> None:
+        self.network, self._world, self._fail, self.asked = world.network, world, fail, 0
+
+    def describe(self) -> dict[str, Any]:
+        return {"engine": "counted"}
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        self.asked += 1
+        failure = self._fail(self.asked)
+        if failure is not None:
+            raise failure
+        return self._world.quote(origin, destination, at)
+
+
+def test_an_interrupted_recording_goes_on(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path, whole = tmp_path / "quotes.jsonl", tmp_path / "whole.jsonl"
+    calm = Counted(world, lambda n: None)
+    record_quotes(calm, PAIRS, BEGIN, 300, 4, whole, None, world, VirtualClock(BEGIN))
+    hasty = Counted(world, lambda n: KeyboardInterrupt() if n == 6 else None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(KeyboardInterrupt):
+        record_quotes(hasty, PAIRS, BEGIN, 300, 4, path, None, world, VirtualClock(BEGIN))
+    with open(path, "ab") as file:
+        file.write(b'{"due":"2023-05')  # the machine stopped in the middle of a line
+    assert QuoteLog.load(path).notes == (f"{path}: its last line was interrupted and is dropped",)
+    again = Counted(world, lambda n: None)
+    done = record_quotes(again, PAIRS, BEGIN, 300, 4, path, None, world, VirtualClock(BEGIN))
+    assert (done.quoted, done.present, again.asked) == (7, 5, 7)
+    assert "interrupted and is dropped" in done.notes[0]
+    assert path.read_bytes() == whole.read_bytes()
+    elsewhere = BEGIN.astimezone(timezone(timedelta(hours=8)))  # the same moments
+    done = record_quotes(again, PAIRS, elsewhere, 300, 4, path, None, world, VirtualClock(BEGIN))
+    assert (done.quoted, done.present) == (0, 12)
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_interrupted_in_the_header(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "quotes.jsonl"
+    record(world, tmp_path / "whole")
+    for begun in (0, 20, 100):
+        path.write_bytes((tmp_path / "whole").read_bytes()[:begun])
+        assert record(world, path).quoted == 12
+        assert path.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_failed_quote_is_a_line_of_its_own(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "quotes.jsonl"
+    source = Counted(world, lambda n: InputError("no such road") if n == 2 else None)
+    done = record_quotes(source, PAIRS, BEGIN, 300, 2, path, clock=VirtualClock(BEGIN))
+    assert (done.quoted, done.failed) == (5, 1)
+    log = QuoteLog.load(path)
+    assert [(f.origin, f.destination, f.error) for f in log.failures] == [(119, 0, "no such road")]
+    assert np.isnan(log.realised_s).all()  # no world, no truth
+    done = record_quotes(source, PAIRS, BEGIN, 300, 2, path, clock=VirtualClock(BEGIN))
+    assert (done.present, source.asked) == (6, 6)  # nor is it asked again
+
+
+def test_a_fault_of_ours_is_not_swallowed(world: RecordedWorld, tmp_path: FilePath) -> None:
+    source = Counted(world, lambda n: ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        record_quotes(source, PAIRS, BEGIN, 300, 2, tmp_path / "q", clock=VirtualClock(BEGIN))
+
+
+def test_the_end_of_the_recording_on_the_way(world: RecordedWorld, tmp_path: FilePath) -> None:
+    late = START + timedelta(days=1, minutes=119, seconds=50)
+    record_quotes(world, [(0, 119)], late, 60, 2, tmp_path / "q")
+    log = QuoteLog.load(tmp_path / "q")
+    assert len(log) == 1
+    assert np.isnan(log.realised_s[0])
+    assert "is not in the recording" in log.lines[0].realised_error
+    assert "is not in the recording" in log.failures[0].error
+
+
+def test_a_budget_ends_it_and_another_day_goes_on(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "q"
+    done = record(world, path, budget=RequestBudget(5))
+    assert done.quoted == 5
+    assert "quote: 1 more would exceed the budget of 5 requests" in done.stopped
+    done = record(world, path, budget=RequestBudget(50))
+    assert (done.quoted, done.present, done.stopped) == (7, 5, "")
+
+
+class SlowClock(VirtualClock):
+    """A clock on which every look costs some time."""
+
+    def __init__(self, start: datetime, cost_s: float) -> None:
+        super().__init__(start)
+        self._cost_s = cost_s
+
+    def now(self) -> datetime:
+        self.sleep(self._cost_s)
+        return super().now()
+
+
+def test_askings_overdue_are_missed_not_made_up(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "q"
+    done = record(world, path, clock=SlowClock(BEGIN + timedelta(seconds=700), 1.0))
+    assert (done.quoted, done.missed) == (6, 6)
+    log = QuoteLog.load(path)
+    assert log.lines[0].due == BEGIN + timedelta(seconds=600)
+    assert log.lines[0].asked_at > log.lines[0].due  # what was asked, when it was asked
+
+
+def test_a_live_service(grid: RoadNetwork, tmp_path: FilePath) -> None:
+    """Google's stand-in, its own request budget and one answer that fails for good."""
+    place = town(grid, first=[error(400, "INVALID_ARGUMENT", "no")])
+    begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    clock, budget = VirtualClock(begin), RequestBudget(7)
+    with connected(place, GoogleParams(), now=clock.now, budget=budget) as (source, _):
+        done = record_quotes(source, PAIRS, begin, 600, 3, tmp_path / "q", clock=clock)
+    assert (done.quoted, done.failed) == (3, 1)
+    assert "budget of 7 requests" in done.stopped
+    log = QuoteLog.load(tmp_path / "q", grid)
+    assert log.source["segment"] == "static_ratio"
+    assert np.isnan(log.times("data_age_s")).all()
+    assert (log.times("optimistic_s")[[0, 2]] > 0).all()
+    assert "refused with HTTP 400" in log.failures[0].error
+
+
+def test_files_that_are_no_log_of_this_source(
+    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+) -> None:
+    path = tmp_path / "q"
+    record(world, path)
+    with pytest.raises(InputError, match="another source or with other settings; name another"):
+        record_quotes(
+            Counted(world, lambda n: None), PAIRS, BEGIN, 300, 1, path, clock=VirtualClock(BEGIN)
+        )
+    other = RoadNetwork.from_arrays([0, 1], [1, 0], [5.0, 5.0])
+    with pytest.raises(FileFormatError, match="recorded on another network"):
+        QuoteLog.load(path, other)
+    with pytest.raises(InputError, match="no such file"):
+        QuoteLog.load(tmp_path / "nothing")
+    with pytest.raises(InputError, match="does not exist; create it first"):
+        record(world, tmp_path / "no" / "q")
+    notes = tmp_path / "notes.txt"
+    for content in (b"my own notes\n", b"[]\n", b"{}\n", b"notes"):
+        notes.write_bytes(content)
+        with pytest.raises(FileFormatError, match="no quote log; make one with"):
+            record(world, notes)
+        assert notes.read_bytes() == content  # and it is left alone
+
+
+def test_damaged_logs(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "q"
+    record(world, path)
+    lines = path.read_text().splitlines(keepends=True)
+
+    def damaged(number: int, text: str) -> str:
+        path.write_text("".join([*lines[:number], text + "\n", *lines[number + 1 :]]))
+        with pytest.raises(FileFormatError) as caught:
+            QuoteLog.load(path)
+        return str(caught.value).removeprefix(f"{path}")
+
+    header = json.loads(lines[0])
+    assert damaged(0, json.dumps(header | {"version": 2})) == ": version 2, this program reads 1"
+    assert damaged(0, json.dumps(header | {"network": 5})) == ", line 1: the header is damaged"
+    assert damaged(2, '{"due"') == ", line 3: damaged, no JSON object"
+    assert damaged(2, "[]") == ", line 3: damaged, no JSON object"
+    row = json.loads(lines[2])
+    assert damaged(2, "{}").startswith(", line 3: damaged (KeyError")
+    assert "no zone" in damaged(2, json.dumps(row | {"due": "2023-05-09T00:00:00"}))
+    assert "line 3" in damaged(2, json.dumps(row | {"edges": ["x"]}))
+    assert "line 3" in damaged(2, json.dumps(row | {"origin": None}))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": BEGIN.replace(tzinfo=None)}, "no zone"),
+        ({"every_s": 0.0}, "every 0.0 s: more than zero"),
+        ({"every_s": np.inf}, "more than zero"),
+        ({"count": 0}, "at least one pair and one time"),
+        ({"count": 1.5}, "count 1.5 is not a whole number"),
+        ({"pairs": []}, "at least one pair"),
+        ({"pairs": [(0, 500)]}, "pair 0: 500 is not a node"),
+        ({"pairs": [(0, 1.5)]}, "pair 0: node 1.5 is not a whole number"),
+        ({"pairs": [(0, 1), (0, 1)]}, "a pair is given twice"),
+    ],
+)
+def test_requests_that_make_no_sense(
+    world: RecordedWorld, tmp_path: FilePath, options: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {
+        "pairs": PAIRS,
+        "start": BEGIN,
+        "every_s": 300.0,
+        "count": 2,
+        **options,
+    }
+    with pytest.raises(InputError, match=message):
+        record_quotes(world, path=tmp_path / "q", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_pairs_from_an_array(world: RecordedWorld, tmp_path: FilePath) -> None:
+    pairs = [tuple(row) for row in np.array(PAIRS)]
+    record_quotes(world, pairs, BEGIN, 300, 4, tmp_path / "a")
+    record(world, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

@@ -1,0 +1,90 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, encode
+from tests.unit.traffic.small import CALENDAR, START, recording
+
+
+def test_codes_are_within_two_percent(grid: RoadNetwork) -> None:
+    free_flow = grid.free_flow_times_s
+    ratio = np.geomspace(0.5, 100, grid.num_edges)
+    decoded = RATIOS[encode((free_flow * ratio)[None], grid)][0]
+    np.testing.assert_allclose(decoded, ratio, rtol=0.011)
+
+
+def test_codes_clip_and_keep_the_unseen(grid: RoadNetwork) -> None:
+    times = np.full((1, grid.num_edges), np.nan)
+    times[0, :3] = grid.free_flow_times_s[:3] * [0.01, 1.0, 1e6]
+    codes = encode(times, grid)[0]
+    assert codes[0] == 1
+    assert codes[2] == 255
+    assert not codes[3:].any()
+
+
+def test_round_trip_is_equal_and_the_bytes_are_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
+    made = recording(grid)
+    for name in ("a.traffic", "b.traffic"):
+        made.save(tmp_path / name)
+    assert (tmp_path / "a.traffic").read_bytes() == (tmp_path / "b.traffic").read_bytes()
+    read = RecordedTraffic.load(tmp_path / "a.traffic", grid)
+    assert read.bin_s == made.bin_s
+    assert read.calendar == made.calendar
+    assert dict(read.provenance) == {"engine": "test"}
+    for one, other in zip(read.stretches, made.stretches, strict=True):
+        assert one.start == other.start
+        assert dict(one.notes) == dict(other.notes)
+        np.testing.assert_array_equal(one.codes, other.codes)
+        np.testing.assert_array_equal(one.weather, other.weather)
+
+
+def test_another_network_is_refused(grid: RoadNetwork, tmp_path: Path) -> None:
+    recording(grid).save(tmp_path / "a.traffic")
+    other = RoadNetwork.from_arrays([0], [1], [5.0])
+    with pytest.raises(FileFormatError, match="recorded on another network"):
+        RecordedTraffic.load(tmp_path / "a.traffic", other)
+
+
+def test_damage_is_one_line(grid: RoadNetwork, tmp_path: Path) -> None:
+    file = tmp_path / "a.traffic"
+    recording(grid).save(file)
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(FileFormatError, match="truncated or damaged traffic file"):
+        RecordedTraffic.load(file, grid)
+
+
+def test_days_are_of_the_city(grid: RoadNetwork) -> None:
+    made = recording(grid, days=3)
+    assert made.days == ((0,), (1,), (2,))
+    assert made.only([2, 0]).stretches == (made.stretches[0], made.stretches[2])
+
+
+def test_context_has_the_hour_of_the_city_and_its_weather(grid: RoadNetwork) -> None:
+    context = recording(grid).context(START + timedelta(days=1, minutes=70))
+    assert context.at.hour == 7
+    assert context.weather.rainfall_mm.value == 1.0
+    assert context.weather.rainfall_mm.source == "test"
+
+
+def test_a_moment_outside_is_refused(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    for at in (START - timedelta(seconds=1), START + timedelta(hours=2)):
+        with pytest.raises(InputError, match="is not in the recording"):
+            made.find(at)
+    assert made.find(START + timedelta(seconds=119)) == (0, 1)
+
+
+def test_overlapping_stretches_are_refused(grid: RoadNetwork) -> None:
+    one = recording(grid, days=1).stretches[0]
+    with pytest.raises(InputError, match="begins before the one before it ends"):
+        RecordedTraffic(grid, CALENDAR, 60, (one, one))
+
+
+def test_wrong_number_of_edges_is_refused(grid: RoadNetwork) -> None:
+    stretch = Stretch(datetime(2023, 1, 1, tzinfo=UTC), np.ones((2, 3), np.uint8), np.ones((1, 5)))
+    with pytest.raises(InputError, match="3 edges, the network has"):
+        RecordedTraffic(grid, CALENDAR, 60, (stretch,))

@@ -1,0 +1,80 @@
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.traffic.recording import RATIOS
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+from tests.unit.traffic.small import CALENDAR
+
+PARAMS = SyntheticParams(days=3, first=date(2023, 5, 11), hours=((3, 4), (17, 19)), bin_s=300)
+
+
+def test_same_seed_same_traffic_and_another_seed_another(grid: RoadNetwork) -> None:
+    one, same = (synthetic_traffic(grid, CALENDAR, PARAMS) for _ in range(2))
+    other = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seed=1))
+    for a, b, c in zip(one.stretches, same.stretches, other.stretches, strict=True):
+        np.testing.assert_array_equal(a.codes, b.codes)
+        assert (a.codes != c.codes).any()
+
+
+def test_who_was_seen_leaves_the_truth_as_it_is(grid: RoadNetwork) -> None:
+    truth = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=1.0))
+    partly = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=0.4))
+    for whole, part in zip(truth.stretches, partly.stretches, strict=True):
+        assert whole.codes.all()
+        assert 0.2 < (part.codes > 0).mean() < 0.6
+        np.testing.assert_array_equal(part.codes[part.codes > 0], whole.codes[part.codes > 0])
+
+
+def test_the_evening_peak_of_a_working_day_is_slower_than_night_and_saturday(
+    grid: RoadNetwork,
+) -> None:
+    made = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=1.0, rainy_share=0.0))
+    night, peak = (RATIOS[made.stretches[i].codes].mean() for i in (0, 1))
+    saturday = RATIOS[made.stretches[5].codes].mean()
+    assert made.calendar.local(made.stretches[5].start).weekday() == 5
+    assert night < 1.15
+    assert peak > saturday > night
+
+
+def test_neighbouring_edges_and_minutes_are_alike(grid: RoadNetwork) -> None:
+    quiet = replace(PARAMS, days=6, hours=((0, 4),), seen=1.0, incidents_per_hour=0.0)
+    logs = np.concatenate(
+        [np.log(RATIOS[s.codes]) for s in synthetic_traffic(grid, CALENDAR, quiet).stretches]
+    )
+    logs -= logs.mean(axis=0)
+    correlation = np.corrcoef(logs.T)
+    touching = np.zeros_like(correlation, dtype=bool)
+    for end in (grid.tail, grid.head):
+        for other in (grid.tail, grid.head):
+            touching |= end[:, None] == other[None, :]
+    np.fill_diagonal(touching, False)
+    apart = ~touching & ~np.eye(len(touching), dtype=bool)
+    assert correlation[touching].mean() > correlation[apart].mean() + 0.05
+    one_bin_later = (logs[1:] * logs[:-1]).mean() / (logs**2).mean()
+    assert one_bin_later > 0.6
+
+
+def test_an_incident_slows_its_edge(grid: RoadNetwork) -> None:
+    busy = replace(PARAMS, seen=1.0, incidents_per_hour=5.0, rainy_share=0.0)
+    stretch = synthetic_traffic(grid, CALENDAR, busy).stretches[0]
+    incident = stretch.notes["incidents"][0]
+    ratios = RATIOS[stretch.codes[incident["bin"] : incident["end"], incident["edge"]]]
+    assert ratios.min() > 2.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"days": 0}, "at least one day"),
+        ({"hours": ((5, 3),)}, "hours 5–3"),
+        ({"seen": 0.0}, "a share above 0"),
+    ],
+)
+def test_wrong_parameters_are_refused(wrong: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        replace(PARAMS, **wrong)  # type: ignore[arg-type]

@@ -1,0 +1,247 @@
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
+from ideal_dispatch.traffic.circuit import TrafficServiceError
+from ideal_dispatch.traffic.foreign_route import MatchError
+from ideal_dispatch.traffic.service_client import Patience, RefusedError
+from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
+from tests.contracts.traffic_source import TrafficSourceContract
+from tests.stand_in import Answer, Server, serve
+from tests.unit.traffic.valhalla_stand_in import ValhallaTown, error
+
+NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
+QUICK = Patience(attempts=2, timeout_s=2.0, pause_s=0.0)
+
+
+def town(network: RoadNetwork, **options: Any) -> ValhallaTown:
+    noise = np.random.default_rng(4).uniform(0.8, 2.5, network.num_edges)
+    return ValhallaTown(network, network.free_flow_times_s * noise, **options)
+
+
+@contextmanager
+def connected(
+    place: ValhallaTown, params: ValhallaParams | None = None, **options: Any
+) -> Iterator[tuple[Valhalla, Server]]:
+    options = {"patience": QUICK, "now": lambda: NOW, **options}
+    with serve(place.answer) as server:
+        rng = np.random.default_rng(0)
+        source = Valhalla.connect(place.network, server.url, rng, params, **options)
+        yield source, server
+        source.close()
+
+
+class TestContract(TrafficSourceContract):
+    @pytest.fixture
+    def at(self) -> datetime:
+        return NOW
+
+    @pytest.fixture
+    def source(self, grid: RoadNetwork) -> Iterator[Valhalla]:
+        with connected(town(grid)) as (source, _):
+            yield source
+
+
+def test_the_quote_is_valhallas_route_and_times(grid: RoadNetwork) -> None:
+    place = town(grid)
+    with connected(place) as (source, server):
+        quote = source.quote(3, 116, NOW)
+    path = grid.shortest_path(place.times_s, 3, 116)
+    assert quote.path == path
+    assert quote.duration_s == pytest.approx(path.time_s(place.times_s), abs=0.001)
+    first = path.edges[:4]
+    expected = place.times_s[first].sum() * grid.length_m[first[0]] / grid.length_m[first].sum()
+    assert quote.next_segment_s == pytest.approx(expected, rel=0.01)  # maneuvers in whole metres
+    assert np.isnan([quote.optimistic_s, quote.pessimistic_s, quote.data_age_s]).all()
+    assert quote.fell_back == ""
+    request = json.loads(server.asked[0].body)
+    assert (server.asked[0].method, server.asked[0].path) == ("POST", "/route")
+    assert request["date_time"] == {"type": 0}
+    assert (request["costing"], request["units"]) == ("auto", "kilometers")
+    assert "current" in request["costing_options"]["auto"]["speed_types"]
+
+
+def test_a_real_city_is_matched_back_to_the_very_path() -> None:
+    city = harbour_city().network
+    place = town(city)
+    rng = np.random.default_rng(2)
+    with connected(place) as (source, _):
+        for origin, destination in rng.integers(city.num_nodes, size=(25, 2)).tolist():
+            path = city.shortest_path(place.times_s, origin, destination)
+            assert source.quote(origin, destination, NOW).path == path
+
+
+def test_other_moments_are_asked_in_local_time(grid: RoadNetwork) -> None:
+    params = ValhallaParams(time_zone="Asia/Hong_Kong", speed_types=("predicted",))
+    with connected(town(grid), params) as (source, server):
+        source.quote(3, 116, NOW + timedelta(hours=9))
+        source.quote(3, 116, NOW - timedelta(days=1))
+    asked = [json.loads(one.body) for one in server.asked]
+    assert [one["date_time"] for one in asked] == [
+        {"type": 1, "value": "2026-03-03T01:00"},
+        {"type": 1, "value": "2026-03-01T16:00"},
+    ]
+    assert asked[0]["costing_options"] == {"auto": {"speed_types": ["predicted"]}}
+
+
+def test_other_moments_need_a_time_zone(grid: RoadNetwork) -> None:
+    with (
+        connected(town(grid)) as (source, _),
+        pytest.raises(InputError, match="which is not now, without the city's time zone"),
+    ):
+        source.quote(3, 116, NOW + timedelta(hours=9))
+
+
+@pytest.mark.parametrize("code", [170, 441, 442])
+def test_no_way_is_unreachable(grid: RoadNetwork, code: int) -> None:
+    first = [error(code, text="No path")]
+    with (
+        connected(town(grid, first=first)) as (source, _),
+        pytest.raises(UnreachableError, match=f"node 3 to node 116 .error {code}."),
+    ):
+        source.quote(3, 116, NOW)
+
+
+def test_other_refusals_say_code_and_status(grid: RoadNetwork) -> None:
+    with (
+        connected(town(grid), ValhallaParams(costing="autoo")) as (source, server),
+        pytest.raises(RefusedError, match="HTTP 400 error 125: No costing method found") as caught,
+    ):
+        source.quote(3, 116, NOW)
+    assert (caught.value.status, caught.value.body["error_code"]) == (400, 125)
+    assert len(server.asked) == 1
+
+
+def test_a_refusal_that_is_no_json(grid: RoadNetwork) -> None:
+    with (
+        connected(town(grid, first=[Answer("<h1>Proxy</h1>", 403)])) as (source, _),
+        pytest.raises(RefusedError, match="HTTP 403 '<h1>Proxy</h1>'; check the request"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        error(201, 500, "Failed to parse TripPath"),
+        Answer("<html>"),
+        Answer('{"trip": {"le', promised=900),
+        Answer('{"trip": {"summary": {"time": NaN}}}'),
+        Answer('{"trip": {"summary": {"time": -Infinity}}}'),
+        Answer("slow", delay_s=0.4),
+    ],
+)
+def test_a_passing_failure_is_asked_again(grid: RoadNetwork, bad: Answer) -> None:
+    patience = Patience(attempts=2, timeout_s=0.25, pause_s=0.0)
+    with connected(town(grid, first=[bad]), patience=patience) as (source, server):
+        assert source.quote(3, 116, NOW).duration_s > 0
+        assert len(server.asked) == 2
+
+
+def _trip(**values: Any) -> Callable[[Any], None]:
+    return lambda said: said["trip"].update(values)
+
+
+def _leg(**values: Any) -> Callable[[Any], None]:
+    return lambda said: said["trip"]["legs"][0].update(values)
+
+
+def _first_maneuver(**values: Any) -> Callable[[Any], None]:
+    return lambda said: said["trip"]["legs"][0]["maneuvers"][0].update(values)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda said: said.pop("trip"), "it has no trip"),
+        (_trip(legs=[]), "a trip of one leg was asked for"),
+        (_trip(legs=[None]), "a trip of one leg was asked for"),
+        (_trip(summary=None), "the trip has no summary"),
+        (_trip(summary={}), "time of the trip is no number"),
+        (_trip(summary={"time": "5"}), "time of the trip is no number"),
+        (_trip(summary={"time": -5}), "time of the trip is -5"),
+        (_trip(summary={"time": True}), "time of the trip is no number"),
+        (_trip(units="miles"), "units are miles, not kilometers"),
+        (_leg(shape=None), "the leg has no shape"),
+        (_leg(shape="~"), "was it cut off"),
+        (_leg(maneuvers=3), "maneuvers are no list"),
+        (_leg(maneuvers=[3]), "maneuvers are no list"),
+        (_first_maneuver(time=-1), "maneuver time is -1"),
+        (_first_maneuver(length="x"), "maneuver length is no number"),
+    ],
+)
+def test_an_answer_that_cannot_be_used(
+    grid: RoadNetwork, spoil: Callable[[Any], None], message: str
+) -> None:
+    with (
+        connected(town(grid, spoil=spoil)) as (source, _),
+        pytest.raises(TrafficServiceError, match=f"Valhalla: .* cannot be used: .*{message}"),
+    ):
+        source.quote(3, 116, NOW)
+
+
+@pytest.mark.parametrize(
+    "spoil", [_leg(maneuvers=[]), _first_maneuver(time=None), _first_maneuver(length=None)]
+)
+def test_missing_maneuvers_leave_the_mean_pace(
+    grid: RoadNetwork, spoil: Callable[[Any], None]
+) -> None:
+    with connected(town(grid, spoil=spoil)) as (source, _):
+        quote = source.quote(3, 116, NOW)
+    share = grid.length_m[quote.path.edges[0]] / quote.path.length_m(grid)
+    assert quote.next_segment_s == pytest.approx(share * quote.duration_s)
+    assert "mean pace" in quote.fell_back
+
+
+def test_a_shape_of_the_wrong_precision_is_no_route_here(grid: RoadNetwork) -> None:
+    from ideal_dispatch.traffic import polyline
+
+    line = np.column_stack([grid.lon[:5], grid.lat[:5]])
+    with (
+        connected(town(grid, spoil=_leg(shape=polyline.encode(line, 5)))) as (source, _),
+        pytest.raises(MatchError, match="is not on this network: .*km from the network"),
+    ):
+        source.quote(0, 4, NOW)
+
+
+def test_warnings_are_surfaced(grid: RoadNetwork) -> None:
+    warnings = [{"code": 204, "text": "clamped"}, "odd"]
+    with connected(town(grid, spoil=_trip(warnings=warnings))) as (source, _):
+        assert source.quote(3, 116, NOW).fell_back == "Valhalla warns: clamped; Valhalla warns: odd"
+
+
+def test_answers_and_refusals_are_replayed(grid: RoadNetwork, tmp_path: FilePath) -> None:
+    answers = RecordedAnswers(tmp_path)
+    place = town(grid, first=[error(442)])
+    params = ValhallaParams(time_zone="UTC")
+    with connected(place, params, answers=answers) as (source, _):
+        with pytest.raises(UnreachableError):
+            source.quote(0, 9, NOW)
+        said = source.quote(3, 116, NOW - timedelta(days=2))
+    replay = Valhalla.replayed(grid, answers, params)
+    assert repr(replay.quote(3, 116, NOW - timedelta(days=2))) == repr(said)
+    with pytest.raises(UnreachableError, match="error 442"):
+        replay.quote(0, 9, NOW)
+    with pytest.raises(MissingAnswerError, match="record it with a live run"):
+        replay.quote(0, 10, NOW)
+
+
+def test_settings_that_make_no_sense() -> None:
+    with pytest.raises(InputError, match="speed types magic: give some of freeflow"):
+        ValhallaParams(speed_types=("magic",))
+    with pytest.raises(InputError, match="speed types none"):
+        ValhallaParams(speed_types=())
+    with pytest.raises(InputError, match="time zone 'Mars/Base' is unknown"):
+        ValhallaParams(time_zone="Mars/Base")
+    with pytest.raises(InputError, match="least_share -1"):
+        ValhallaParams(least_share=-1)
