@@ -58,7 +58,7 @@ def test_mean_direction_is_the_gradient_of_the_smoothed_objective(head: str) -> 
         made.model.cross.out.weight.zero_()
         made.model.cross.out.bias.fill_(0.7)  # both ways tie: no gradient here, only smoothed
     rows, start = np.arange(2), weights(made)
-    radius, count, size = params.perturbation, 400, start.size
+    radius, count, size = params.perturbation, 300, start.size
     directions, first_edges = [], set()
     for step in range(count):
         kept = made._perturb(radius, step)

@@ -60,7 +60,7 @@ def prepare(
     and report.json. Names, addresses and ages are never read. Exit code 2 when
     no trip remains.
     """
-    from ideal_dispatch.cli.terminal import out, stages
+    from ideal_dispatch.cli.terminal import out, print_next, stages
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.prepare import prepare as prepare_records
@@ -81,6 +81,7 @@ def prepare(
     out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
     if not facts["trips"]:
         raise InputError(f"{records}: no usable trip remains; see {output / 'report.html'}")
+    print_next(f"ideal train {output / 'trips.trips'} --network {network_file} -o model/")
 
 
 @app.command(epilog="Example:\n\n  ideal records synthesise -o agency/ --count 5000 --seed 3")

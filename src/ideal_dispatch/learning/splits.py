@@ -1,8 +1,9 @@
 """Which trips are learned from, which choose the settings, which are scored."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +35,11 @@ def split(
     shares: tuple[float, float, float] = SHARES,
     seed: int = 0,
     by: Literal["trip", "day"] = "trip",
-    zone: tzinfo = UTC,
+    zone: tzinfo | None = None,
 ) -> Split:
     """A random split of the trips, or of whole days so that no day is in two parts.
 
-    A day is a calendar day of ``zone``, best the city's own; its parts come as
+    A day is a calendar day of ``zone``, the trips' own without one; its parts come as
     near to the shares as whole days allow. Trips of one day share its traffic,
     so a split by trip tells how well a known day is filled in, a split by day
     how well a new one is forecast.
@@ -49,7 +50,9 @@ def split(
     if by == "trip":
         group, sizes = np.arange(len(trips)), np.ones(len(trips), np.int64)
     elif by == "day":
-        _, group, sizes = np.unique(_days(trips, zone), return_inverse=True, return_counts=True)
+        _, group, sizes = np.unique(
+            local_days(trips, zone), return_inverse=True, return_counts=True
+        )
     else:
         raise InputError(f"split by {by!r}: it must be 'trip' or 'day'")
     needed = int((wanted > 0).sum())
@@ -77,12 +80,14 @@ def _checked(shares: tuple[float, float, float]) -> npt.NDArray[np.float64]:
     return wanted
 
 
-def _days(trips: Trips, zone: tzinfo) -> IndexArray:
+def local_days(trips: Trips, zone: tzinfo | None = None) -> IndexArray:
+    """The calendar day of every trip, as a number."""
+    place = zone or ZoneInfo(trips.time_zone)
     at = np.asarray(trips.at)
     unknown = first_where(np.isnat(at))
     if unknown is not None:
         raise InputError(f"trip {unknown}: its time is not known; split by trip instead")
-    return np.array([datetime.fromtimestamp(s, zone).toordinal() for s in at.astype(int).tolist()])
+    return np.array([datetime.fromtimestamp(s, place).toordinal() for s in at.astype(int).tolist()])
 
 
 def _parts(sizes: IndexArray, shares: npt.NDArray[np.float64]) -> IndexArray:

@@ -26,7 +26,7 @@ from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.radius import RadiusParams, fit_radius
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
-from ideal_dispatch.learning.splits import PARTS, Split, split
+from ideal_dispatch.learning.splits import PARTS, Split, local_days, split
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 from ideal_dispatch.learning.trip_radii import TripRadii, trip_radii
 from ideal_dispatch.network import RoadNetwork
@@ -137,8 +137,8 @@ def fit(
 
 def default_split(trips: Trips, seed: int) -> Split:
     """70/10/20 by day where all days are known and enough, else by trip."""
-    at = np.asarray(trips.at)
-    days = 0 if np.isnat(at).any() else np.unique(at.astype("M8[D]")).size
+    known = not np.isnat(np.asarray(trips.at)).any()
+    days = np.unique(local_days(trips)).size if known else 0
     return split(trips, seed=seed, by="day" if days >= 10 else "trip")
 
 
@@ -174,11 +174,11 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
             "train": int(parts.train.size),
             "validation": int(parts.validation.size),
             "test": int(parts.test.size),
-            "split": "day" if _by_day(at, parts.train, test) else "trip",
+            "split": "day" if _by_day(trips, parts.train, test) else "trip",
             "scored_on": scored_on,
             "first": str(at.min().astype("M8[D]")) if known else None,
             "last": str(at.max().astype("M8[D]")) if known else None,
-            "weather": trips.provenance.get("weather", "not stated"),
+            "weather": trips.weather_source,
             "checksum": trips.checksum,
         },
         "params": params.as_dict(),
@@ -208,11 +208,11 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
     return plain
 
 
-def _by_day(at: Any, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> bool:
-    if np.isnat(at).any():
+def _by_day(trips: Trips, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> bool:
+    if np.isnat(np.asarray(trips.at)).any():
         return False
-    days = [set(at[rows].astype("M8[D]").tolist()) for rows in (train, test)]
-    return not days[0] & days[1]
+    days = local_days(trips)
+    return not np.intersect1d(days[train], days[test]).size
 
 
 @contextmanager

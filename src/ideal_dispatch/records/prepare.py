@@ -108,6 +108,7 @@ def prepare(
             "source": raw.source,
             "source_checksum": raw.checksum,
             "settings": settings.plain(),
+            "time_zone": settings.agency.time_zone,
             "weather": weather_counts,
             "rows": len(table) + len(raw.broken),
             "quarantined": len(quarantined) + len(raw.broken),

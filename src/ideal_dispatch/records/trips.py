@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -107,6 +107,30 @@ class Trips:
             at=np.array(instants, np.int64).astype("M8[s]"),
             **columns,
         )
+
+    @property
+    def time_zone(self) -> str:
+        """The city's zone, in which days begin and end; UTC where it is not stated."""
+        return str(self.provenance.get("time_zone", "UTC"))
+
+    @property
+    def weather_source(self) -> str:
+        """Where the weather came from, in words."""
+        stated = self.provenance.get("weather", "not stated")
+        if not isinstance(stated, Mapping):
+            return str(stated)
+        variables: dict[str, list[str]] = {}
+        for variable, sources in stated.items():
+            for source in sources:
+                variables.setdefault(source or "unknown", []).append(variable)
+        if len(variables) == 1:
+            return next(iter(variables))
+        return "; ".join(f"{source} ({', '.join(names)})" for source, names in variables.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: the columns without what was derived from them."""
+        values = (getattr(self, column.name) for column in fields(self))
+        return type(self), tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
     def __len__(self) -> int:
         return int(self.origin.size)
