@@ -1,7 +1,9 @@
 """The optimistic gap: speed of the same DCA beside other implementations, quality, growth.
 
-Embeddings are smooth random ones (see :func:`smooth_embeddings`). Half of the
-primaries are the model's own fastest path, half the fastest under disturbed times.
+Embeddings are smooth random ones (see :func:`smooth_embeddings`), or of trained
+models: on the embedded city one of its synthetic trips, elsewhere one of attributes
+learned from the taxi trips of Manhattan. Half of the primaries are the model's own
+fastest path, half the fastest under disturbed times.
 """
 
 import time
@@ -19,13 +21,16 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from benchmarks.city_trips import city_trips
+from benchmarks.manhattan_trips import manhattan
 from benchmarks.networks import smooth_embeddings, street_grid
 from benchmarks.timing import human, race
-from ideal_dispatch import Path, RoadNetwork, ScenarioSet, optimistic_gap
+from ideal_dispatch import Model, Path, RoadNetwork, ScenarioSet, optimistic_gap
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.gap import dca
 from ideal_dispatch.gap.optimistic_gap import Method
 from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.learning import TrainParams, fit
 from ideal_dispatch.network.csv_files import read_depots
 from ideal_dispatch.network.read import read_network
 
@@ -35,6 +40,9 @@ THRESHOLDS_S = (15.0, 30.0, 60.0, 120.0)
 DEADLINE_S = 0.02
 METHODS: tuple[Method, ...] = ("dca", "multistart", "certified")
 SHARED = FilePath(__file__).resolve().parent.parent.parent / "shared" / "data"
+
+_EVENING = np.full(27, np.nan)
+_EVENING[5:13] = 18, 0, 0, 0, 0, 1, 0, 0  # six on a Friday, everything else unknown
 
 Question = tuple[RoadNetwork, ScenarioSet, list[int], int, Path]
 
@@ -188,18 +196,34 @@ def networks() -> dict[str, tuple[RoadNetwork, list[int]]]:
 def quality(console: Console, calls: int = 12, exact_limit_s: float = 0.5) -> None:
     """How much of the exact gap each method finds, and how fast decisions are proved."""
     table = Table(title=f"Quality, {calls} calls a row, {len(THRESHOLDS_S)} thresholds each")
-    columns = ("network", "edges", "d", "ρ", "exact", "DCA", "restarts", "multistart",
+    columns = ("network", "embeddings", "d", "ρ", "exact", "DCA", "restarts", "multistart",
                "proved", "in 20 ms", "median", "p90", "p99", "max ms")  # fmt: skip
     for column in columns:
-        table.add_column(column, justify="left" if column == "network" else "right")
-    for name, (network, depots) in networks().items():
-        for dimension in DIMENSIONS:
-            embeddings = smooth_embeddings(network, dimension)
-            for radius in RADII:
-                scenarios = ScenarioSet(embeddings, radius)
-                rows = _quality_row(network, depots, scenarios, calls, exact_limit_s)
-                table.add_row(name, f"{network.num_edges:,}", str(dimension), f"{radius:g}", *rows)
+        table.add_column(column, justify="left" if column in columns[:2] else "right")
+    for dimension in DIMENSIONS:
+        models = _models(dimension)
+        for name, (network, depots) in networks().items():
+            kinds = {"smooth": smooth_embeddings(network, dimension)}
+            if name in models:
+                kinds["trained"] = models[name].forecast(_EVENING, network).embeddings
+            for kind, embeddings in kinds.items():
+                for radius in RADII:
+                    scenarios = ScenarioSet(embeddings, radius)
+                    row = _quality_row(network, depots, scenarios, calls, exact_limit_s)
+                    table.add_row(name, kind, str(dimension), f"{radius:g}", *row)
     console.print(table)
+
+
+def _models(dimension: int) -> dict[str, Model]:
+    """Quickly trained models by the name of the network they speak about."""
+    params = TrainParams(epochs=8).with_architecture(dimension=dimension)
+    found = {"Port Almery": fit(*city_trips(), params=params)}
+    if SHARED.is_dir():
+        taxis = fit(
+            *manhattan(SHARED / "manhattan"), params=params.with_architecture(features="attributes")
+        )
+        found |= {"lower Manhattan": taxis, "NW Hong Kong Island": taxis}
+    return found
 
 
 def _quality_row(

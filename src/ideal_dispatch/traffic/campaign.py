@@ -1,0 +1,147 @@
+"""Many simulated days, in parallel processes, packed into one recording.
+
+Every finished day is a file of its own in the working folder: an interrupted
+campaign goes on where it stopped, and a day whose plan has changed is simulated
+again.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.archive import ArchiveKind
+from ideal_dispatch.context import Calendar
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
+
+if TYPE_CHECKING:
+    from ideal_dispatch.traffic.sumo.day_plan import DayPlan
+
+_KIND = ArchiveKind("simulated-day", 1, "delete it to simulate the day again")
+
+Report = Callable[["DayPlan", float], None]
+"""Called after every day with its plan and the CPU seconds it took, 0 where it was there."""
+
+
+def simulate(
+    network: RoadNetwork,
+    calendar: Calendar,
+    plans: Sequence["DayPlan"],
+    folder: str | os.PathLike[str],
+    *,
+    bin_s: int = 60,
+    workers: int | None = None,
+    report: Report | None = None,
+) -> RecordedTraffic:
+    """Simulate what is not yet in ``folder``, then read all days from it."""
+    if not plans:
+        raise InputError("no day to simulate: give at least one plan")
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    files = [place / f"{plan.date.isoformat()}.day" for plan in plans]
+    if len(set(files)) < len(files):
+        raise InputError("two plans are of the same date; a day is simulated once")
+    missing = []
+    for plan, file in zip(plans, files, strict=True):
+        if _is_done(file, network, plan, bin_s):
+            if report is not None:
+                report(plan, 0.0)
+        else:
+            missing.append((plan, file))
+    if missing:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
+            running = {
+                pool.submit(_simulate_one, network, plan, file, place, bin_s): plan
+                for plan, file in missing
+            }
+            try:
+                for done in as_completed(running):
+                    if report is not None:
+                        report(running[done], done.result())
+                    done.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return _pack(network, calendar, plans, files, bin_s)
+
+
+def _simulate_one(
+    network: RoadNetwork, plan: "DayPlan", file: Path, folder: Path, bin_s: int
+) -> float:
+    from ideal_dispatch.traffic.sumo.simulation import simulate_day
+
+    day = simulate_day(network, plan, workdir=folder, bin_s=bin_s)
+    starts = np.cumsum([0, *day.bins])
+    manifest = {
+        "network": network.checksum,
+        "plan": plan.to_json(),
+        "bin_s": bin_s,
+        "hours": [asdict(hour) | {"start": hour.start.isoformat()} for hour in day.hours],
+        "unfinished": day.unfinished,
+        "version": day.version,
+        "commands": day.commands,
+    }
+    codes = encode(day.times_s, network)
+    _KIND.write(file, manifest, {f"codes_{i}": codes[starts[i] : starts[i + 1]]
+                                 for i in range(len(day.bins))})  # fmt: skip
+    return day.cpu_s
+
+
+def _is_done(file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int) -> bool:
+    if not file.exists():
+        return False
+    try:
+        manifest, _ = _KIND.read(file)
+    except FileFormatError:
+        return False  # cut short by an interruption
+    wanted = _plain(plan)
+    return (manifest["network"], manifest["plan"], manifest["bin_s"]) == (
+        network.checksum, wanted, bin_s,
+    )  # fmt: skip
+
+
+def _plain(plan: "DayPlan") -> Any:
+    """The plan as JSON gives it back."""
+    return json.loads(json.dumps(plan.to_json()))
+
+
+def _pack(
+    network: RoadNetwork,
+    calendar: Calendar,
+    plans: Sequence["DayPlan"],
+    files: Sequence[Path],
+    bin_s: int,
+) -> RecordedTraffic:
+    stretches, versions, commands = [], set(), set()
+    for plan, file in sorted(zip(plans, files, strict=True), key=lambda pair: pair[0].date):
+        manifest, arrays = _KIND.read(file)
+        versions.add(manifest["version"])
+        commands.update(manifest["commands"])
+        notes = {
+            "kind": plan.kind,
+            "demand_factor": plan.demand_factor,
+            "closures": manifest["plan"]["closures"],
+            "seed": plan.seed,
+            "hours": manifest["hours"],
+            "unfinished": manifest["unfinished"],
+        }
+        for number, (first, last) in enumerate(plan.hours):
+            weather = np.array(plan.weather[first:last])
+            start = plan.moment(first * 3600)
+            stretches.append(Stretch(start, arrays[f"codes_{number}"], weather, notes))
+    provenance = {
+        "engine": "sumo",
+        "version": ", ".join(sorted(versions)),
+        "command": min(commands),
+        "days": len(plans),
+    }
+    return RecordedTraffic(network, calendar, bin_s, tuple(stretches), provenance)

@@ -1,0 +1,149 @@
+"""The days of a simulated year: chosen by the calendar and a seed, before any traffic."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.context import WEATHER_VARIABLES, Calendar
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, PEAKS, WHOLE_DAY, Closure, DayPlan
+from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
+
+PATTERN = (
+    "weekday", "weekday", "holiday", "weekday", "saturday",
+    "weekday", "sunday", "weekday", "weekday",
+)  # fmt: skip
+"""Kinds of the days in turn; every third day is looked for among rainy ones."""
+
+_RAIN = WEATHER_VARIABLES.index("rainfall_mm")
+_PEAK_HOURS = [hour for period in PEAKS for hour in range(*period)]
+_WET_MM = 1.0
+_CLOSURES_A_DAY = 1.5
+_WORKS_SHARE = 0.3
+_WORKS_CLASSES = ("secondary", "tertiary", "unclassified", "residential")
+_SHORTEST_S, _LONGEST_S = 1200, 7200
+
+Weathers = npt.NDArray[np.float64]
+
+
+def plan_days(
+    network: RoadNetwork,
+    calendar: Calendar,
+    seed: int,
+    *,
+    year: int = 2025,
+    days: int = 18,
+    whole_days: int = 3,
+) -> tuple[DayPlan, ...]:
+    """Days spread over a year, in order; same arguments, same plans.
+
+    Most have the two peaks, ``whole_days`` of them all 24 hours. The weather
+    is synthetic; demand, closures and seed are drawn for each day.
+    """
+    if not 0 <= whole_number(whole_days, "whole days") <= whole_number(days, "days") <= 200:
+        raise InputError(f"{days} days, {whole_days} of them whole: at most 200, whole ones within")
+    rng = np.random.default_rng(whole_number(seed, "seed"))
+    weather = SyntheticWeather.of_year(year, calendar.time_zone, seed)
+    dates = _dates(calendar, year, days, weather, rng)
+    whole = {int((k + 0.5) * days / whole_days) for k in range(whole_days)}
+    plans = []
+    for number, day in enumerate(sorted(dates)):
+        own = np.random.default_rng([seed, number])
+        hours = WHOLE_DAY if number in whole else PEAKS
+        busy = 1.04 if day.weekday() == 4 else 1.0  # Fridays
+        plans.append(
+            DayPlan(
+                date=day,
+                kind=_kind(calendar, day),
+                time_zone=calendar.time_zone,
+                hours=hours,
+                demand_factor=round(float(np.clip(busy * own.lognormal(0, 0.06), 0.88, 1.12)), 3),
+                weather=tuple(map(tuple, _weather_of(weather, day).tolist())),
+                closures=_closures(network, hours, own),
+                seed=int(own.integers(2**31)),
+            )
+        )
+    return tuple(plans)
+
+
+def _kind(calendar: Calendar, day: date) -> str:
+    if calendar.is_holiday(day):
+        return "holiday"
+    return {5: "saturday", 6: "sunday"}.get(day.weekday(), "weekday")
+
+
+def _weather_of(weather: SyntheticWeather, day: date) -> Weathers:
+    """The 24 hours of a day; the year of the weather is in local time."""
+    first = 24 * (day - date(day.year, 1, 1)).days
+    return weather.values[first : first + 24]
+
+
+def _dates(
+    calendar: Calendar, year: int, days: int, weather: SyntheticWeather, rng: np.random.Generator
+) -> list[date]:
+    """One date in each equal slice of the year, of the pattern's kind, wet or dry in turn."""
+    first, length = date(year, 1, 1), (date(year, 12, 31) - date(year, 1, 1)).days
+    every = [first + timedelta(days=n) for n in range(length)]
+    kinds = [_kind(calendar, day) for day in every]
+    wet = [_weather_of(weather, day)[_PEAK_HOURS, _RAIN].sum() >= _WET_MM for day in every]
+    chosen: list[int] = []
+    for number in range(days):
+        kind, rainy = PATTERN[number % len(PATTERN)], number % 3 == 1
+        middle = (number + 0.5) * length / days
+        free = [i for i in range(length) if kinds[i] == kind and i not in chosen]
+        free = free or [i for i in range(length) if i not in chosen]
+        near = [i for i in free if abs(i - middle) <= length / days / 2]
+        near = near or [min(free, key=lambda i, to=middle: abs(i - to))]  # type: ignore[misc]
+        alike = [i for i in near if wet[i] == rainy] or near
+        chosen.append(int(rng.choice(alike)))
+    return [every[i] for i in chosen]
+
+
+def _closures(
+    network: RoadNetwork, hours: Sequence[tuple[int, int]], rng: np.random.Generator
+) -> tuple[Closure, ...]:
+    """Accidents that take a lane of a wide road, and works that close a narrow one."""
+    lanes = lanes_per_direction(network)
+    works_class = np.isin(network.road_class, [ROAD_CLASSES.index(n) for n in _WORKS_CLASSES])
+    closures = []
+    for _ in range(int(rng.poisson(_CLOSURES_A_DAY))):
+        works = rng.random() < _WORKS_SHARE
+        fit = works_class & (lanes == 1) if works else lanes > 1
+        weight = np.where(fit, np.minimum(network.length_m, 300.0) * lanes, 0.0)
+        period = hours[int(rng.integers(len(hours)))]
+        from_s = int(rng.uniform(period[0] * HOUR_S, period[1] * HOUR_S - _SHORTEST_S))
+        until_s = from_s + int(rng.uniform(_SHORTEST_S, _LONGEST_S))
+        if not weight.any():
+            continue
+        edge = int(rng.choice(network.num_edges, p=weight / weight.sum()))
+        if not works:
+            closures.append(Closure((edge,), from_s, until_s, int(lanes[edge]) - 1))
+            continue
+        back = np.flatnonzero(
+            (network.tail == network.head[edge]) & (network.head == network.tail[edge])
+        )
+        street = (edge, *back.tolist())
+        if _goes_round(network, street):
+            closures.append(Closure(street, from_s, until_s))
+    return tuple(closures)
+
+
+def _goes_round(network: RoadNetwork, street: tuple[int, ...]) -> bool:
+    """Whether every place stays reachable without the street."""
+    rest = np.setdiff1d(np.arange(network.num_edges), street)
+    parts = []
+    for edges in (np.arange(network.num_edges), rest):
+        graph = coo_array(
+            (np.ones(edges.size), (network.tail[edges], network.head[edges])),
+            (network.num_nodes,) * 2,
+        )
+        parts.append(connected_components(graph, connection="strong")[0])
+    return bool(parts[0] == parts[1])

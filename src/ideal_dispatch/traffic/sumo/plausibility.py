@@ -1,0 +1,36 @@
+"""Congested but not gridlocked: the rule, stated before any day was simulated.
+
+1. In every hour fewer than 1 % of the vehicles on the road teleport.
+2. The slowest hour of a weekday runs at 0.45 to 0.80 of free flow; other days
+   may be quicker, no hour of any day is slower.
+3. At least 97 % of the vehicles that departed arrive within an hour after
+   their period.
+4. At the end of no hour more than 10 % of its trips wait to enter the network.
+"""
+
+from ideal_dispatch.traffic.sumo.simulation import DayTimes
+
+MOST_TELEPORTED = 0.01
+SLOWEST, QUICKEST_PEAK = 0.45, 0.80
+MOST_UNFINISHED = 0.03
+MOST_WAITING = 0.10
+
+
+def is_plausible(day: DayTimes) -> list[str]:
+    """Why the day breaks the rule, a line each; empty where it keeps it."""
+    reasons = []
+    for hour in day.hours:
+        at = f"{day.plan.date} {hour.start:%H:%M}"
+        on_road = hour.departed + hour.running
+        if hour.teleported >= MOST_TELEPORTED * max(on_road, 1.0):
+            reasons.append(f"{at}: {hour.teleported} of {on_road:.0f} vehicles teleported")
+        if not hour.relative_speed >= SLOWEST:
+            reasons.append(f"{at}: speed is {hour.relative_speed:.2f} of free flow")
+        if hour.waiting > MOST_WAITING * max(hour.wanted, 1):
+            reasons.append(f"{at}: {hour.waiting} of {hour.wanted} trips wait to enter")
+    slowest = min(hour.relative_speed for hour in day.hours)
+    if day.plan.kind == "weekday" and slowest > QUICKEST_PEAK:
+        reasons.append(f"{day.plan.date}: a weekday at {slowest:.2f} of free flow in its peak")
+    if day.unfinished > MOST_UNFINISHED:
+        reasons.append(f"{day.plan.date}: {day.unfinished:.1%} of the vehicles did not arrive")
+    return reasons

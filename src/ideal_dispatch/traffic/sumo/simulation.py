@@ -1,0 +1,207 @@
+"""One day of traffic, vehicle by vehicle."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.sumo import output
+from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
+from ideal_dispatch.traffic.sumo.demand import Demand
+from ideal_dispatch.traffic.sumo.engine import run, sumo_version
+from ideal_dispatch.traffic.sumo.network_export import export_network
+from ideal_dispatch.traffic.sumo.output import FloatGrid
+from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, write_closures, write_trips
+
+WARM_UP_S = 1200
+CLEARANCE_S = HOUR_S
+"""How long before a period traffic starts, and how long after it drivers may still arrive."""
+
+OPTIONS = (
+    "--time-to-teleport", "300",
+    "--ignore-junction-blocker", "20",  # nobody waits for ever behind a blocked crossing
+    "--device.rerouting.probability", "1",  # jams spread over other streets
+    "--device.rerouting.period", "300",
+    "--device.rerouting.adaptation-interval", "30",
+    "--device.rerouting.adaptation-steps", "10",
+    "--weights.random-factor", "1.3",  # not all drivers think alike
+    "--ignore-route-errors", "true",
+    "--no-step-log", "true",
+    "--no-warnings", "true",
+    "--xml-validation", "never",
+    "--summary-output.period", "60",
+    "--vehroute-output.exit-times", "true",
+    "--vehroute-output.last-route", "true",
+    "--vehroute-output.write-unfinished", "true",
+)  # fmt: skip
+_LIMIT_S = 3 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """Vehicles of one simulated hour.
+
+    ``wanted`` trips and those that ``departed`` and ``completed`` within it,
+    ``running`` on average, ``waiting`` to enter the network at its end,
+    ``teleported`` out of a jam. ``relative_speed`` is free-flow time over real
+    time of all passages that ended in the hour.
+    """
+
+    start: datetime
+    wanted: int
+    departed: int
+    completed: int
+    running: float
+    waiting: int
+    teleported: int
+    relative_speed: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DayTimes:
+    """Edge times of a simulated day, (bins, edges) in seconds, NaN where no vehicle tells.
+
+    ``starts`` holds the beginning of each period and ``bins`` its number of
+    rows; periods follow each other in the arrays. ``times_s`` counts a passage
+    in the bin in which it ends, so that a bin is known when it is over: what a
+    router may see. ``entered_times_s`` counts it in the bin in which it begins:
+    what a vehicle met that set out there.
+
+    ``unfinished`` is the share of departed vehicles that had not arrived an
+    hour after their period.
+    """
+
+    plan: DayPlan
+    bin_s: int
+    starts: tuple[datetime, ...]
+    bins: tuple[int, ...]
+    times_s: FloatGrid
+    entered_times_s: FloatGrid
+    hours: tuple[HourCount, ...]
+    unfinished: float
+    cpu_s: float
+    version: str
+    commands: tuple[str, ...]
+
+
+def simulate_day(
+    network: RoadNetwork, plan: DayPlan, *, workdir: Path, bin_s: int = 60
+) -> DayTimes:
+    """The plan's periods in microscopic SUMO; same plan and SUMO, same times.
+
+    ``workdir`` keeps the SUMO network between days and may be shared by
+    processes; everything else is removed. One process, one core.
+    """
+    if bin_s < 1 or HOUR_S % bin_s:
+        raise InputError(f"bins of {bin_s} s: an hour must be a whole number of them")
+    net = export_network(network, Path(workdir)).resolve()
+    demand = Demand.of(network)
+    grids: list[tuple[FloatGrid, FloatGrid]] = []
+    hours: list[HourCount] = []
+    commands: list[str] = []
+    departed = unfinished = cpu_s = 0.0
+    for first, last in plan.hours:
+        with tempfile.TemporaryDirectory(dir=workdir, prefix=f"{plan.date}-{first}-") as name:
+            folder = Path(name).resolve()
+            options = prepare_period(network, demand, plan, (first, last), net, folder)
+            done = run("sumo", options, folder, _LIMIT_S)
+            passages = output.read_passages(folder / "routes.xml")
+            summary = output.read_summary(folder / "summary.xml")
+        from_s, bins = first * HOUR_S + CLOCK_S, (last - first) * HOUR_S // bin_s
+        free_flow_s = network.free_flow_times_s
+        by_end, by_start = (
+            output.binned_times_s(passages, at_s, free_flow_s, from_s, bins, bin_s)
+            for at_s in (passages.leave_s, passages.enter_s)
+        )
+        grids.append((by_end, by_start))
+        hours += _hour_counts(plan, (first, last), passages, summary, free_flow_s)
+        departed += summary["inserted"][-1]
+        unfinished += summary["inserted"][-1] - summary["ended"][-1]
+        commands.append(" ".join(_portable(done.command, (net.parent, folder))))
+        cpu_s += done.cpu_s
+    return DayTimes(
+        plan=plan,
+        bin_s=bin_s,
+        starts=tuple(plan.moment(first * HOUR_S) for first, _ in plan.hours),
+        bins=tuple(len(by_end) for by_end, _ in grids),
+        times_s=np.concatenate([by_end for by_end, _ in grids]),
+        entered_times_s=np.concatenate([by_start for _, by_start in grids]),
+        hours=tuple(hours),
+        unfinished=unfinished / max(departed, 1.0),
+        cpu_s=cpu_s,
+        version=sumo_version(),
+        commands=tuple(commands),
+    )
+
+
+def prepare_period(
+    network: RoadNetwork,
+    demand: Demand,
+    plan: DayPlan,
+    hours: tuple[int, int],
+    net: Path,
+    folder: Path,
+) -> list[str]:
+    """Write what SUMO reads into ``folder``; the options of the run."""
+    from_s, until_s = (hour * HOUR_S for hour in hours)
+    trips = demand.trips(plan, from_s - WARM_UP_S, until_s)
+    write_trips(plan, trips, folder / "trips.xml")
+    write_closures(network, plan, folder / "closures.xml")
+    return [
+        "--net-file", str(net),
+        "--route-files", str(folder / "trips.xml"),
+        "--additional-files", str(folder / "closures.xml"),
+        "--summary-output", str(folder / "summary.xml"),
+        "--vehroute-output", str(folder / "routes.xml"),
+        "--begin", str(from_s - WARM_UP_S + CLOCK_S),
+        "--end", str(until_s + CLEARANCE_S + CLOCK_S),
+        "--seed", str(plan.seed % 2**31),
+        *OPTIONS,
+    ]  # fmt: skip
+
+
+def _hour_counts(
+    plan: DayPlan,
+    period: tuple[int, int],
+    passages: output.Passages,
+    summary: dict[str, FloatArray],
+    free_flow_s: FloatArray,
+) -> list[HourCount]:
+    counts = []
+    ideal_s, took_s = free_flow_s[passages.edge], passages.leave_s - passages.enter_s
+    for hour in range(*period):
+        from_s, until_s = hour * HOUR_S + CLOCK_S, (hour + 1) * HOUR_S + CLOCK_S
+        rows = (summary["time"] >= from_s) & (summary["time"] < until_s)
+        here = (passages.leave_s >= from_s) & (passages.leave_s < until_s)
+
+        def growth(column: str, begin: int = from_s, end: int = until_s) -> int:
+            at = np.interp([begin, end], summary["time"], summary[column])
+            return round(float(at[1] - at[0]))
+
+        def last(column: str, end: int = until_s) -> int:
+            return round(float(np.interp(end, summary["time"], summary[column])))
+
+        counts.append(
+            HourCount(
+                start=plan.moment(hour * HOUR_S),
+                wanted=growth("inserted") + growth("waiting"),
+                departed=growth("inserted"),
+                completed=growth("ended"),
+                running=float(summary["running"][rows].mean()) if rows.any() else 0.0,
+                waiting=last("waiting"),
+                teleported=growth("teleports"),
+                relative_speed=float(ideal_s[here].sum() / max(took_s[here].sum(), 1e-9)),
+            )
+        )
+    return counts
+
+
+def _portable(command: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """The command without folders of this machine."""
+    return [Path(word).name if Path(word).parent in folders else word for word in command]

@@ -1,0 +1,112 @@
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.context import Calendar
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.traffic.sumo import Closure, DayPlan, plan_days
+from tests.unit.traffic.sumo.days import DRY, plan
+
+HONG_KONG = Calendar("Asia/Hong_Kong", "HK")
+
+
+def test_a_plan_survives_json() -> None:
+    given = plan(closures=(Closure((3, 4), 100, 200, 1),))
+    assert DayPlan.from_json(json.loads(json.dumps(given.to_json()))) == given
+
+
+def test_moments_and_seconds_are_inverse() -> None:
+    at = plan().moment(7.5 * 3600)
+    assert at.isoformat() == "2025-03-04T07:30:00+08:00"
+    assert plan().second(at.astimezone(UTC)) == 7.5 * 3600
+
+
+def test_weather_of_an_hour_has_its_time_and_source() -> None:
+    value = plan().weather_at(9).rainfall_mm
+    assert (value.value, value.source) == (0.0, "synthetic")
+    assert value.observed_at == datetime(2025, 3, 4, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "monday"}, "day kind 'monday'; one of weekday, saturday"),
+        ({"hours": ()}, "periods within 0 … 24 in order"),
+        ({"hours": ((8, 7),)}, "periods within 0 … 24 in order"),
+        ({"hours": ((20, 25),)}, "periods within 0 … 24 in order"),
+        ({"hours": ((6, 8), (8, 9))}, "periods within 0 … 24 in order, apart"),
+        ({"demand_factor": float("nan")}, "demand factor"),
+        ({"weather": DRY[:3]}, "24 rows of the five variables"),
+        ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 24}, "hourly rain"),
+        ({"seed": -1}, "seed -1: zero or more"),
+        ({"time_zone": "Moon/Base"}, "time zone 'Moon/Base' is not known"),
+    ],
+)
+def test_bad_plans_are_refused(change: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plan(**change)
+
+
+@pytest.mark.parametrize(
+    ("closure", "said"),
+    [
+        (((), 0, 1), "name at least one edge"),
+        (((-1,), 0, 1), "name at least one edge, from 0"),
+        (((1,), 5, 5), "begin in the day and end later"),
+        (((1.5,), 0, 1), "closed edge 1.5 is not a whole number"),
+    ],
+)
+def test_bad_closures_are_refused(closure: tuple[object, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Closure(*closure)  # type: ignore[arg-type]
+
+
+def test_a_damaged_document_gets_one_line() -> None:
+    document = plan().to_json()
+    del document["closures"]
+    with pytest.raises(InputError, match="day plan: KeyError 'closures'"):
+        DayPlan.from_json(document)
+
+
+def test_planned_days_are_varied_in_order_and_repeatable(grid: RoadNetwork) -> None:
+    plans = plan_days(grid, HONG_KONG, 5)
+    assert plans == plan_days(grid, HONG_KONG, 5)
+    assert plans != plan_days(grid, HONG_KONG, 6)
+    dates = [one.date for one in plans]
+    assert len(plans) == 18
+    assert dates == sorted(set(dates))
+    assert sum(one.hours == ((0, 24),) for one in plans) == 3
+    kinds = [one.kind for one in plans]
+    assert min(kinds.count(kind) for kind in ("saturday", "sunday", "holiday")) >= 2
+    assert kinds.count("weekday") >= 10
+    assert len({one.seed for one in plans}) == 18
+    assert len({one.demand_factor for one in plans}) > 9
+    assert any(one.closures for one in plans[:8])
+    assert any(one.closures for one in plans[8:])
+    wet = [sum(one.rain_mm[6:10] + one.rain_mm[16:20]) >= 1 for one in plans]
+    assert any(wet[:8])
+    assert any(wet[8:])
+
+
+def test_kinds_follow_the_calendar(grid: RoadNetwork) -> None:
+    for one in plan_days(grid, HONG_KONG, 1, days=40):
+        assert (one.kind == "holiday") == HONG_KONG.is_holiday(one.date)
+        if one.kind in ("saturday", "sunday"):
+            assert one.date.weekday() == {"saturday": 5, "sunday": 6}[one.kind]
+
+
+def test_a_dead_end_is_never_closed() -> None:
+    # 0 – 1 – 2: closing either street would cut the town in two
+    line = RoadNetwork.from_arrays(
+        [0, 1, 1, 2], [1, 0, 2, 1], np.full(4, 100.0), [0, 0.001, 0.002], [0, 0, 0],
+        road_class=["residential"] * 4,
+    )  # fmt: skip
+    assert not any(one.closures for one in plan_days(line, HONG_KONG, 3))
+
+
+def test_more_whole_days_than_days_are_refused(grid: RoadNetwork) -> None:
+    with pytest.raises(InputError, match="2 days, 3 of them whole"):
+        plan_days(grid, HONG_KONG, 1, days=2)

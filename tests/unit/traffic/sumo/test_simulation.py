@@ -1,0 +1,266 @@
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.traffic.sumo import (
+    Closure,
+    DayTimes,
+    SumoError,
+    emergency_drive,
+    engine,
+    is_plausible,
+    simulate_day,
+)
+from ideal_dispatch.traffic.sumo.demand import Demand
+from ideal_dispatch.traffic.sumo.emergency import _drive
+from ideal_dispatch.traffic.sumo.network_export import (
+    export_network,
+    lanes_per_direction,
+    speeds_m_s,
+)
+from ideal_dispatch.traffic.sumo.output import read_passages
+from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, rain_effect, write_closures
+from ideal_dispatch.traffic.sumo.simulation import prepare_period
+from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
+
+LIGHT = {"demand_factor": 0.4}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sumo")
+
+
+@pytest.fixture(scope="module")
+def day(grid: RoadNetwork, folder: Path) -> DayTimes:
+    return simulate_day(grid, plan(**LIGHT), workdir=folder)
+
+
+# --- without SUMO ------------------------------------------------------------------
+
+
+def test_lanes_are_those_of_one_direction(grid: RoadNetwork) -> None:
+    lanes = lanes_per_direction(grid)
+    assert lanes.min() == 1
+    wide = np.flatnonzero((grid.lanes == 4) & ~grid.oneway)[0]
+    oneway = np.flatnonzero((grid.lanes == 3) & grid.oneway)[0]
+    assert (lanes[wide], lanes[oneway]) == (2, 3)
+
+
+def test_speeds_keep_the_free_flow_time_of_the_drawn_road(grid: RoadNetwork) -> None:
+    drawn_m = grid.great_circle_m(int(grid.tail[5]), int(grid.head[5]))
+    assert drawn_m / speeds_m_s(grid)[5] == pytest.approx(grid.free_flow_times_s[5], rel=1e-3)
+
+
+def test_rain_slows_and_spreads() -> None:
+    light, heavy = rain_effect(1.0), rain_effect(40.0)
+    assert 0.83 < heavy[0] < light[0] < 1.0 < light[1] < heavy[1] <= 1.3
+
+
+def test_closures_are_announced_on_the_edges_before(grid: RoadNetwork, tmp_path: Path) -> None:
+    lanes = lanes_per_direction(grid)
+    wide, narrow = int(np.argmax(lanes)), int(np.argmin(lanes))
+    closures = (
+        Closure((wide,), 100, 200, lanes_left=1),
+        Closure((narrow,), 100, 200, lanes_left=1),
+    )
+    write_closures(grid, plan(closures=closures), tmp_path / "closures.xml")
+    first, second = ElementTree.parse(tmp_path / "closures.xml").getroot()
+    before = [int(edge) for edge in first.attrib["edges"].split()]
+    assert grid.head[before[0]] == grid.tail[wide]
+    assert wide not in before
+    shut = [lane.attrib["id"] for lane in first.iter("closingLaneReroute")]
+    assert shut == [f"{wide}_{lane}" for lane in range(lanes[wide] - 1)]
+    # a road of one lane cannot keep one: it is closed
+    assert [edge.attrib["id"] for edge in second.iter("closingReroute")] == [str(narrow)]
+
+
+def test_a_closure_outside_the_network_is_refused(grid: RoadNetwork, tmp_path: Path) -> None:
+    bad = plan(closures=(Closure((99_999,), 0, 60),))
+    with pytest.raises(InputError, match="closure 0: edge 99999 is not in the network"):
+        write_closures(grid, bad, tmp_path / "closures.xml")
+
+
+def test_nodes_need_places(tmp_path: Path) -> None:
+    nowhere = RoadNetwork.from_arrays([0, 1], [1, 0], [100.0, 100.0])
+    with pytest.raises(InputError, match="needs the place of every node"):
+        export_network(nowhere, tmp_path)
+
+
+@pytest.mark.skipif(engine.is_installed(), reason="SUMO is here")
+def test_without_sumo_the_extra_is_named(grid: RoadNetwork, tmp_path: Path) -> None:
+    with pytest.raises(MissingExtraError, match=r"ideal-dispatch\[sumo\]"):
+        simulate_day(grid, plan(), workdir=tmp_path)
+
+
+# --- with SUMO ---------------------------------------------------------------------
+
+
+@needs_sumo
+def test_edges_and_turns_are_ours(grid: RoadNetwork, folder: Path) -> None:
+    root = ElementTree.parse(export_network(grid, folder)).getroot()
+    ends = {
+        edge.attrib["id"]: (edge.attrib["from"], edge.attrib["to"])
+        for edge in root.iter("edge")
+        if edge.get("function") != "internal"
+    }
+    assert ends == {str(e): (str(grid.tail[e]), str(grid.head[e])) for e in range(grid.num_edges)}
+    turns = {(c.attrib["from"], c.attrib["to"]) for c in root.iter("connection")}
+    for edge in range(grid.num_edges):
+        for after in np.flatnonzero(grid.tail == grid.head[edge]):
+            if grid.head[after] != grid.tail[edge]:
+                assert (str(edge), str(after)) in turns
+
+
+@needs_sumo
+def test_a_day_has_times_near_free_flow_when_little_is_going_on(
+    grid: RoadNetwork, day: DayTimes
+) -> None:
+    assert day.times_s.shape == (60, grid.num_edges) == day.entered_times_s.shape
+    assert day.starts == (plan().moment(7 * 3600),)
+    assert day.bins == (60,)
+    seen = np.isfinite(day.times_s)
+    assert 0.02 < seen.mean() < 1
+    ratio = (day.times_s / grid.free_flow_times_s)[seen]
+    assert ratio.min() >= 0.8 - 1e-6
+    assert 0.9 < np.median(ratio) < 2
+    (hour,) = day.hours
+    assert hour.departed == pytest.approx(hour.wanted, rel=0.02)
+    assert hour.completed > 0.8 * hour.departed
+    assert 0.4 < hour.relative_speed < 1.1
+    assert day.cpu_s > 0
+    assert day.version.count(".") >= 1
+    assert "--seed 11" in day.commands[0]
+    assert "/" not in day.commands[0]
+
+
+@needs_sumo
+def test_same_plan_same_times(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
+    again = simulate_day(grid, plan(**LIGHT), workdir=folder)
+    np.testing.assert_array_equal(again.times_s, day.times_s)
+    np.testing.assert_array_equal(again.entered_times_s, day.entered_times_s)
+    assert (again.hours, again.commands) == (day.hours, day.commands)
+    assert [path.suffix for path in folder.iterdir()] == [".xml"]  # the network alone is kept
+
+
+@needs_sumo
+def test_rain_makes_the_day_slower(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
+    wet = tuple((t, 30.0, h, w, p) for t, _, h, w, p in DRY)
+    rainy = simulate_day(grid, plan(weather=wet, **LIGHT), workdir=folder)
+    assert rainy.hours[0].relative_speed < day.hours[0].relative_speed - 0.03
+
+
+@needs_sumo
+def test_nobody_enters_a_closed_edge(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
+    edge = int(np.isfinite(day.entered_times_s).sum(axis=0).argmax())
+    shut = plan(closures=(Closure((edge,), 25_800, 28_800),), **LIGHT)  # from 07:10
+    closed = simulate_day(grid, shut, workdir=folder)
+    assert np.isfinite(day.entered_times_s[12:, edge]).sum() > 10
+    assert np.isfinite(closed.entered_times_s[12:, edge]).sum() <= 1
+    assert closed.hours[0].completed > 0.8 * closed.hours[0].departed
+
+
+@needs_sumo
+def test_an_emergency_vehicle_keeps_its_path(
+    grid: RoadNetwork, day: DayTimes, folder: Path
+) -> None:
+    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
+    at = day.starts[0] + timedelta(minutes=10)
+    one, again = emergency_drive(
+        grid, plan(**LIGHT), [(path.edges, at), (path.edges, at)], workdir=folder
+    )
+    assert one == again
+    assert not one.teleported
+    free_s = path.time_s(grid.free_flow_times_s)
+    assert 0.8 * free_s < one.time_s < 4 * free_s
+    assert len(one.enter_s) == len(path.edges)
+    assert list(one.enter_s) == sorted(one.enter_s)
+
+
+@needs_sumo
+def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
+    net = export_network(grid, tmp_path)
+    options = prepare_period(grid, Demand.of(grid), plan(**LIGHT), (7, 8), net, tmp_path)
+    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
+    depart_s = 25_800
+    finished = []
+    for drive in (False, True):
+        if drive:
+            _drive(options, [str(edge) for edge in path.edges], depart_s, blue_light=False)
+        else:
+            engine.run("sumo", options, tmp_path, 300)
+        passages = read_passages(tmp_path / "routes.xml")
+        before = passages.leave_s <= depart_s + CLOCK_S
+        rows = zip(
+            passages.edge[before], passages.enter_s[before], passages.leave_s[before], strict=True
+        )
+        finished.append(sorted(rows))
+    assert finished[0] == finished[1]
+    assert len(finished[0]) > 500
+
+
+@needs_sumo
+def test_a_period_may_begin_and_end_at_midnight(grid: RoadNetwork, folder: Path) -> None:
+    night = plan(hours=((0, 1), (23, 24)), demand_factor=1.0)
+    day = simulate_day(grid, night, workdir=folder)
+    assert [f"{start:%d %H:%M}" for start in day.starts] == ["04 00:00", "04 23:00"]
+    assert day.bins == (60, 60)
+    assert np.isfinite(day.times_s[:5]).any()  # the warm-up of the evening before
+    assert np.isfinite(day.times_s[-5:]).any()
+
+
+@needs_sumo
+def test_an_emergency_vehicle_passes_a_closure(grid: RoadNetwork, folder: Path) -> None:
+    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
+    shut = plan(closures=(Closure((int(path.edges[3]),), 25_200, 28_800),), **LIGHT)
+    (drive,) = emergency_drive(
+        grid, shut, [(path.edges, shut.moment(25_800))], workdir=folder, blue_light=True
+    )
+    assert np.isfinite(drive.enter_s).all()
+
+
+@needs_sumo
+def test_a_departure_outside_the_day_is_refused(grid: RoadNetwork, folder: Path) -> None:
+    with pytest.raises(InputError, match="not in a simulated period"):
+        emergency_drive(grid, plan(), [([0], plan().moment(0))], workdir=folder)
+
+
+@needs_sumo
+def test_odd_bins_are_refused(grid: RoadNetwork, folder: Path) -> None:
+    with pytest.raises(InputError, match="bins of 7 s: an hour must be a whole number"):
+        simulate_day(grid, plan(), workdir=folder, bin_s=7)
+
+
+@needs_sumo
+def test_what_sumo_says_is_passed_on(folder: Path) -> None:
+    with pytest.raises(SumoError, match="sumo: Error: .*nothing.xml"):
+        engine.run("sumo", ["--net-file", "nothing.xml"], folder, 60)
+
+
+# --- the rule ----------------------------------------------------------------------
+
+
+@needs_sumo
+def test_an_empty_weekday_and_a_gridlock_are_not_plausible(day: DayTimes) -> None:
+    hour = replace(
+        day.hours[0], wanted=1000, departed=900, running=100.0, waiting=0, teleported=0,
+        relative_speed=0.6,
+    )  # fmt: skip
+    fair = replace(day, hours=(hour,), unfinished=0.0)
+    assert is_plausible(fair) == []
+    for change, said in (
+        ({"relative_speed": 0.9}, "a weekday at 0.90 of free flow in its peak"),
+        ({"relative_speed": 0.3}, "07:00: speed is 0.30 of free flow"),
+        ({"teleported": 10}, "10 of 1000 vehicles teleported"),
+        ({"waiting": 200}, "200 of 1000 trips wait to enter"),
+    ):
+        (reason,) = is_plausible(replace(fair, hours=(replace(hour, **change),)))
+        assert said in reason
+    (reason,) = is_plausible(replace(fair, unfinished=0.05))
+    assert "5.0% of the vehicles did not arrive" in reason
