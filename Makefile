@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-all check bench evidence format clean
+.PHONY: setup demo test test-all check bench evidence city-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -39,6 +39,11 @@ bench: $(VENV)/.bench
 
 evidence: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence ../shared/data/manhattan --write docs/evidence.md
+
+# SUMO days of the embedded city: hours of computing, in the background, resumable
+city-traffic: setup
+	@$(PIP) --editable '.[sumo]'
+	nice $(BIN)/ideal traffic simulate --engine sumo --days 18 --seed 5 --first 2025-01-01 --work out/city_days -o src/ideal_dispatch/cities/data/harbour.traffic
 
 format: setup
 	$(BIN)/ruff check --fix .
