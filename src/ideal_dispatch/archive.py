@@ -39,7 +39,7 @@ class ArchiveKind:
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> None:
         """Write one file, or leave what was there untouched."""
-        whole = {"format": self.format, "version": self.version, **manifest}
+        whole = {**manifest, "format": self.format, "version": self.version}
         text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
         content = text.encode("utf-8", "surrogatepass")  # as json.loads decodes
         with atomic_write(path) as file:

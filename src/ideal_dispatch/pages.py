@@ -18,6 +18,7 @@ from ideal_dispatch.files import atomic_write
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, ACCENT, ORANGE, GREEN, MUTED = "#1d2b3a", "#0072B2", "#E69F00", "#009E73", "#8a94a0"
@@ -72,6 +73,24 @@ class Page:
         """Write the page, or leave what was there untouched."""
         with atomic_write(path) as file:
             file.write(self.html().encode())
+
+
+def plain_axes(
+    count: int, size: tuple[float, float], rows: int = 1, heights: Sequence[float] | None = None
+) -> tuple["Figure", "list[Axes]"]:
+    """A figure of ``size`` inches and its ``count`` axes, drawn with as little ink as will do."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    grid = figure.subplots(rows, count // rows, squeeze=False, height_ratios=heights)
+    axes: list[Axes] = list(grid.ravel())
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+        one.spines[["left", "bottom"]].set_color(MUTED)
+        one.tick_params(colors=INK, labelsize=9)
+        one.xaxis.label.set_color(INK)
+        one.yaxis.label.set_color(INK)
+    return figure, axes
 
 
 def _data_url(figure: "Figure", kind: str) -> str:

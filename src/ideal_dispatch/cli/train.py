@@ -40,13 +40,19 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="Model directory to write.")],
     features: Annotated[
         str | None,
-        typer.Option(help="location (default): knows this city; attributes: can be carried."),
+        typer.Option(
+            help="location (default): more accurate, this city only; attributes: can be carried "
+            "to another city."
+        ),
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="polar (default): a rich set; plain: the paper's.")
+        str | None,
+        typer.Option(
+            help="How roads may slow down together: polar (default) or the paper's plain."
+        ),
     ] = None,
-    dimension: Annotated[int | None, typer.Option(help="Of the embeddings.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the trips, at most.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Numbers that describe a road; 16.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the trips, at most; 24.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another split.")] = None,
     params_file: Annotated[
         Path | None, typer.Option("--params", help="TOML with any parameter, also of the radius.")
@@ -60,7 +66,10 @@ def train(
         str | None, typer.Option(help="quantile (default) or the paper's mean_absolute.")
     ] = None,
     coverage: Annotated[
-        float | None, typer.Option(help="Share of trips to explain; 0 promises none.")
+        float | None,
+        typer.Option(
+            help="Share of trips no slower than the slowest scenario, 0.8; 0 promises none."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where training was interrupted.")
@@ -247,7 +256,7 @@ def _show(facts: dict[str, Any], name: str) -> None:
         beyond = "" if low is None else f"{more:+.1f} ({low:+.1f} … {high:+.1f})"
         rows.append((row["name"], f"{row['mae_s']:.1f}", f"{row['mape_percent']:.1f}", beyond))
     print_table(("prediction of the test trips", "MAE s", "MAPE %", "beyond IDEAL (95 %)"), rows)
-    level = facts["radius_params"]["coverage"]
+    level = radius["promised"]
     promise = "none promised" if level is None else f"{100 * level:g} % promised"
     print_facts(
         name or "model",

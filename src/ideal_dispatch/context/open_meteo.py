@@ -21,7 +21,7 @@ from ideal_dispatch.context.weather import (
     measured,
     utc_now,
 )
-from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -50,7 +50,8 @@ class OpenMeteo:
     Places within the same ``cell_degrees`` share one answer, which spans a
     calendar month of the archive or a day of the forecast, so that thousands of
     records need few requests. Moments outside the endpoint's range are unknown
-    and cost no request.
+    and cost no request. After a failure the service is left alone for
+    ``patience``; whoever asks about many records should give none.
     """
 
     url: str
@@ -63,12 +64,13 @@ class OpenMeteo:
     client: WeatherClient = field(default_factory=WeatherClient)
     api_key: str | None = field(default=None, repr=False)
     now: Callable[[], datetime] = utc_now
+    patience: timedelta = PATIENCE
     _cache: AnswerCache[Stations] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0.001 <= self.cell_degrees <= 5:
             raise InputError(f"cell of {self.cell_degrees} degrees; it must be 0.001 to 5")
-        object.__setattr__(self, "_cache", AnswerCache(self.now))
+        object.__setattr__(self, "_cache", AnswerCache(self.now, self.patience))
 
     @classmethod
     def forecast(cls, url: str = FORECAST_URL, **options: Any) -> "OpenMeteo":

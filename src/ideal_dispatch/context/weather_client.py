@@ -12,6 +12,8 @@ from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError
 
 Answer = TypeVar("Answer")
+PATIENCE = timedelta(seconds=60)
+"""How long a service is left alone after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class AnswerCache(Generic[Answer]):
     def __init__(
         self,
         now: Callable[[], datetime],
-        patience: timedelta = timedelta(seconds=60),
+        patience: timedelta = PATIENCE,
         capacity: int = 512,
     ) -> None:
         self._now = now

@@ -24,7 +24,10 @@ def model_card(model: "Model") -> str:
         f"{model.architecture.head} head",
     ]
     if "rescaled" in details:
-        lines.append(f"- all times rescaled by {details['rescaled']:.3f} from local trips")
+        lines.append(
+            f"- all times rescaled by {details['rescaled']:.3f} from local trips; accuracy and "
+            "coverage below were measured before that, where the model was trained"
+        )
     lines += _data(details.get("data", {})) + _accuracy(details)
     lines += _radius(model, details.get("radius", {}))
     lines += _shape(details.get("shape", {}))
@@ -38,6 +41,8 @@ def model_card(model: "Model") -> str:
         "construction; treat its correlations as plausible, not as measured.",
         "- A context unlike all training contexts is flagged with every forecast; so is another "
         "network. Neither has been tested.",
+        "- An unknown weather value counts as the mean of training, one beyond all seen as the "
+        "nearest seen.",
         "- Turn restrictions, and closures not in the network, are unknown to it.",
         "",
         "## Made by",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, non_negative, whole_number
 from ideal_dispatch.errors import InputError, MissingExtraError
-from ideal_dispatch.learning.scores import scores
+from ideal_dispatch.learning.scores import best_factor, scores
 from ideal_dispatch.learning.trip_table import HOURS_OF_WEEK, TripTable
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
@@ -68,7 +68,7 @@ class Constant(Baseline):
     name: ClassVar[str] = "free flow × constant"
 
     def learn(self, table: TripTable) -> Ratios:
-        factor = _best_factor(table.ratio, table.free_flow_s)
+        factor = best_factor(table.observed_s, table.free_flow_s)
         return lambda asked: np.full(len(asked), factor)
 
 
@@ -86,11 +86,11 @@ class HourOfWeek(Baseline):
         non_negative(self.prior_trips, "prior_trips")
 
     def learn(self, table: TripTable) -> Ratios:
-        constant = _best_factor(table.ratio, table.free_flow_s)
+        constant = best_factor(table.observed_s, table.free_flow_s)
         factors = np.full(HOURS_OF_WEEK + 1, constant)  # the last one: hour not known
         for hour in np.unique(table.hour_of_week[table.hour_of_week >= 0]):
             here = table.hour_of_week == hour
-            factor = _best_factor(table.ratio[here], table.free_flow_s[here])
+            factor = best_factor(table.observed_s[here], table.free_flow_s[here])
             weight = here.sum() / (here.sum() + self.prior_trips)
             factors[hour] = weight * factor + (1.0 - weight) * constant
         return lambda asked: factors[asked.hour_of_week]
@@ -284,10 +284,3 @@ def _fitted(baseline: Baseline, table: TripTable) -> Fitted:
     if not len(driven):
         raise InputError(f"{baseline.name}: no trip to learn from drives a road; give more trips")
     return Fitted(baseline, table.columns, baseline.learn(driven))
-
-
-def _best_factor(ratio: FloatArray, free_flow_s: FloatArray) -> float:
-    """The factor c of least Σ |observed − c · free flow|: the weighted median of the ratios."""
-    order = np.argsort(ratio, kind="stable")
-    weight = np.cumsum(free_flow_s[order])
-    return float(ratio[order][np.searchsorted(weight, weight[-1] / 2.0)])

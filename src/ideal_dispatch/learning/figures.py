@@ -13,10 +13,9 @@ from ideal_dispatch.learning.trainer import Epoch
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.drawing import draw_network
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _SPEEDS = ("#B5482F", ORANGE, "#D8C58F", "#6FB1D6", ACCENT)  # slow to fast
@@ -31,7 +30,7 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
     """Loss on the training trips and error on those held out, epoch by epoch."""
     from matplotlib.ticker import MaxNLocator
 
-    figure, (left, right) = _axes(2, (10, 3.2))
+    figure, (left, right) = plain_axes(2, (10, 3.2))
     epochs = [epoch.epoch for epoch in history]
     left.plot(epochs, [epoch.loss for epoch in history], color=ACCENT, **_line())
     left.set(xlabel="epoch", ylabel="training loss")
@@ -50,7 +49,7 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
 
 def by_hour(named: Sequence[tuple[str, Bars]], trips: FloatArray) -> "Figure":
     """Error of the model and of a baseline by hour of the day, above the number of trips."""
-    figure, (axes, below) = _axes(2, (10, 4.2), rows=2, heights=(4, 1))
+    figure, (axes, below) = plain_axes(2, (10, 4.2), rows=2, heights=(4, 1))
     hours = np.arange(24)
     for (name, (mean, half)), colour, shift in zip(
         named, (ACCENT, ORANGE), (-0.12, 0.12), strict=False
@@ -77,7 +76,7 @@ def by_distance_and_class(
 ) -> "Figure":
     """Error as a share of the travel time, by length of the way and by its road classes."""
     tall = max(3.6, 1.4 + 0.27 * len(classes))
-    figure, (left, right) = _axes(2, (10, tall))
+    figure, (left, right) = plain_axes(2, (10, tall))
     for axes, names, named in ((left, distances, of_distance), (right, classes, of_class)):
         places = np.arange(len(names))
         for (name, (mean, half)), colour, shift in zip(
@@ -132,7 +131,7 @@ def radius(
     found: Reliability, promised: tuple[float, float] | None, targets: FloatArray, own: FloatArray
 ) -> "Figure":
     """Coverage against level, and target radii of the trips beside the predicted ones."""
-    figure, (left, right) = _axes(2, (10, 4.2))
+    figure, (left, right) = plain_axes(2, (10, 4.2))
     left.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
     left.fill_between(found.level, found.low, found.high, color=MUTED, alpha=0.25, linewidth=0,
                       label="chance, 95 %")  # fmt: skip
@@ -166,7 +165,7 @@ def radius(
 
 def shape_bars(shape: Shape) -> "Figure":
     """The correlation the set implies: edges by distance, trips by overlap."""
-    figure, (left, right) = _axes(2, (10, 3.2))
+    figure, (left, right) = plain_axes(2, (10, 3.2))
     metres = [f"{a / 1000:g}–{b / 1000:g}" for a, b in pairwise(DISTANCES_M)]
     metres[-1] = f"over {DISTANCES_M[-2] / 1000:g}"
     shares = ["none"] + [f"{100 * a:.0f}–{100 * b:.0f} %" for a, b in pairwise(OVERLAPS[1:])]
@@ -182,23 +181,6 @@ def shape_bars(shape: Shape) -> "Figure":
         axes.set(xlabel=label, ylabel="implied correlation", ylim=(0, 1.1))
         axes.tick_params(axis="x", length=0)
     return figure
-
-
-def _axes(
-    count: int, size: tuple[float, float], rows: int = 1, heights: Sequence[float] | None = None
-) -> tuple["Figure", "list[Axes]"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    grid = figure.subplots(rows, count // rows, squeeze=False, height_ratios=heights)
-    axes: list[Axes] = list(grid.ravel())
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(MUTED)
-        one.tick_params(colors=INK, labelsize=9)
-        one.xaxis.label.set_color(INK)
-        one.yaxis.label.set_color(INK)
-    return figure, axes
 
 
 def _line() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """How a model is trained: one frozen set of parameters, with two useful settings."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
+from numbers import Real
 from typing import Any, Literal
 
 from ideal_dispatch.arrays import whole_number
@@ -16,6 +17,14 @@ _CHOICES = {
 }
 
 
+def check_numbers(params: object, *names: str) -> None:
+    """Refuse values, such as those of a TOML file, that are no numbers."""
+    for name in names:
+        value = getattr(params, name)
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InputError(f"{name} {value!r}: a number is needed")
+
+
 @dataclass(frozen=True, slots=True)
 class TrainParams:
     """Everything that training depends on, apart from network and trips.
@@ -28,8 +37,8 @@ class TrainParams:
     theorems ask. ``loss`` is "squared", "huber" (quadratic up to ``huber_s``
     seconds) or "relative" (the same of the error over the observed time, with
     ``huber_s`` over the mean time as its bend). Losses are divided by the
-    square of the mean trip time, which only changes the unit of the step size.
-    ``smoothness`` is β, the weight of the spatial regulariser. ``steps`` is
+    square of the mean trip time, which only changes the units of the step size and
+    of ``smoothness``, β, the weight of the spatial regulariser. ``steps`` is
     α_k: "cosine" ends at zero, "power" is α₀ (1 + k/``step_delay``)^−``step_power``.
     ``perturbation`` is r₀ in r_k = r₀ (1 + k/``step_delay``)^−``perturbation_power``.
     ``output`` is the best weights on the held-out part, the last, or φ_R with
@@ -60,6 +69,10 @@ class TrainParams:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {', '.join(known)}")
+        check_numbers(
+            self, "learning_rate", "huber_s", "smoothness", "weight_decay", "step_power",
+            "step_delay", "perturbation", "perturbation_power",
+        )  # fmt: skip
         for name in ("learning_rate", "huber_s", "step_delay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"{name} {getattr(self, name)}: a positive number is needed")
@@ -83,12 +96,13 @@ class TrainParams:
     def paper(cls, **changes: Any) -> "TrainParams":
         """Algorithm 1 as printed: plain steps that meet the theorem's two conditions.
 
-        Paths are solved for every batch, batches are drawn uniformly, the loss
-        is squared, the head is plain, the hour one number, and the output φ_R.
+        Paths are solved for every batch, batches are drawn uniformly, the head
+        is plain, the hour one number, and the output φ_R. Of the paper's two
+        losses it has Huber's: plain steps on the squared one soon diverge.
         """
         settings: dict[str, Any] = {
             "architecture": Architecture("attributes", "plain", hour_harmonics=0),
-            "loss": "squared", "optimiser": "sgd", "learning_rate": 3e-3, "weight_decay": 0.0,
+            "loss": "huber", "optimiser": "sgd", "learning_rate": 3e-3, "weight_decay": 0.0,
             "steps": "power", "batches": "uniform", "path_refreshes": 0, "output": "random",
         }  # fmt: skip
         return cls(**settings | changes)

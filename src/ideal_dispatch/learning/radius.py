@@ -12,6 +12,7 @@ from torch import nn
 from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.learning.parameters import check_numbers
 
 COLLAPSED = 0.05  # a predicted median radius below this part of the targets' mean is none at all
 
@@ -39,21 +40,36 @@ class RadiusParams:
     def __post_init__(self) -> None:
         if self.loss not in ("mean_absolute", "quantile"):
             raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
+        check_numbers(self, "level", "learning_rate", "weight_decay")
+        if self.coverage is not None:
+            check_numbers(self, "coverage")
         for name, value in (("level", self.level), ("coverage", self.coverage)):
             if value is not None and not 0 < value < 1:
                 raise InputError(f"radius {name} {value}: it lies between 0 and 1")
         for name in ("width", "epochs"):
             if whole_number(getattr(self, name), f"radius {name}") < 1:
                 raise InputError(f"radius {name} {getattr(self, name)}: at least 1 is needed")
+        if not 0 < self.learning_rate < math.inf:
+            raise InputError(f"radius learning_rate {self.learning_rate}: it must be positive")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InputError(f"radius weight_decay {self.weight_decay}: zero or more is needed")
+        if not 0 <= whole_number(self.seed, "radius seed") < 2**32:
+            raise InputError(f"radius seed {self.seed}: it must be zero or more, below 2**32")
+        if not isinstance(self.uses_trip, bool):
+            raise InputError(f"radius uses_trip {self.uses_trip!r}: true or false is needed")
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRadius:
-    """The rule and its weights, with what should be known about them."""
+    """The rule and its weights, with what should be known about them.
+
+    ``promised`` is the coverage that the rule was scaled to, None where it was not.
+    """
 
     rule: RadiusRule
     weights: dict[str, npt.NDArray[Any]]
     warnings: tuple[str, ...]
+    promised: float | None = None
 
 
 def fit_radius(
@@ -84,7 +100,7 @@ def fit_radius(
     level = params.level if params.loss == "quantile" else None
     rule = RadiusRule(params.loss, level, uses_trip=params.uses_trip)
     predicted = rule(weights, contexts.astype(np.float32), trips)
-    warnings = []
+    warnings, promised = [], None
     if np.median(predicted[learn]) < COLLAPSED * targets[learn].mean():
         covered = (targets[learn] <= predicted[learn]).mean()
         warnings.append(
@@ -100,10 +116,11 @@ def fit_radius(
                 "the radius is not scaled"
             )
         else:
+            promised = params.coverage
             rule = RadiusRule(
                 params.loss, params.coverage, scale=factor, uses_trip=params.uses_trip
             )
-    return FittedRadius(rule, weights, tuple(warnings))
+    return FittedRadius(rule, weights, tuple(warnings), promised)
 
 
 def conformal_factor(targets: FloatArray, predicted: FloatArray, coverage: float) -> float | None:

@@ -57,6 +57,17 @@ def paired_interval(
     return float(low), float(high)
 
 
+def best_factor(observed_s: FloatArray, base_s: FloatArray) -> float:
+    """The factor c of least Σ |observed − c · base|, base times being positive.
+
+    It is the median of observed over base time, weighted by the base times.
+    """
+    ratio = observed_s / base_s
+    order = np.argsort(ratio, kind="stable")
+    weight = np.cumsum(base_s[order])
+    return float(ratio[order][np.searchsorted(weight, weight[-1] / 2.0)])
+
+
 def _observed(values: npt.ArrayLike) -> FloatArray:
     observed: FloatArray = numbers(values, np.float64, "observed")
     if observed.ndim != 1 or not observed.size:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.context import Context
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.learning import distributed
@@ -107,7 +108,8 @@ def train(
     run = TrainingRun(
         model, problem, parts, tuple(trainer.history), radii, predicted, shape, fitted.warnings
     )
-    return replace(run, model=replace(model, details=_details(run, params, radius)))
+    details = _details(run, params, radius, fitted.promised)
+    return replace(run, model=replace(model, details=details))
 
 
 def fit(
@@ -130,7 +132,7 @@ def fit(
         if len(given) != len(table):
             raise InputError(f"contexts: expected one per trip, {len(table)}, got {len(given)}")
         if len(given) and isinstance(given[0], Context):
-            given = (table.encoding or ContextEncoding()).encode(given)
+            given = table.encoding.encode(given)
         table = replace(table, contexts=given)
     return train(network, table, params, radius, parts=parts).model
 
@@ -161,10 +163,12 @@ def _run(
     trainer.run(after_epoch)
 
 
-def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dict[str, Any]:
+def _details(
+    run: TrainingRun, params: TrainParams, radius: RadiusParams, promised: float | None
+) -> dict[str, Any]:
     trips, parts = run.problem.trips, run.split
-    at = np.asarray(trips.at)
-    known = not np.isnat(at).any() and at.size
+    known = len(trips) and not np.isnat(np.asarray(trips.at)).any()
+    days = local_days(trips) if known else np.empty(0, int)
     scored_on = next(part for part in reversed(PARTS) if getattr(parts, part).size)
     test = getattr(parts, scored_on)
     own = scores(trips.observed_s[test], run.predicted_s[test])
@@ -176,8 +180,8 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
             "test": int(parts.test.size),
             "split": "day" if _by_day(trips, parts.train, test) else "trip",
             "scored_on": scored_on,
-            "first": str(at.min().astype("M8[D]")) if known else None,
-            "last": str(at.max().astype("M8[D]")) if known else None,
+            "first": str(date.fromordinal(int(days.min()))) if known else None,
+            "last": str(date.fromordinal(int(days.max()))) if known else None,
             "weather": trips.weather_source,
             "checksum": trips.checksum,
         },
@@ -187,6 +191,7 @@ def _details(run: TrainingRun, params: TrainParams, radius: RadiusParams) -> dic
         "scores": [{"name": "IDEAL", **asdict(own)}],
         "radius": {
             "coverage": run.coverage(parts.test) if parts.test.size else None,
+            "promised": promised,
             "trips": int(parts.test.size),
             "median": float(np.median(run.predicted_radii[test])),
             "zero_share": float((run.radii.upper[parts.train] == 0).mean()),

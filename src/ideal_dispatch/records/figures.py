@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.drawing import draw_network
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
 from ideal_dispatch.records.targets import FloorSlope
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def histograms(minutes: FloatArray, speeds_kmh: FloatArray, subtracted: BoolArray) -> "Figure":
     """Travel times, by how they were obtained, and speeds along the shortest way."""
-    figure, (left, right) = _axes(2, (10, 3.4))
+    figure, (left, right) = plain_axes(2, (10, 3.4))
     parts = [minutes[~subtracted], minutes[subtracted]]
     left.hist(parts, bins=_bins(np.quantile(minutes, 0.998)), stacked=True, color=[ACCENT, ORANGE],
               label=["stamps", "subtraction"])  # fmt: skip
@@ -39,7 +39,7 @@ def week(weekday: IntArray, hour: IntArray) -> "Figure":
     """Trips by day of the week and hour of the day, on the city's clock."""
     counts = np.zeros((7, 24), int)
     np.add.at(counts, (weekday, hour), 1)
-    figure, (axes,) = _axes(1, (10, 3.3))
+    figure, (axes,) = plain_axes(1, (10, 3.3))
     image = axes.imshow(counts, cmap="Blues", aspect="auto", vmin=0)
     axes.set_yticks(range(7), _DAYS)
     axes.set_xticks(range(0, 24, 2), [f"{h:02d}" for h in range(0, 24, 2)])
@@ -69,7 +69,7 @@ def floor_regression(
     storeys: FloatArray, seconds: FloatArray, slope: FloorSlope, ylabel: str
 ) -> "Figure":
     """The rows of the floor regression, their means by floor, and the line."""
-    figure, (axes,) = _axes(1, (10, 3.8))
+    figure, (axes,) = plain_axes(1, (10, 3.8))
     axes.scatter(storeys, seconds, s=7, color=MUTED, alpha=0.25, linewidths=0, rasterized=True)
     floors, index = np.unique(storeys, return_inverse=True)
     counts = np.bincount(index)
@@ -97,7 +97,7 @@ def floor_regression(
 def bars(names: Sequence[str], counts: npt.NDArray[np.integer]) -> "Figure":
     """Trips by district or area, most first."""
     order = np.argsort(-counts, kind="stable")[:24]
-    figure, (axes,) = _axes(1, (10, 0.8 + 0.28 * len(order)))
+    figure, (axes,) = plain_axes(1, (10, 0.8 + 0.28 * len(order)))
     axes.barh([names[i] for i in order][::-1], counts[order][::-1], color=ACCENT, height=0.7)
     for y, value in enumerate(counts[order][::-1].tolist()):
         axes.annotate(f"{value:,}", (value, y), xytext=(4, 0), textcoords="offset points",
@@ -106,20 +106,6 @@ def bars(names: Sequence[str], counts: npt.NDArray[np.integer]) -> "Figure":
     axes.margins(x=0.06, y=0.01)
     axes.tick_params(axis="y", length=0)
     return figure
-
-
-def _axes(columns: int, size: tuple[float, float]) -> tuple["Figure", "list[Axes]"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    axes = list(figure.subplots(1, columns, squeeze=False)[0])
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(MUTED)
-        one.tick_params(colors=INK, labelsize=9)
-        one.xaxis.label.set_color(INK)
-        one.yaxis.label.set_color(INK)
-    return figure, axes
 
 
 def _bins(highest: float) -> list[float]:

@@ -55,10 +55,12 @@ def _cells(prepared: Prepared, position: int) -> list[str]:
     for name in ("lon", "lat"):
         value = table.numbers[name][position]
         cells.append("" if np.isnan(value) else f"{value:.3f}")
-    for name, longest in _LONGEST.items():
-        text = table.texts[name][position]
-        cells.append(text if len(text) <= longest else f"({len(text)} characters)")
-    return cells
+    return cells + [shown(table.texts[name][position], name) for name in _LONGEST]
+
+
+def shown(text: str, field: str) -> str:
+    """A text as it may leave the house: as it is, or how long it was."""
+    return text if len(text) <= _LONGEST[field] else f"({len(text)} characters)"
 
 
 def _is_number(text: str) -> bool:

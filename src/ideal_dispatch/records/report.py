@@ -18,7 +18,7 @@ from ideal_dispatch.pages import Page
 from ideal_dispatch.records import figures
 from ideal_dispatch.records.exclusions import speed_kmh
 from ideal_dispatch.records.prepare import Prepared
-from ideal_dispatch.records.quarantine import write_quarantine
+from ideal_dispatch.records.quarantine import shown, write_quarantine
 from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
 
@@ -253,7 +253,7 @@ def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[st
     """Trips by the records' district, or by squares of a kilometre, most first."""
     districts = [prepared.table.texts["district"][i] for i in prepared.kept.tolist()]
     if any(districts):
-        named = Counter(name[:40] or "(not named)" for name in districts)
+        named = Counter(shown(name, "district") or "(not named)" for name in districts)
         return "district", named.most_common()
     nodes = prepared.trips.destination
     plane = LocalPlane(float(network.lat.mean()))

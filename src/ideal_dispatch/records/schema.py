@@ -137,6 +137,8 @@ def check(table: RecordTable, reasons: Reasons) -> Reasons:
         from pandera.errors import SchemaErrors
     except ImportError:
         raise MissingExtraError("preparing records", "records") from None
+    if not len(table):  # a header alone; pandera would complain about types
+        return {}
     frame = pd.DataFrame(
         {name: table.numbers[name] for name in NUMBERS}
         | {"call_at": table.at, "call_to_cpr": table.call_to_cpr_s}

@@ -5,6 +5,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
 """[IDEAL] exclusions: months of pandemic anomalies in Hong Kong."""
 
 DEFAULT_SNAP_M = 300.0
+_SOME_TIME = datetime(2023, 4, 5, 16, 7, 8, tzinfo=UTC)  # to try a format on
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Input:
             "".encode(self.encoding)
         except (LookupError, ValueError):
             raise InputError(f"encoding {self.encoding!r} is not known; try utf-8") from None
+        for form in self.time_formats:
+            try:
+                datetime.strptime(_SOME_TIME.strftime(form), form)
+            except ValueError as error:
+                raise InputError(f"time_formats {form!r}: not as in strptime ({error})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,11 @@ class Floors:
     blank: Literal["ground", "unrecognised"] = "ground"
     first_is_ground: bool = False
 
+    def __post_init__(self) -> None:
+        seconds = self.seconds_per_floor
+        good = seconds is None or seconds >= 0
+        require(good, f"seconds_per_floor {seconds}: zero or more are needed")
+
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
@@ -123,7 +135,8 @@ class Exclusions:
             year, _, number = month.partition("-")
             good = len(year) == 4 and year.isdigit() and number.isdigit() and len(number) == 2
             require(good and 1 <= int(number) <= 12, f"months: {month!r} is not like 2022-02")
-        for name in ("nearer_than_km", "farther_than_km", "longer_than_min", "faster_than_kmh"):
+        for name in ("floor_above", "nearer_than_km", "farther_than_km", "longer_than_min",
+                     "faster_than_kmh"):  # fmt: skip
             value = getattr(self, name)
             require(value >= 0, f"{name} {value}: zero or more is needed")
         require(self.nearer_than_km < self.farther_than_km,

@@ -1,7 +1,7 @@
 """The weather of past calls, from the source that the settings name."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
@@ -24,7 +24,8 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
     if weather.source == "open-meteo":
         from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
 
-        return OpenMeteo.archive(weather.url or ARCHIVE_URL)
+        # one failure is not the end: readings() counts them
+        return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=timedelta())
     from ideal_dispatch.context.recorded_weather import RecordedWeather
     from ideal_dispatch.context.weather_columns import COWIN, Column, WeatherColumns
 

@@ -87,12 +87,16 @@ def _simulate_one(
         "bin_s": bin_s,
         "hours": [asdict(hour) | {"start": hour.start.isoformat()} for hour in day.hours],
         "unfinished": day.unfinished,
-        "version": day.version,
+        "sumo": day.version,
         "commands": day.commands,
+        "engine": _engine(),
     }
-    codes = encode(day.times_s, network)
-    _KIND.write(file, manifest, {f"codes_{i}": codes[starts[i] : starts[i + 1]]
-                                 for i in range(len(day.bins))})  # fmt: skip
+    arrays = {}
+    for name, times_s in (("codes", day.times_s), ("truth", day.entered_times_s)):
+        codes = encode(times_s, network)
+        for i in range(len(day.bins)):
+            arrays[f"{name}_{i}"] = codes[starts[i] : starts[i + 1]]
+    _KIND.write(file, manifest, arrays)
     return day.cpu_s
 
 
@@ -103,15 +107,27 @@ def _is_done(file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int) -> b
         manifest, _ = _KIND.read(file)
     except FileFormatError:
         return False  # cut short by an interruption
-    wanted = _plain(plan)
-    return (manifest["network"], manifest["plan"], manifest["bin_s"]) == (
-        network.checksum, wanted, bin_s,
-    )  # fmt: skip
+    made_of = {name: manifest.get(name) for name in ("network", "plan", "bin_s", "engine")}
+    wanted = {"network": network.checksum, "plan": plan.to_json(), "bin_s": bin_s}
+    return bool(made_of == _plain(wanted | {"engine": _engine()}))
 
 
-def _plain(plan: "DayPlan") -> Any:
-    """The plan as JSON gives it back."""
-    return json.loads(json.dumps(plan.to_json()))
+def _engine() -> dict[str, Any]:
+    """What else the days depend on: a day of another engine is simulated again."""
+    from ideal_dispatch.traffic.sumo.demand import PEAK_TRIPS_PER_LANE_KM
+    from ideal_dispatch.traffic.sumo.engine import sumo_version
+    from ideal_dispatch.traffic.sumo.simulation import OPTIONS
+
+    return {
+        "options": OPTIONS,
+        "peak_trips_per_lane_km": PEAK_TRIPS_PER_LANE_KM,
+        "version": sumo_version(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON gives it back."""
+    return json.loads(json.dumps(value))
 
 
 def _pack(
@@ -124,7 +140,7 @@ def _pack(
     stretches, versions, commands = [], set(), set()
     for plan, file in sorted(zip(plans, files, strict=True), key=lambda pair: pair[0].date):
         manifest, arrays = _KIND.read(file)
-        versions.add(manifest["version"])
+        versions.add(manifest["sumo"])
         commands.update(manifest["commands"])
         notes = {
             "kind": plan.kind,
@@ -137,7 +153,8 @@ def _pack(
         for number, (first, last) in enumerate(plan.hours):
             weather = np.array(plan.weather[first:last])
             start = plan.moment(first * 3600)
-            stretches.append(Stretch(start, arrays[f"codes_{number}"], weather, notes))
+            codes, truth = arrays[f"codes_{number}"], arrays[f"truth_{number}"]
+            stretches.append(Stretch(start, codes, weather, notes, truth))
     provenance = {
         "engine": "sumo",
         "version": ", ".join(sorted(versions)),

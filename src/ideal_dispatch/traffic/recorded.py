@@ -147,7 +147,7 @@ class RecordedWorld:
 
     def _fill(self, stretch: int) -> FloatArray:
         """Seconds of every bin and edge, pooled forward."""
-        codes = self.recording.stretches[stretch].codes
+        codes = np.asarray(self.recording.stretches[stretch].truth)
         logs = np.log(RATIOS[codes])
         seen = codes > 0
         bins = np.arange(len(codes))
@@ -173,7 +173,7 @@ class RecordedWorld:
         classes = self.network.road_class.astype(np.int64)
         counts = np.zeros((14, 256))
         for stretch in self.recording.stretches:
-            pairs = classes * 256 + stretch.codes
+            pairs = classes * 256 + np.asarray(stretch.truth)
             counts += np.bincount(pairs.ravel(), minlength=14 * 256).reshape(14, 256)
         counts[:, 0] = 0.0
         counts[:, _FREE_FLOW] += 1e-9  # a class nobody drove: free flow

@@ -43,7 +43,10 @@ Codes = npt.NDArray[np.uint8]
 class Stretch:
     """Unbroken recorded time: ``codes`` has one row per bin and one column per edge.
 
-    ``start`` is aware and begins the first bin. ``weather`` holds the five
+    ``start`` is aware and begins the first bin. ``codes`` count a passage in the
+    bin in which it ended: known when the bin is over, and so what a router may
+    see. ``truth`` has the same shape and says what met those who entered in the
+    bin; it is ``codes`` where nothing better is known. ``weather`` holds the five
     variables of every hour begun, from the hour of ``start`` on; ``notes`` what
     else is known about the day, such as demand and closures.
     """
@@ -52,11 +55,14 @@ class Stretch:
     codes: Codes
     weather: FloatArray
     notes: Mapping[str, Any] = field(default_factory=dict)
+    truth: Codes | None = None
 
     def __post_init__(self) -> None:
         if self.start.utcoffset() is None:
             raise InputError(f"stretch start {self.start.isoformat()} has no zone")
         object.__setattr__(self, "codes", read_only(self.codes, np.uint8, (None, None), "codes"))
+        truth = self.codes if self.truth is None else self.truth
+        object.__setattr__(self, "truth", read_only(truth, np.uint8, self.codes.shape, "truth"))
         weather = read_only(self.weather, np.float64, (None, len(WEATHER_VARIABLES)), "weather")
         object.__setattr__(self, "weather", weather)
         object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
@@ -111,7 +117,7 @@ class RecordedTraffic:
         digest = hashlib.blake2b(f"{self.network.checksum} {self.bin_s}".encode(), digest_size=16)
         for stretch in self.stretches:
             digest.update(str(stretch.start.timestamp()).encode())
-            digest.update(stretch.codes.tobytes())
+            digest.update(stretch.codes.tobytes() + np.asarray(stretch.truth).tobytes())
         return digest.hexdigest()
 
     def end(self, stretch: Stretch) -> datetime:
@@ -169,6 +175,8 @@ class RecordedTraffic:
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, stretch in enumerate(self.stretches):
             arrays[f"codes_{number}"] = stretch.codes
+            if not np.array_equal(stretch.codes, np.asarray(stretch.truth)):
+                arrays[f"truth_{number}"] = np.asarray(stretch.truth)
             arrays[f"weather_{number}"] = stretch.weather
         KIND.write(path, manifest, arrays)
 
@@ -193,6 +201,7 @@ class RecordedTraffic:
                         arrays[f"codes_{number}"],
                         arrays[f"weather_{number}"],
                         row["notes"],
+                        arrays.get(f"truth_{number}"),
                     )
                     for number, row in enumerate(manifest["stretches"])
                 ),

@@ -85,11 +85,11 @@ def synthetic_traffic(
             bins = (end - begin) * 3600 // params.bin_s
             times = world.times(calendar, start, bins, params, demand, rain, rng)
             looks = np.random.default_rng([params.seed, 2, number, begin])
-            times[looks.random(times.shape) > world.visibility(params.seen)] = np.nan
+            truth = encode(times, network)
+            hidden = looks.random(times.shape) > world.visibility(params.seen)
+            codes = np.where(hidden, 0, truth).astype(np.uint8)
             notes = {"demand": demand, "incidents": world.incidents}
-            stretches.append(
-                Stretch(start, encode(times, network), _weather(rain, begin, end), notes)
-            )
+            stretches.append(Stretch(start, codes, _weather(rain, begin, end), notes, truth))
     return RecordedTraffic(
         network,
         calendar,

@@ -275,7 +275,14 @@ def test_settings_of_file_and_options(tmp_path: Path) -> None:
         ("[radius]\nlos = 'quantile'", "a.toml: radius.los: no such parameter"),
         ("[radius]\nloss = 'x'", "a.toml: radius loss 'x'"),
         ("[radius]\ncoverage = 1.5", "a.toml: radius coverage 1.5: it lies between 0 and 1"),
-        ("[radius]\ncoverage = 'all'", "a.toml: radius parameters"),
+        ("[radius]\ncoverage = 'all'", "a.toml: coverage 'all': a number is needed"),
+        ("[radius]\nlearning_rate = -1", "a.toml: radius learning_rate -1: it must be positive"),
+        ("[radius]\nlearning_rate = 'x'", "a.toml: learning_rate 'x': a number is needed"),
+        ("[radius]\nweight_decay = nan", "a.toml: radius weight_decay nan: zero or more"),
+        ("[radius]\nseed = -1", "a.toml: radius seed -1: it must be zero or more"),
+        ("[radius]\nuses_trip = 'no'", "a.toml: radius uses_trip 'no': true or false"),
+        ("learning_rate = 'fast'", "a.toml: learning_rate 'fast': a number is needed"),
+        ("huber_s = true", "a.toml: huber_s True: a number is needed"),
     ],
 )
 def test_bad_settings(tmp_path: Path, text: str, message: str) -> None:

@@ -16,6 +16,7 @@ from ideal_dispatch import Model
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import model as model_module
+from ideal_dispatch.forecast.card import model_card
 from tests.unit.forecast.models import small_model
 
 
@@ -240,3 +241,8 @@ def test_the_card_of_a_model_without_details(model: Model, folder: Path) -> None
     assert f"checksum `{model.checksum}`" in text
     assert "weakly identified" in text
     assert "x 1" in text
+
+
+def test_the_card_of_a_rescaled_model_says_what_was_measured_before(model: Model) -> None:
+    text = model_card(model.rescaled(1.25))
+    assert "rescaled by 1.250 from local trips; accuracy and coverage below were measured" in text

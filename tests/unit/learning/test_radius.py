@@ -53,13 +53,13 @@ def test_quantile_loss_reaches_its_level(level: float, uses_trip: bool) -> None:
 def test_coverage_is_scaled_on_the_part_held_out() -> None:
     fitted, covered = _fit(held=0.3, level=0.6, coverage=0.9)
     assert fitted.rule.scale > 1.0
-    assert fitted.rule.level == 0.9
+    assert fitted.rule.level == fitted.promised == 0.9
     assert covered.mean() == pytest.approx(0.9, abs=0.06)
 
 
 def test_too_few_held_out_trips_promise_nothing() -> None:
     fitted, _ = _fit(held=3 / 600)
-    assert fitted.rule.scale == 1.0
+    assert (fitted.rule.scale, fitted.promised) == (1.0, None)
     assert fitted.warnings[0].startswith("3 held-out trips are too few")
 
 

@@ -297,7 +297,7 @@ def test_parameters_as_plain_values() -> None:
         ({"depth": 2}, "depth: no such training parameter"),
         ({"architecture": {"depth": 2}}, "depth: no such training parameter"),
         ({"architecture": "large"}, "architecture 'large': a table is needed"),
-        ({"huber_s": "long"}, "training parameters: "),
+        ({"huber_s": "long"}, "huber_s 'long': a number is needed"),
     ):
         with pytest.raises(InputError, match=message):
             TrainParams.from_dict(values)

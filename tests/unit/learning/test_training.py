@@ -128,6 +128,9 @@ def test_trips_of_known_days_are_split_by_day() -> None:
     run = _run(by_day)
     data = run.model.details["data"]
     assert (data["split"], data["first"], data["last"]) == ("day", "2024-01-01", "2024-01-20")
+    there = replace(by_day, provenance={"time_zone": "America/New_York"})
+    data = _run(there).model.details["data"]
+    assert data["first"] == "2023-12-31", "the city's own day, not that of UTC"
 
 
 def test_fit_takes_single_trips_and_contexts() -> None:

@@ -127,11 +127,16 @@ class _Archive(BaseHTTPRequestHandler):
     """Open-Meteo's archive as documented, or broken when told so."""
 
     broken = False
+    busy = 0  # requests that will be refused before the next is answered
     asked: list[dict[str, list[str]]]
 
     def do_GET(self) -> None:
         query = parse_qs(urlsplit(self.path).query)
         self.asked.append(query)
+        if self.busy:
+            type(self).busy -= 1
+            self.send_error(503)
+            return
         first = np.datetime64(query["start_date"][0], "h")
         last = np.datetime64(query["end_date"][0], "h") + np.timedelta64(24, "h")
         hours = np.arange(first, last)
@@ -180,3 +185,14 @@ def test_open_meteo(tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[
     assert np.isnan(prepared.trips.contexts[:, 0]).all()
     assert "the answer is no hourly weather" in prepared.notes[0]
     assert prepared.notes[-1] == "weather: the source failed repeatedly and was asked no more"
+
+
+def test_one_failure_does_not_lose_the_weather_of_the_other_rows(
+    tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[_Archive]]
+) -> None:
+    url, handler = archive
+    handler.busy = 2  # the request of the first row and its second try
+    rows = "\n".join(f"{i}{GOOD[1:].replace('2023-01', f'2023-{i + 1:02d}')}" for i in range(9))
+    prepared = run(tmp_path, grid, rows, weather={"source": "open-meteo", "url": url})
+    assert np.isnan(prepared.trips.contexts[:, 0]).sum() == 1
+    assert [note.partition(": HTTP ")[2][:3] for note in prepared.notes] == ["503"]

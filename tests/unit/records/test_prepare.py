@@ -38,6 +38,14 @@ def test_a_trip_by_stamps(tmp_path: Path, grid: RoadNetwork) -> None:
     assert Trips.load(tmp_path / "a.trips").provenance == trips.provenance
 
 
+@pytest.mark.parametrize(("row", "broken"), [("", 0), ("1,2023-01-02", 1)])
+def test_a_file_without_a_whole_row(
+    tmp_path: Path, grid: RoadNetwork, row: str, broken: int
+) -> None:
+    prepared = run(tmp_path, grid, row)
+    assert (len(prepared.trips), prepared.total) == (0, broken)
+
+
 def test_the_papers_subtraction(tmp_path: Path, grid: RoadNetwork) -> None:
     row = "1,2023-01-02 10:00,,,2023-01-02 10:10,A1,114.008,22.004,12/F"
     prepared = run(

@@ -44,6 +44,9 @@ def test_the_papers_preset_and_what_overrides_it() -> None:
         ({"agency": AGENCY, "input": {"encoding": "utf-99"}}, "encoding 'utf-99' is not known"),
         ({"agency": AGENCY, "input": {"date_order": "ymd"}}, "input.date_order 'ymd': one of ''"),
         ({"agency": AGENCY, "input": {"time_formats": [1]}}, "input.time_formats 1: a text"),
+        ({"agency": AGENCY, "input": {"time_formats": ["%Q"]}}, "time_formats '%Q': not as in"),
+        ({"agency": AGENCY, "exclusions": {"floor_above": -1}}, "floor_above -1.0: zero or more"),
+        ({"agency": AGENCY, "floors": {"seconds_per_floor": -3}}, "seconds_per_floor -3.0: zero"),
         ({"agency": AGENCY, "exclusions": {"months": ["2022-13"]}}, "'2022-13' is not like 2022"),
         ({"agency": AGENCY, "exclusions": {"longer_than_min": "30"}}, "'30': a number is needed"),
         ({"agency": AGENCY, "exclusions": {"floor_above": True}}, "True: a number is needed"),
@@ -63,6 +66,12 @@ def test_mistakes_are_named(table: dict[str, Any], message: str) -> None:
         AgencySettings.of(table)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_time_formats_may_name_a_zone() -> None:
+    forms = ["%d.%m.%y %H.%M", "%Y-%j %H:%M:%S.%f %z", "%b %d %Y %I:%M %p %Z"]
+    table = {"agency": AGENCY, "input": {"time_formats": forms}}
+    assert AgencySettings.of(table).input.time_formats == tuple(forms)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def _without(made: RecordedTraffic, stretch: int, first_bin: int, fill: int) -> 
             codes[first_bin:] = fill
         elif number > stretch:
             codes[:] = fill
-        changed.append(replace(one, codes=codes))
+        changed.append(replace(one, codes=codes, truth=one.truth))
     return replace(made, stretches=tuple(changed))
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,7 +40,18 @@ def test_round_trip_is_equal_and_the_bytes_are_the_same(grid: RoadNetwork, tmp_p
         assert one.start == other.start
         assert dict(one.notes) == dict(other.notes)
         np.testing.assert_array_equal(one.codes, other.codes)
+        np.testing.assert_array_equal(one.truth, other.truth)
         np.testing.assert_array_equal(one.weather, other.weather)
+
+
+def test_a_truth_of_its_own_is_kept(grid: RoadNetwork, tmp_path: Path) -> None:
+    made = recording(grid, days=1)
+    truth = np.full_like(made.stretches[0].codes, 9)
+    own = replace(made, stretches=(replace(made.stretches[0], truth=truth),))
+    own.save(tmp_path / "a.traffic")
+    read = RecordedTraffic.load(tmp_path / "a.traffic", grid)
+    np.testing.assert_array_equal(read.stretches[0].truth, truth)
+    assert own.checksum != made.checksum
 
 
 def test_another_network_is_refused(grid: RoadNetwork, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def test_who_was_seen_leaves_the_truth_as_it_is(grid: RoadNetwork) -> None:
     partly = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=0.4))
     for whole, part in zip(truth.stretches, partly.stretches, strict=True):
         assert whole.codes.all()
+        np.testing.assert_array_equal(part.truth, whole.codes)
         assert 0.2 < (part.codes > 0).mean() < 0.6
         np.testing.assert_array_equal(part.codes[part.codes > 0], whole.codes[part.codes > 0])
 

@@ -1,11 +1,15 @@
-"""Congested but not gridlocked: the rule, stated before any day was simulated.
+"""Congested but not gridlocked: the rule a simulated day is judged by.
 
-1. In every hour fewer than 1 % of the vehicles on the road teleport.
+1. In every hour fewer than 1 % of the vehicles that were on the road in it
+   (those departed, and those running on average) teleport.
 2. The slowest hour of a weekday runs at 0.45 to 0.80 of free flow; other days
    may be quicker, no hour of any day is slower.
 3. At least 97 % of the vehicles that departed arrive within an hour after
    their period.
 4. At the end of no hour more than 10 % of its trips wait to enter the network.
+
+The four limits were given before the first run. What the first is a share of
+was settled after two-hour trial runs, before any planned day.
 """
 
 from ideal_dispatch.traffic.sumo.simulation import DayTimes

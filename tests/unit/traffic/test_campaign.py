@@ -1,0 +1,50 @@
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.traffic.campaign import simulate
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from tests.unit.traffic.small import CALENDAR
+from tests.unit.traffic.sumo.days import needs_sumo, plan
+
+
+@needs_sumo
+def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Path) -> None:
+    plans = [
+        plan(date=date(2025, 3, day), hours=((7, 8),), time_zone=CALENDAR.time_zone, seed=day)
+        for day in (5, 4)
+    ]
+    seen: list[tuple[date, float]] = []
+
+    def run() -> tuple[list[float], bytes]:
+        seen.clear()
+        made = simulate(
+            grid, CALENDAR, plans, tmp_path / "days", workers=1,
+            report=lambda one, cpu_s: seen.append((one.date, cpu_s)),
+        )  # fmt: skip
+        assert [CALENDAR.local(s.start).day for s in made.stretches] == [4, 5]
+        assert all((s.codes > 0).any() for s in made.stretches)
+        assert any((np.asarray(s.truth) != s.codes).any() for s in made.stretches)
+        world = RecordedWorld(made)
+        assert world.quote(0, grid.num_nodes - 1, made.stretches[1].start).duration_s > 0
+        made.save(tmp_path / "city.traffic")
+        return [cpu_s for _, cpu_s in seen], (tmp_path / "city.traffic").read_bytes()
+
+    first, whole = run()
+    assert all(cpu_s > 0 for cpu_s in first)
+    damaged = tmp_path / "days" / "2025-03-04.day"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    second, again = run()
+    assert sorted(cpu_s > 0 for cpu_s in second) == [False, True]
+    assert again == whole
+
+
+def test_no_plan_and_two_of_a_date_are_refused(grid: RoadNetwork, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no day to simulate"):
+        simulate(grid, CALENDAR, [], tmp_path)
+    with pytest.raises(InputError, match="two plans are of the same date"):
+        simulate(grid, CALENDAR, [plan(), plan()], tmp_path)
