@@ -143,9 +143,14 @@ class Model:
             embeddings=embeddings,
             radius=float(self.radius_rule(self.weights, dynamic, features)[0]),
             context_representation=dynamic[0].astype(np.float64),
-            unusual=self.seen.unusual(row[0], self.encoding),
+            unusual=self.seen.unusual(row[0], self.encoding) + self._other_sources(context),
             transferred=part.transferred,
         )
+
+    def _other_sources(self, context: Context | npt.ArrayLike) -> tuple[str, ...]:
+        if not isinstance(context, Context):
+            return ()
+        return self.seen.other_sources(context.weather)
 
     def _row(self, context: Context | npt.ArrayLike) -> FloatArray:
         if isinstance(context, Context):

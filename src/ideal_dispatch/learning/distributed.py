@@ -9,6 +9,8 @@ import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
+from ideal_dispatch.errors import InputError
+
 
 def is_first() -> bool:
     """Whether this process writes files and prints."""
@@ -25,6 +27,19 @@ def total(values: torch.Tensor) -> torch.Tensor:
     if _together():
         dist.all_reduce(values)
     return values
+
+
+def check_same_epoch(epoch: int) -> None:
+    """Refuse processes that did not all start from the same checkpoint."""
+    if not _together():
+        return
+    ends = torch.tensor([epoch, -epoch])
+    dist.all_reduce(ends, dist.ReduceOp.MAX)
+    if int(ends[0]) != -int(ends[1]):
+        raise InputError(
+            f"one process resumes after epoch {int(ends[0])}, another after {-int(ends[1])}; "
+            "all must see the same output folder"
+        )
 
 
 def sum_gradients(model: torch.nn.Module) -> None:

@@ -6,6 +6,7 @@ from torch import nn
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.learning.whitening import whitening
 
 _CELLS_AT_ONCE = 1_000_000  # contexts × edges × width held in memory while times are computed
 
@@ -47,8 +48,14 @@ class RepresentationNetwork(nn.Module):
         if self.architecture.head == "polar":
             out.weight.mul_(0.1)  # times start near the base
             return
-        values = out(nn.functional.silu(self.edge_part()))
-        out.weight.div_((values**2).sum(dim=1).mean().sqrt())  # ‖ψ‖² starts near one
+        hidden = nn.functional.silu(self.edge_part()).double().numpy()
+        share = (self.base_s / self.base_s.sum()).double().numpy()
+        matrix, offset = whitening(hidden, share, out.out_features)
+        size = max(np.sqrt((matrix**2).any(axis=1).sum()), 1.0)  # ‖ψ‖² starts at one on average
+        out.weight.copy_(torch.from_numpy(matrix / size))
+        out.bias.copy_(torch.from_numpy(offset / size))
+        if not matrix.any():
+            out.bias[0] = 1.0  # all edges are alike
 
     def representation(self, edges: torch.Tensor | None = None) -> torch.Tensor:
         """ϑ of the given edges, or of all."""

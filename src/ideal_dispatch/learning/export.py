@@ -11,9 +11,8 @@ from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen import Seen
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning.whitening import whitening
 
-_FLAT = 1e-6  # a principal component this much weaker than the first is noise
-_ROUNDING = 1e-10  # so is one this much weaker than the layer itself: single precision
 _OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
 
 
@@ -47,7 +46,7 @@ def export(network: RepresentationNetwork, problem: LearningProblem) -> Model:
         weights=weights,
         base_ratio=problem.base_ratio,
         radius_rule=RadiusRule(constant=0.0),
-        seen=Seen.of(trips.contexts[problem.train], trips.encoding),
+        seen=Seen.of(trips.contexts[problem.train], trips.encoding, trips.weather_sources),
         network_checksum=roads.checksum,
         network_bounds=tuple(float(b) for b in bounds),  # type: ignore[arg-type]
     )
@@ -62,16 +61,7 @@ def _directions(
     context = network.context_part(contexts).mean(dim=0)
     hidden = torch.nn.functional.silu(network.edge_part() + context).double().numpy()
     share = problem.base_s / problem.base_s.sum()  # long edges matter as much as many short ones
-    mean = share @ hidden
-    values, vectors = np.linalg.eigh((hidden - mean).T @ ((hidden - mean) * share[:, None]))
-    values, vectors = values[::-1], vectors[:, ::-1]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
-    noise = max(_FLAT * values[0], _ROUNDING * float((share @ hidden**2).sum()))
-    matrix = np.zeros((network.architecture.dimension, len(mean)))
-    for row, value, vector in zip(matrix, values, (vectors * signs).T, strict=False):
-        if value > noise:
-            row[:] = vector / np.sqrt(value)
-    offset = -matrix @ mean
+    matrix, offset = whitening(hidden, share, network.architecture.dimension)
     offset[0] += _OFF_ZERO
     named = {"context": context.numpy(), "weight": matrix, "bias": offset}
     return {f"direction.{name}": value.astype(np.float32) for name, value in named.items()}

@@ -102,7 +102,7 @@ class TrainParams:
         """
         settings: dict[str, Any] = {
             "architecture": Architecture("attributes", "plain", hour_harmonics=0),
-            "loss": "huber", "optimiser": "sgd", "learning_rate": 3e-3, "weight_decay": 0.0,
+            "loss": "huber", "optimiser": "sgd", "learning_rate": 0.03, "weight_decay": 0.0,
             "steps": "power", "batches": "uniform", "path_refreshes": 0, "output": "random",
         }  # fmt: skip
         return cls(**settings | changes)

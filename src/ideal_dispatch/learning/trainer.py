@@ -76,6 +76,7 @@ class Trainer:
 
     def run(self, after_epoch: Callable[["Trainer"], None] | None = None) -> None:
         """Train to the end; ``after_epoch`` sees every finished epoch, to show and to save."""
+        distributed.check_same_epoch(len(self.history))
         while not self.finished:
             self._epoch()
             if after_epoch is not None:

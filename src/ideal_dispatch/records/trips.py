@@ -114,15 +114,23 @@ class Trips:
         return str(self.provenance.get("time_zone", "UTC"))
 
     @property
-    def weather_source(self) -> str:
-        """Where the weather came from, in words."""
-        stated = self.provenance.get("weather", "not stated")
+    def weather_sources(self) -> dict[str, tuple[str, ...]]:
+        """Where the values of each weather variable came from, as far as that is stated."""
+        stated = self.provenance.get("weather")
         if not isinstance(stated, Mapping):
-            return str(stated)
+            return {}
+        named = {variable: tuple(s for s in sources if s) for variable, sources in stated.items()}
+        return {variable: sources for variable, sources in named.items() if sources}
+
+    @property
+    def weather_source(self) -> str:
+        """The same in words."""
         variables: dict[str, list[str]] = {}
-        for variable, sources in stated.items():
+        for variable, sources in self.weather_sources.items():
             for source in sources:
-                variables.setdefault(source or "unknown", []).append(variable)
+                variables.setdefault(source, []).append(variable)
+        if not variables:
+            return str(self.provenance.get("weather") or "not stated")
         if len(variables) == 1:
             return next(iter(variables))
         return "; ".join(f"{source} ({', '.join(names)})" for source, names in variables.items())

@@ -286,3 +286,19 @@ def test_weights_must_be_finite(model: Model) -> None:
     broken = {**model.weights, "cross.out.bias": np.array([np.nan], np.float32)}
     with pytest.raises(FileFormatError, match="weight cross.out.bias is not finite"):
         replace(model, weights=broken)
+
+
+def test_weather_of_another_source_than_in_training_is_flagged() -> None:
+    network = town()
+    sources = {"temperature_c": {"cowin": 40}, "wind_kmh": {"": 40}}
+    table = replace(trips(network), provenance={"weather": sources})
+    model = small_model(network, table)
+    at = datetime(2023, 1, 9, 8, tzinfo=UTC)
+
+    def flags(source: str) -> list[str]:
+        weather = Weather(temperature_c=WeatherValue(24.0, source), wind_kmh=WeatherValue(9.0, "x"))
+        unusual = model.forecast(Context(at, weather=weather), network).unusual
+        return [line for line in unusual if "is from" in line]
+
+    assert flags("cowin") == []
+    assert flags("open-meteo") == ["temperature_c is from open-meteo, training had it from cowin"]

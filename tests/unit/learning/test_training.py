@@ -11,12 +11,13 @@ import pytest
 import torch
 
 import ideal_dispatch as ideal
-from ideal_dispatch import Context, Model, Trip, Trips
+from ideal_dispatch import Context, Model, RoadNetwork, Trip, Trips
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning import RadiusParams, Split, TrainingRun, TrainParams, train
 from ideal_dispatch.learning.trainer import Trainer
 from ideal_dispatch.learning.training import CHECKPOINT, default_split
-from tests.unit.learning.worlds import SMALL, contexts, town, trips
+from tests.planted import planted_trips
+from tests.unit.learning.worlds import SMALL, contexts, town, trainer, trips
 
 NETWORK = town()
 TRIPS = trips(NETWORK, 60)
@@ -177,3 +178,14 @@ def test_threads_of_torch_are_given_back() -> None:
     _run()
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
+
+
+def test_the_papers_setting_learns(grid: RoadNetwork) -> None:
+    """Plain steps are slow, but they must not diverge and must get better."""
+    table = planted_trips(grid, 300)
+    params = TrainParams.paper(epochs=25, output="last")
+    made = trainer(grid, table, params, held_out=60)
+    before = made.validation_error_s()
+    made.run()
+    assert made.history[-1].validation_mae_s < before
+    assert made.history[-1].loss < 0.8 * made.history[0].loss
