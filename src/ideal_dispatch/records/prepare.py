@@ -162,7 +162,9 @@ def _contexts(
     calendar = settings.agency.calendar()
     moments = [at.replace(tzinfo=UTC) for at in table.at[rows].astype("M8[s]").tolist()]
     lon, lat = table.numbers["lon"][rows], table.numbers["lat"][rows]
-    weather, notes = readings(provider, moments, lon, lat)
+    weather, notes = readings(
+        provider, moments, lon, lat, settings.weather.fallback == "climatology"
+    )
     contexts, used = [], []
     for row, at, reading in zip(rows.tolist(), moments, weather, strict=True):
         extra = {name: float(values[row]) for name, values in table.extra.items()}

@@ -158,10 +158,12 @@ class WeatherSettings:
     """Where the weather comes from. ``files`` are beside the settings file unless absolute.
 
     ``time``, ``columns``, ``units`` and ``quality`` say how a plain file is
-    written; the layout of CoWIN files is known.
+    written; the layout of CoWIN files is known. ``fallback`` "climatology" puts
+    the mean of month and hour, of the same source, where it knows nothing.
     """
 
     source: Literal["none", "recorded", "open-meteo"] = "none"
+    fallback: Literal["none", "climatology"] = "none"
     files: tuple[str, ...] = ()
     layout: Literal["plain", "cowin"] = "plain"
     name: str = "recorded"

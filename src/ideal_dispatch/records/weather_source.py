@@ -1,6 +1,6 @@
 """The weather of past calls, from the source that the settings name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from ideal_dispatch.arrays import FloatArray
@@ -51,13 +51,18 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
 
 
 def readings(
-    provider: WeatherProvider | None, at: Sequence[datetime], lon: FloatArray, lat: FloatArray
+    provider: WeatherProvider | None,
+    at: Sequence[datetime],
+    lon: FloatArray,
+    lat: FloatArray,
+    climatology: bool = False,
 ) -> tuple[list[Weather], list[str]]:
     """The weather of each call, and what went wrong.
 
     Places are rounded to 0.01 degrees: no service learns where a patient was.
     A source that fails :data:`_PATIENCE` times in a row is left alone; what it
-    would have said stays unknown.
+    would have said stays unknown, or becomes the mean of its month and hour
+    where ``climatology`` is wanted.
     """
     if provider is None:
         return [Weather()] * len(at), []
@@ -76,4 +81,22 @@ def readings(
         found.append(weather)
     if failures >= _PATIENCE:
         problems.append("weather: the source failed repeatedly and was asked no more")
+    if climatology and any(value.known for weather in found for value in weather):
+        found = _completed(provider, found, at)
     return found, list(dict.fromkeys(problems))
+
+
+def _completed(
+    provider: WeatherProvider, found: Sequence[Weather], at: Sequence[datetime]
+) -> list[Weather]:
+    """Unknown values replaced by the means of all that the source is known to have said."""
+    from ideal_dispatch.context.climatology import Climatology
+
+    means = Climatology.fit(provider if isinstance(provider, Iterable) else found)
+    whole = []
+    for weather, moment in zip(found, at, strict=True):
+        usual = means.reading(moment, 0.0, 0.0)  # a climatology is of one city
+        whole.append(
+            Weather(*(own if own.known else mean for own, mean in zip(weather, usual, strict=True)))
+        )
+    return whole
