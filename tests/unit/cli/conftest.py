@@ -19,7 +19,7 @@ width = 16
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with town.network, town.trips and small.toml; nothing in it is changed."""
     folder = tmp_path_factory.mktemp("world")
@@ -29,7 +29,7 @@ def world(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def few_baselines() -> Iterator[None]:
     """Baselines with one setting each, to save the time of choosing."""
     pytest.importorskip("torch", reason="the train extra is not installed")
@@ -41,7 +41,7 @@ def few_baselines() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def trained(world: Path, few_baselines: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model directory of an uninterrupted `ideal train`."""
     from ideal_dispatch.cli.train import train
