@@ -7,6 +7,7 @@ a fixed order. Nothing in them is ever executed: no pickle.
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -22,11 +23,15 @@ _ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveKind:
-    """What an archive holds: ``what`` in words, its newest ``version``, how to make one."""
+    """What an archive holds: ``what`` in words, its newest ``version``, how to make one.
+
+    ``tight`` packs with LZMA: a tenth smaller and several times slower to read.
+    """
 
     what: str
     version: int
     advice: str
+    tight: bool = False
 
     @property
     def format(self) -> str:
@@ -42,9 +47,12 @@ class ArchiveKind:
         whole = {**manifest, "format": self.format, "version": self.version}
         text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
         content = text.encode("utf-8", "surrogatepass")  # as json.loads decodes
-        with atomic_write(path) as file:
-            members: dict[str, Any] = {"manifest": np.frombuffer(content, np.uint8), **arrays}
-            np.savez_compressed(file, **members)
+        members = {"manifest": np.frombuffer(content, np.uint8), **arrays}
+        packing = zipfile.ZIP_LZMA if self.tight else zipfile.ZIP_DEFLATED
+        with atomic_write(path) as file, zipfile.ZipFile(file, "w", packing) as archive:
+            for name, values in members.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
 
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The manifest and the arrays, or one line that says why the file is no such archive."""

@@ -52,7 +52,7 @@ def read_only(values: Any, dtype: npt.DTypeLike, shape: tuple[int | None, ...], 
     Values are checked as by :func:`numbers`; ``None`` in ``shape`` leaves that
     axis free.
     """
-    array = np.array(numbers(values, dtype, what))
+    array = np.array(numbers(values, dtype, what), order="C")
     if array.ndim != len(shape) or any(
         want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
     ):

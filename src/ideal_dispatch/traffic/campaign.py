@@ -20,7 +20,7 @@ from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode, seen_when_over
 
 if TYPE_CHECKING:
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
@@ -153,7 +153,8 @@ def _pack(
         for number, (first, last) in enumerate(plan.hours):
             weather = np.array(plan.weather[first:last])
             start = plan.moment(first * 3600)
-            codes, truth = arrays[f"codes_{number}"], arrays[f"truth_{number}"]
+            truth = arrays[f"truth_{number}"]
+            codes = seen_when_over(truth, network, bin_s)
             stretches.append(Stretch(start, codes, weather, notes, truth))
     provenance = {
         "engine": "sumo",

@@ -28,7 +28,7 @@ from ideal_dispatch.context import (
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 
-KIND = ArchiveKind("traffic", 1, "make one with `ideal traffic simulate`")
+KIND = ArchiveKind("traffic", 1, "make one with `ideal traffic simulate`", tight=True)
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
 _STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
 RATIOS: npt.NDArray[np.float32] = np.concatenate(
@@ -74,10 +74,38 @@ class Stretch:
 
 def encode(times_s: npt.ArrayLike, network: RoadNetwork) -> Codes:
     """Codes of edge times, (bins, edges); NaN is "not seen"."""
-    ratio = np.asarray(times_s, np.float64) / network.free_flow_times_s
-    with np.errstate(invalid="ignore", divide="ignore"):
-        level = np.rint(np.log(ratio / LEAST_RATIO) / _STEP)
-    return np.where(np.isnan(ratio), 0, np.clip(level, 0, 254) + 1).astype(np.uint8)
+    ratios = np.asarray(times_s, np.float64) / network.free_flow_times_s
+    codes = np.zeros(ratios.shape, np.uint8)
+    seen = ~np.isnan(ratios)
+    codes[seen] = _levels(ratios[seen])
+    return codes
+
+
+def _levels(ratios: FloatArray) -> Codes:
+    with np.errstate(divide="ignore"):
+        level = np.rint(np.log(ratios / LEAST_RATIO) / _STEP)
+    return (np.clip(level, 0, 254) + 1).astype(np.uint8)
+
+
+def seen_when_over(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
+    """What a router may see of a truth: passages counted in the bin in which they end.
+
+    Vehicles enter in the middle of their bin; where several bins' vehicles
+    leave together, their times are averaged. Who leaves after the last bin is
+    not seen.
+    """
+    entered = np.flatnonzero(truth)
+    edges = truth.shape[1]
+    slowness = RATIOS[truth.ravel()[entered]]
+    lasted = slowness * (network.free_flow_times_s / bin_s).astype(np.float32)[entered % edges]
+    ended = entered + np.floor(0.5 + lasted).astype(np.int64) * edges
+    seen = ended < truth.size
+    total = np.bincount(ended[seen], slowness[seen], truth.size)
+    count = np.bincount(ended[seen], minlength=truth.size)
+    there = np.flatnonzero(count)
+    codes = np.zeros(truth.size, np.uint8)
+    codes[there] = _levels(total[there] / count[there])
+    return codes.reshape(truth.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,9 +202,10 @@ class RecordedTraffic:
         }  # fmt: skip
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, stretch in enumerate(self.stretches):
-            arrays[f"codes_{number}"] = stretch.codes
-            if not np.array_equal(stretch.codes, np.asarray(stretch.truth)):
-                arrays[f"truth_{number}"] = np.asarray(stretch.truth)
+            truth = np.asarray(stretch.truth)
+            arrays[f"truth_{number}"] = np.ascontiguousarray(truth.T)  # a quarter smaller
+            if not np.array_equal(stretch.codes, seen_when_over(truth, self.network, self.bin_s)):
+                arrays[f"codes_{number}"] = np.ascontiguousarray(stretch.codes.T)
             arrays[f"weather_{number}"] = stretch.weather
         KIND.write(path, manifest, arrays)
 
@@ -196,13 +225,7 @@ class RecordedTraffic:
                 Calendar(zone, country, subdivision, tuple(categories) if categories else None),
                 manifest["bin_s"],
                 tuple(
-                    Stretch(
-                        datetime.fromisoformat(row["start"]),
-                        arrays[f"codes_{number}"],
-                        arrays[f"weather_{number}"],
-                        row["notes"],
-                        arrays.get(f"truth_{number}"),
-                    )
+                    _stretch(row, number, arrays, network, manifest["bin_s"])
                     for number, row in enumerate(manifest["stretches"])
                 ),
                 manifest["provenance"],
@@ -211,6 +234,20 @@ class RecordedTraffic:
             raise FileFormatError(f"{os.fspath(path)}: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise KIND.damaged(path, error) from None
+
+
+def _stretch(
+    row: Mapping[str, Any],
+    number: int,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    network: RoadNetwork,
+    bin_s: int,
+) -> Stretch:
+    truth = arrays[f"truth_{number}"].T
+    codes = arrays.get(f"codes_{number}")
+    seen = seen_when_over(truth, network, bin_s) if codes is None else codes.T
+    start, weather = datetime.fromisoformat(row["start"]), arrays[f"weather_{number}"]
+    return Stretch(start, seen, weather, row["notes"], truth)
 
 
 def _hour_of(at: datetime) -> datetime:

@@ -215,7 +215,7 @@ def test_failed_save_leaves_the_old_file(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez_compressed", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     with pytest.raises(OSError, match="No space left"):
         grid.save(saved)
     assert saved.read_bytes() == before

@@ -1,3 +1,4 @@
+import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +8,13 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, encode
+from ideal_dispatch.traffic.recording import (
+    RATIOS,
+    RecordedTraffic,
+    Stretch,
+    encode,
+    seen_when_over,
+)
 from tests.unit.traffic.small import CALENDAR, START, recording
 
 
@@ -100,3 +107,38 @@ def test_wrong_number_of_edges_is_refused(grid: RoadNetwork) -> None:
     stretch = Stretch(datetime(2023, 1, 1, tzinfo=UTC), np.ones((2, 3), np.uint8), np.ones((1, 5)))
     with pytest.raises(InputError, match="3 edges, the network has"):
         RecordedTraffic(grid, CALENDAR, 60, (stretch,))
+
+
+def test_a_passage_is_seen_when_it_is_over(grid: RoadNetwork) -> None:
+    bin_s = 60
+    truth = np.zeros((6, grid.num_edges), np.uint8)
+    slowness = np.array([0.4, 1.0, 3.0]) * bin_s / grid.free_flow_times_s[0]
+    truth[[0, 1, 2], 0] = encode(slowness[:, None] * grid.free_flow_times_s, grid)[:, 0]
+    truth[5, 1] = encode(2.0 * bin_s * np.ones((1, grid.num_edges)), grid)[0, 1]
+    seen = seen_when_over(truth, grid, bin_s)
+    expected = np.zeros_like(truth)
+    expected[[0, 2, 5], 0] = truth[[0, 1, 2], 0]  # after 24 s, one minute and three
+    np.testing.assert_array_equal(seen, expected)  # who leaves after the last bin is not seen
+
+
+def test_those_who_leave_together_are_averaged(grid: RoadNetwork) -> None:
+    free_flow = float(grid.free_flow_times_s[0])
+    slow, quick = 2.0 * 60.0, 1.0 * 60.0
+    times = np.full((3, grid.num_edges), np.nan)
+    times[0, 0], times[1, 0] = slow, quick
+    seen = seen_when_over(encode(times, grid), grid, 60)
+    assert np.flatnonzero(seen.any(axis=1)).tolist() == [2]
+    assert RATIOS[seen[2, 0]] * free_flow == pytest.approx(90.0, rel=0.03)
+
+
+def test_what_follows_from_the_truth_is_not_stored(grid: RoadNetwork, tmp_path: Path) -> None:
+    made = recording(grid, days=1)
+    truth = np.asarray(made.stretches[0].truth)
+    codes = seen_when_over(truth, grid, made.bin_s)
+    assert (codes != truth).any()
+    plain = replace(made, stretches=(replace(made.stretches[0], codes=codes, truth=truth),))
+    plain.save(tmp_path / "a.traffic")
+    with zipfile.ZipFile(tmp_path / "a.traffic") as archive:
+        assert not [name for name in archive.namelist() if name.startswith("codes")]
+    read = RecordedTraffic.load(tmp_path / "a.traffic", grid)
+    assert read.checksum == plain.checksum
