@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from ideal_dispatch.cities.city import City, Hospital
+from ideal_dispatch.traffic.recording import RecordedTraffic
 
+TRAINING_DAYS = 8
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 
 
@@ -12,4 +14,13 @@ def harbour_city() -> City:
     return City.load(HARBOUR_STEM)
 
 
-__all__ = ["City", "Hospital", "harbour_city"]
+def harbour_traffic(city: City) -> RecordedTraffic:
+    """Eighteen simulated days of the harbour city, made by ``make city-traffic``.
+
+    The first :data:`TRAINING_DAYS` are to learn from and to choose by; the
+    others are to be looked at when everything is fixed.
+    """
+    return RecordedTraffic.load(f"{HARBOUR_STEM}.traffic", city.network)
+
+
+__all__ = ["TRAINING_DAYS", "City", "Hospital", "harbour_city", "harbour_traffic"]

@@ -50,14 +50,27 @@ def _options(
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line and exit code 2."""
-    from ideal_dispatch.cli import demo, model, network, records, traffic, train
+    from ideal_dispatch.cli import (
+        decide,
+        demo,
+        model,
+        network,
+        records,
+        replay,
+        report,
+        traffic,
+        train,
+    )
 
     app.command()(demo.demo)
     app.add_typer(network.app, name="network")
     app.add_typer(records.app, name="records")
     app.command(epilog=train.EPILOG)(train.train)
     app.add_typer(model.app, name="model")
+    app.command(epilog=decide.EPILOG)(decide.decide)
     app.add_typer(traffic.app, name="traffic")
+    app.command(epilog=replay.EPILOG)(replay.replay)
+    app.command(epilog=report.EPILOG)(report.report)
     try:
         app()
     except IdealError as error:

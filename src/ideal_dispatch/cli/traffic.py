@@ -9,10 +9,13 @@ import typer
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.random import Generator
 
+    from ideal_dispatch.arrays import IntArray
     from ideal_dispatch.context import Calendar
-    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.network import Depot, RoadNetwork
     from ideal_dispatch.traffic.budget import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import NetworkSource
     from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -91,6 +94,80 @@ def info(
     _show(RecordedTraffic.load(file, _network(network_file)), file)
 
 
+_PLAUSIBILITY = """Examples:
+
+  ideal traffic plausibility city.traffic -o plausibility.html
+
+  ideal traffic plausibility days.traffic --hong-kong speeds/ --figures images -o page.html
+"""
+
+
+@app.command(epilog=_PLAUSIBILITY)
+def plausibility(
+    files: Annotated[list[Path], typer.Argument(help=".traffic files of one network.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")],
+    days: Annotated[
+        int, typer.Option(min=1, help="Only the first so many days; later ones stay unseen.")
+    ] = 8,
+    synthetic_days: Annotated[
+        int, typer.Option(min=0, help="Days of the synthetic world beside them; 0 for none.")
+    ] = 7,
+    hong_kong: Annotated[
+        Path | None, typer.Option(help="Folder with the real Hong Kong speeds.")
+    ] = None,
+    figures_folder: Annotated[
+        Path | None, typer.Option("--figures", help="Write every figure here, too, as .png.")
+    ] = None,
+    network_file: NetworkOption = None,
+    depots_file: Annotated[
+        Path | None, typer.Option("--depots", help="CSV with name, lon, lat; or the city's own.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other calls.")] = 0,
+) -> None:
+    """Show whether recorded traffic is like traffic, and why a second ambulance may help.
+
+    Peak and night, memory in time, reach over distance, days apart; and the
+    three issues of the paper's introduction. The table is printed as Markdown.
+    """
+    from ideal_dispatch.cli.terminal import out, stages, warn
+    from ideal_dispatch.evaluation import traffic_page
+    from ideal_dispatch.files import check_target
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    check_target(output)
+    if figures_folder is not None and not figures_folder.is_dir():
+        raise InputError(f"{figures_folder}: no such folder; create it first")
+    network = _network(network_file)
+    depots, region = _depots(network, network_file, depots_file)
+    recordings = {}
+    for file in files:
+        whole = RecordedTraffic.load(file, network)
+        simulated = len(files) == 1 and whole.provenance.get("engine") == "sumo"
+        name = "SUMO" if simulated else file.stem
+        if name in recordings or (synthetic_days and name == "synthetic"):
+            raise InputError(f"{file}: another column is called {name}; rename the file")
+        recordings[name] = whole.only(range(min(days, len(whole.days))))
+    with stages("Comparing") as show:
+        if synthetic_days:
+            from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+
+            show("synthetic world")
+            params = SyntheticParams(days=synthetic_days, hours=((0, 24),), seed=seed)
+            calendar = next(iter(recordings.values())).calendar
+            recordings["synthetic"] = synthetic_traffic(network, calendar, params)
+        found = traffic_page.examine(
+            recordings, depots, region, real_folder=hong_kong, seed=seed, report=show
+        )
+        drawn = found.figures()
+        found.page(drawn).save(output)
+        if figures_folder is not None:
+            traffic_page.save_figures(drawn, figures_folder)
+    for line in found.warnings():
+        warn(line)
+    out.print(traffic_page.markdown(*found.table()), markup=False, soft_wrap=True)
+    out.print(f"wrote {output}")
+
+
 _RECORD = """Examples:
 
   ideal traffic record --traffic city.traffic --start 2023-05-08T06:00+08:00 -o quotes.jsonl
@@ -141,10 +218,10 @@ def record(
     network = _network(network_file)
     budget = RequestBudget(most) if most is not None else None
     source = _source(network, traffic_file, google_key, valhalla, rng, budget)
-    depots = _depots(network, network_file, depots_file)
+    depots, _ = _depots(network, network_file, depots_file)
     places = min(places, network.num_nodes)
     chosen = np.random.default_rng(seed).choice(network.num_nodes, places, replace=False)
-    pairs = [(depot, int(place)) for depot in depots for place in chosen if depot != place]
+    pairs = [(d.node, int(place)) for d in depots for place in chosen if d.node != place]
     with bars() as show:
         summary = record_quotes(
             source, pairs, _moment(start, traffic_file is None), every, count, output,
@@ -192,19 +269,24 @@ def _source(
     return Valhalla.connect(network, str(valhalla), rng, budget=budget)
 
 
-def _depots(network: "RoadNetwork", network_file: Path | None, file: Path | None) -> list[int]:
+def _depots(
+    network: "RoadNetwork", network_file: Path | None, file: Path | None
+) -> "tuple[Sequence[Depot], IntArray]":
+    """Depots, and the number of the one whose territory each node is in."""
     if file is not None:
+        from ideal_dispatch.evaluation.traffic_page import nearest_region
         from ideal_dispatch.network.csv_files import read_depots
 
         depots, elsewhere = read_depots(file, network)
         if not depots:
             raise InputError(f"{file}: no depot lies on this network; {elsewhere[0]}")
-        return [depot.node for depot in depots]
+        return depots, nearest_region(network, depots)
     if network_file is not None:
         raise InputError("--network needs --depots: whose ambulances shall be asked for?")
     from ideal_dispatch.cities import harbour_city
 
-    return [depot.node for depot in harbour_city().depots]
+    city = harbour_city()
+    return city.depots, city.region
 
 
 def _moment(text: str | None, live: bool) -> datetime:

@@ -9,10 +9,10 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
+from ideal_dispatch.learning.lower_level import Routes, Rows
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
-Rows = npt.NDArray[np.int64]
 _WAVES_PER_KM = 0.35  # spread of the random frequencies, chosen on held-out Manhattan trips
 
 
@@ -23,7 +23,9 @@ class LearningProblem:
     ``train`` and ``validation`` are rows of ``trips``; all that is fitted here
     (scales, base times) is fitted on ``train``. ``base_s`` are free-flow times
     times the median ratio of observed to free-flow time: the better a constant
-    already does, the less the networks have to learn.
+    already does, the less the networks have to learn. ``target_s`` is what
+    predictions are held against. With ``routes`` the path of every trip is
+    known and not searched for.
     """
 
     network: RoadNetwork
@@ -39,6 +41,8 @@ class LearningProblem:
     context_scale: Standardisation
     edges: FloatArray
     contexts: FloatArray
+    target_s: FloatArray
+    routes: Routes | None = None
 
     @classmethod
     def prepare(
@@ -49,22 +53,27 @@ class LearningProblem:
         validation: npt.ArrayLike,
         architecture: Architecture,
         seed: int,
+        *,
+        routes: Routes | None = None,
+        quoted_s: FloatArray | None = None,
     ) -> "LearningProblem":
-        """Check the trips, find their free-flow times, and fit all scales."""
+        """Check the trips, find their free-flow times, and fit all scales.
+
+        The target of a trip is its observed time. With ``quoted_s`` it is what
+        it took beyond its quote, on top of its base time, and may be negative.
+        """
         trips.check(network)
         parts = [np.asarray(rows, np.int64) for rows in (train, validation)]
         if parts[0].size < 2:
             raise InputError(f"{parts[0].size} trips to learn from: at least two are needed")
-        times_s = network.free_flow_times_s
-        try:
-            paths = network.shortest_paths(times_s, trips.origin, trips.destination)
-        except UnreachableError as error:
-            raise UnreachableError(f"trip {str(error).removeprefix('row ')}") from None
-        free_flow = np.array([path.time_s(times_s) for path in paths])
+        free_flow = _free_flow_s(network, trips, routes)
         driven = parts[0][free_flow[parts[0]] > 0]
         if not driven.size:
             raise InputError("every trip ends where it starts: there is nothing to learn from")
         ratio = float(np.median(trips.observed_s[driven] / free_flow[driven]))
+        target_s = trips.observed_s
+        if quoted_s is not None:
+            target_s = target_s - quoted_s + ratio * free_flow
         rng = np.random.default_rng(seed)
         frequencies = _WAVES_PER_KM * rng.standard_normal((2, architecture.location_waves))
         centre = np.array([network.lon.mean(), network.lat.mean()])
@@ -75,5 +84,20 @@ class LearningProblem:
         return cls(
             network, trips, parts[0], parts[1], free_flow, ratio * network.free_flow_times_s,
             ratio, centre, frequencies, edge_scale, context_scale, edge_scale(edges),
-            context_scale(contexts),
+            context_scale(contexts), target_s, routes,
         )  # fmt: skip
+
+
+def _free_flow_s(network: RoadNetwork, trips: Trips, routes: Routes | None) -> FloatArray:
+    """Free-flow seconds of every trip, along its route where that is given."""
+    times_s = network.free_flow_times_s
+    if routes is not None:
+        edges, owner = routes.of(np.arange(len(trips)))
+        along = np.zeros(len(trips))
+        np.add.at(along, owner, times_s[edges])
+        return along
+    try:
+        paths = network.shortest_paths(times_s, trips.origin, trips.destination)
+    except UnreachableError as error:
+        raise UnreachableError(f"trip {str(error).removeprefix('row ')}") from None
+    return np.array([path.time_s(times_s) for path in paths])

@@ -16,7 +16,13 @@ import torch
 
 from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.encoders import RepresentationNetwork
-from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows, TrainingError
+from ideal_dispatch.learning.lower_level import (
+    GivenRoutes,
+    LowerLevel,
+    Routes,
+    Rows,
+    TrainingError,
+)
 from ideal_dispatch.learning.objective import SpatialRegulariser, losses
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
@@ -50,8 +56,12 @@ class Trainer:
             params.architecture, problem.edges, problem.base_s, problem.contexts.shape[1],
             params.seed,
         )  # fmt: skip
-        self.lower_level = LowerLevel(problem.network, problem.trips, problem.contexts)
-        self._observed = torch.tensor(problem.trips.observed_s, dtype=torch.float32)
+        self.lower_level = (
+            LowerLevel(problem.network, problem.trips, problem.contexts)
+            if problem.routes is None
+            else GivenRoutes(problem.routes, problem.contexts)
+        )
+        self._target = torch.tensor(problem.target_s, dtype=torch.float32)
         self._mean_s = float(problem.trips.observed_s[problem.train].mean())
         self._regulariser = SpatialRegulariser(problem.network) if params.smoothness else None
         self._position = np.full(len(problem.trips), -1)
@@ -150,7 +160,7 @@ class Trainer:
         value = torch.zeros(())
         if mine.size:
             value = losses(
-                self.params, self._trip_times(mine, static), self._observed[mine], self._mean_s
+                self.params, self._trip_times(mine, static), self._target[mine], self._mean_s
             ).sum() / float(rows.size)
         if self._regulariser is not None and static is not None and distributed.is_first():
             value = value + self.params.smoothness * self._regulariser(static)
@@ -188,7 +198,7 @@ class Trainer:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
         held_out = self.problem.validation
         rows = distributed.own(held_out if held_out.size else self.problem.train)
-        errors = np.abs(self.predict(rows) - self.problem.trips.observed_s[rows])
+        errors = np.abs(self.predict(rows) - self.problem.target_s[rows])
         both = distributed.total(torch.tensor([errors.sum(), rows.size], dtype=torch.float64))
         return float(both[0] / both[1])
 

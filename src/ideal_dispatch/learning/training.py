@@ -24,7 +24,7 @@ from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
 from ideal_dispatch.learning.export import export
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.radius import RadiusParams, fit_radius
+from ideal_dispatch.learning.radius import FittedRadius, RadiusParams, fit_radius
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
 from ideal_dispatch.learning.splits import PARTS, Split, local_days, split
@@ -58,6 +58,14 @@ class TrainingRun:
         """Share of the trips whose time some scenario of their context explains."""
         return float((self.radii.upper[rows] <= self.predicted_radii[rows]).mean())
 
+    def with_radius(self, radius: RadiusParams) -> Model:
+        """The same travel times with a radius fitted in another way."""
+        with one_thread():
+            fitted = _fitted_radius(radius, self.radii, self.split)
+        weights = {**self.model.weights, **fitted.weights}
+        details = {k: v for k, v in self.model.details.items() if k != "radius"}  # of the other
+        return replace(self.model, weights=weights, radius_rule=fitted.rule, details=details)
+
 
 def train(
     network: RoadNetwork,
@@ -83,7 +91,7 @@ def train(
     problem = LearningProblem.prepare(
         network, trips, parts.train, parts.validation, params.architecture, params.seed
     )
-    with _one_thread():
+    with one_thread():
         trainer = Trainer(problem, params)
         _run(trainer, folder, resume, watch)
         model = export(trainer.finish(), problem)
@@ -93,12 +101,7 @@ def train(
                 watch("target radii", done, trainer)
 
         radii = trip_radii(model, network, trips, jobs=jobs, report=report)
-        held_out = np.zeros(len(trips), bool)
-        held_out[parts.validation] = True
-        used = np.concatenate([parts.train, parts.validation])
-        fitted = fit_radius(
-            radius, radii.contexts[used], radii.features[used], radii.upper[used], held_out[used]
-        )
+        fitted = _fitted_radius(radius, radii, parts)
     weights = {**model.weights, **fitted.weights}
     model = replace(model, weights=weights, radius_rule=fitted.rule)
     predicted = fitted.rule(weights, radii.contexts.astype(np.float32), radii.features)
@@ -110,6 +113,14 @@ def train(
     )
     details = _details(run, params, radius, fitted.promised)
     return replace(run, model=replace(model, details=details))
+
+
+def _fitted_radius(radius: RadiusParams, radii: TripRadii, parts: Split) -> FittedRadius:
+    used = np.concatenate([parts.train, parts.validation])
+    held_out = np.isin(used, parts.validation)
+    return fit_radius(
+        radius, radii.contexts[used], radii.features[used], radii.upper[used], held_out
+    )
 
 
 def fit(
@@ -204,13 +215,16 @@ def _details(
             "by_distance": run.shape.by_distance.tolist(),
             "by_overlap": run.shape.by_overlap.tolist(),
         },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("ideal-dispatch", "numpy", "torch")},
-        },
+        "versions": versions(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(details), parse_constant=lambda _: None)
     return plain
+
+
+def versions() -> dict[str, str]:
+    """What a model was made by, for its manifest."""
+    packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "torch")}
+    return {"python": platform.python_version(), **packages}
 
 
 def _by_day(trips: Trips, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> bool:
@@ -221,7 +235,7 @@ def _by_day(trips: Trips, train: npt.NDArray[np.int64], test: npt.NDArray[np.int
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One torch thread: batches are small, and sums then do not depend on the machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

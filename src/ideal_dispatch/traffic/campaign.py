@@ -80,7 +80,6 @@ def _simulate_one(
     from ideal_dispatch.traffic.sumo.simulation import simulate_day
 
     day = simulate_day(network, plan, workdir=folder, bin_s=bin_s)
-    starts = np.cumsum([0, *day.bins])
     manifest = {
         "network": network.checksum,
         "plan": plan.to_json(),
@@ -91,12 +90,8 @@ def _simulate_one(
         "commands": day.commands,
         "engine": _engine(),
     }
-    arrays = {}
-    for name, times_s in (("codes", day.times_s), ("truth", day.entered_times_s)):
-        codes = encode(times_s, network)
-        for i in range(len(day.bins)):
-            arrays[f"{name}_{i}"] = codes[starts[i] : starts[i + 1]]
-    _KIND.write(file, manifest, arrays)
+    truth = np.split(encode(day.times_s, network), np.cumsum(day.bins)[:-1])
+    _KIND.write(file, manifest, {f"truth_{number}": codes for number, codes in enumerate(truth)})
     return day.cpu_s
 
 

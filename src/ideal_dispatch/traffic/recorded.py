@@ -1,18 +1,26 @@
 """A recorded world: what its streets took, and a router that sees only the past."""
 
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.compiled import kernel
+from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic, Stretch
 from ideal_dispatch.traffic.source import RouteQuote, require_zone
 
 QUANTILES = (0.1, 0.9)
+_TIE = 1e-9  # far above what rounding does to sums along a path
+_TIED = -2
+_EDGES_AT_A_TIME = 1024
 _FREE_FLOW = int(np.nanargmin(np.abs(RATIOS - 1.0)))
 
 
@@ -25,13 +33,15 @@ class RouterParams:
     pessimistic duration the 10 % and 90 % quantiles of what it would have said
     about the same path every ``window_s`` over the last ``memory_s``.
     ``forward_s`` is the world's own: a street takes the mean of what it took in
-    so many seconds from the moment it is entered.
+    so many seconds from the moment it is entered. An alternative is its best
+    path when the edges of the first cost ``alternative_factor`` times as much.
     """
 
     window_s: float = 300.0
     prior_bins: float = 1.0
     memory_s: float = 3600.0
     forward_s: float = 120.0
+    alternative_factor: float = 1.4
 
 
 class RecordedWorld:
@@ -51,10 +61,24 @@ class RecordedWorld:
                     f"{name} {getattr(self.params, name):g}: at least one bin, "
                     f"{recording.bin_s} s, is needed"
                 )
+        if not self.params.alternative_factor > 1.0:
+            raise InputError(
+                f"alternative_factor {self.params.alternative_factor:g}: more than 1 is needed"
+            )
         self._window = round(self.params.window_s / recording.bin_s)
+        self._starts = [stretch.start.astimezone(UTC) for stretch in recording.stretches]
+        self._last = self._starts[0], self._starts[0], (0, 0)
         self._filled = lru_cache(8)(self._fill)
         self._history = lru_cache(None)(self._long_run)
         self._estimate = lru_cache(256)(self._router_times)
+        self._towards = lru_cache(256)(self._first_edges)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle: what was recorded, without what was derived from it."""
+        made = self.recording
+        stretches = [(s.start, s.codes, s.weather, dict(s.notes), s.truth) for s in made.stretches]
+        parts = (self.network, made.calendar, made.bin_s, stretches, dict(made.provenance))
+        return _rebuilt, (*parts, self.params)
 
     def describe(self) -> dict[str, Any]:
         """What a log of quotes should know about their source."""
@@ -69,11 +93,25 @@ class RecordedWorld:
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path as the router believes, from complete past bins alone."""
         require_zone(at)
-        stretch, present = self.recording.find(at)
+        times, _ = self._estimate(*self._find(at))
+        return self._quote(self.network.shortest_path(times, origin, destination), at)
+
+    def alternative(self, avoid: Path, at: datetime) -> RouteQuote | None:
+        """The fastest path where ``avoid`` costs more; None where it is ``avoid`` again."""
+        require_zone(at)
+        self.network.path(avoid.edges, avoid.origin)  # refuses a path of another network
+        times, _ = self._estimate(*self._find(at))
+        penalised = times.copy()
+        penalised[avoid.edges] *= self.params.alternative_factor
+        path = self.network.shortest_path(penalised, avoid.origin, avoid.destination)
+        return None if path == avoid else self._quote(path, at)
+
+    def _quote(self, path: Path, at: datetime) -> RouteQuote:
+        """What the router says of a path."""
+        stretch, present = self._find(at)
         times, seen = self._estimate(stretch, present)
-        path = self.network.shortest_path(times, origin, destination)
         optimistic, pessimistic = self._range(stretch, present, path.edges)
-        inside = (at - self.recording.stretches[stretch].start).total_seconds()
+        inside = (at - self._starts[stretch]).total_seconds()
         fell_back = "" if seen else (
             f"no vehicle seen in the last {self.params.window_s:g} s; long-run means used"
         )  # fmt: skip
@@ -91,7 +129,43 @@ class RecordedWorld:
     def router_times(self, at: datetime) -> FloatArray:
         """Seconds per edge as the router believes at ``at``."""
         require_zone(at)
-        return self._estimate(*self.recording.find(at))[0]
+        return self._estimate(*self._find(at))[0]
+
+    def way_on(self, node: int, destination: int, at: datetime) -> tuple[int, float, float]:
+        """First edge, its seconds and the duration of what :meth:`quote` would answer.
+
+        Read off one tree per bin and destination. Where two edges lead on
+        equally fast, the canonical shortest path is asked, as a quote does.
+        """
+        first, remaining_s, times = self._towards(*self._find(at), destination)
+        edge = int(first[node])
+        if edge < 0:  # tied, or there is no way and this says so
+            edge = int(self.network.shortest_path(times, node, destination).edges[0])
+        return edge, float(times[edge]), float(remaining_s[node])
+
+    def _first_edges(
+        self, stretch: int, present: int, destination: int
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        times, _ = self._estimate(stretch, present)
+        remaining_s = self.network.distances_to(times, destination)
+        first = np.empty(self.network.num_nodes, np.int32)
+        _read_tree(*self.network.outgoing.arrays, times, remaining_s, first)
+        return first, remaining_s, times
+
+    def _find(self, at: datetime) -> tuple[int, int]:
+        """As :meth:`RecordedTraffic.find`, quickly: most ask about the bin just found."""
+        since, until, found = self._last
+        if since <= at < until:
+            return found
+        number = bisect_right(self._starts, at) - 1
+        bin_s = self.recording.bin_s
+        if number >= 0:
+            present = int((at - self._starts[number]).total_seconds() // bin_s)
+            if present < self.recording.stretches[number].bins:
+                since = self._starts[number] + timedelta(seconds=present * bin_s)
+                self._last = since, since + timedelta(seconds=bin_s), (number, present)
+                return number, present
+        return self.recording.find(at)  # which says what is wrong
 
     def _router_times(self, stretch: int, present: int) -> tuple[FloatArray, bool]:
         """Times from the bins before ``present``, and whether any vehicle was seen in them."""
@@ -112,17 +186,23 @@ class RecordedWorld:
         An edge not seen before takes the mean of its road class, and all start
         at free flow.
         """
-        edges = self.network.num_edges
-        total, count = np.zeros(edges), np.zeros(edges)
-        for earlier in self.recording.stretches[:stretch]:
-            seen = earlier.codes > 0
-            total += np.where(seen, RATIOS[earlier.codes], 0.0).sum(axis=0)
-            count += seen.sum(axis=0)
+        total, count = self._totals[stretch]
         classes = self.network.road_class
         of_class = np.bincount(classes, total, 14) + 1.0
         of_class /= np.bincount(classes, count, 14) + 1.0
         mean: FloatArray = (total + of_class[classes]) / (count + 1.0)
         return mean
+
+    @cached_property
+    def _totals(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Per stretch, sum and number of the ratios seen on each edge before it."""
+        totals = [(np.zeros(self.network.num_edges), np.zeros(self.network.num_edges))]
+        for earlier in self.recording.stretches[:-1]:
+            total, count = totals[-1]
+            seen = earlier.codes > 0
+            more = np.where(seen, RATIOS[earlier.codes], 0.0).sum(axis=0)
+            totals.append((total + more, count + seen.sum(axis=0)))
+        return totals
 
     def _range(self, stretch: int, present: int, edges: np.ndarray) -> tuple[float, float]:
         """Quantiles of what the router would have said about the path lately."""
@@ -141,23 +221,17 @@ class RecordedWorld:
     def realised_times(self, at: datetime) -> FloatArray:
         """Seconds of every edge for who enters it at ``at``."""
         require_zone(at)
-        stretch, present = self.recording.find(at)
+        stretch, present = self._find(at)
         times: FloatArray = self._filled(stretch)[present]
         return times
 
     def _fill(self, stretch: int) -> FloatArray:
         """Seconds of every bin and edge, pooled forward."""
         codes = np.asarray(self.recording.stretches[stretch].truth)
-        logs = np.log(RATIOS[codes])
-        seen = codes > 0
-        bins = np.arange(len(codes))
-        usual = np.log(self._usual)
         filled = np.empty(codes.shape, np.float32)
-        for edge in range(codes.shape[1]):
-            known = seen[:, edge]
-            filled[:, edge] = (
-                np.interp(bins, bins[known], logs[known, edge]) if known.any() else usual[edge]
-            )
+        for first in range(0, codes.shape[1], _EDGES_AT_A_TIME):
+            part = slice(first, first + _EDGES_AT_A_TIME)
+            filled[:, part] = _interpolated(codes[:, part], np.log(self._usual[part]))
         ratios = np.exp(filled)
         ahead = round(self.params.forward_s / self.recording.bin_s)
         padded = np.concatenate([ratios, np.repeat(ratios[-1:], ahead - 1, axis=0)])
@@ -180,3 +254,48 @@ class RecordedWorld:
         below = np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)
         medians: FloatArray = RATIOS[(below >= 0.5).argmax(axis=1)].astype(np.float64)
         return medians[classes]
+
+
+def _rebuilt(
+    network: RoadNetwork,
+    calendar: Calendar,
+    bin_s: int,
+    stretches: list[tuple[Any, ...]],
+    provenance: Mapping[str, Any],
+    params: RouterParams,
+) -> RecordedWorld:
+    made = tuple(Stretch(*stretch) for stretch in stretches)
+    return RecordedWorld(RecordedTraffic(network, calendar, bin_s, made, provenance), params)
+
+
+def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
+    """Logarithms of the ratios, on a line between the bins seen; ``usual`` where none was."""
+    logs = np.log(RATIOS[codes]).astype(np.float64)
+    bins = np.arange(len(codes))[:, None]
+    before = np.maximum.accumulate(np.where(codes > 0, bins, -1))
+    after = np.minimum.accumulate(np.where(codes > 0, bins, len(codes))[::-1])[::-1]
+    before, after = (
+        np.where(before < 0, after, before),
+        np.where(after == len(codes), before, after),
+    )
+    never = before[0] == len(codes)
+    before[:, never] = after[:, never] = 0
+    start = np.take_along_axis(logs, before, axis=0)
+    rise = np.take_along_axis(logs, after, axis=0) - start
+    line = rise / np.maximum(after - before, 1) * (bins - before) + start
+    filled: FloatArray = np.where(never, usual, np.where(after == before, start, line))
+    return filled
+
+
+@kernel
+def _read_tree(start, edge, other, times, remaining_s, first):  # type: ignore[no-untyped-def]
+    """The edge that leads on from every node; ``_TIED`` where there are several, or none."""
+    for node in range(first.size):
+        best, second, found = np.inf, np.inf, _TIED
+        for k in range(start[node], start[node + 1]):
+            total = times[edge[k]] + remaining_s[other[k]]
+            if total < best:
+                best, second, found = total, best, edge[k]
+            elif total < second:
+                second = total
+        first[node] = found if second > best * (1.0 + _TIE) else _TIED

@@ -84,7 +84,8 @@ def encode(times_s: npt.ArrayLike, network: RoadNetwork) -> Codes:
 def _levels(ratios: FloatArray) -> Codes:
     with np.errstate(divide="ignore"):
         level = np.rint(np.log(ratios / LEAST_RATIO) / _STEP)
-    return (np.clip(level, 0, 254) + 1).astype(np.uint8)
+    levels: Codes = (np.clip(level, 0, 254) + 1).astype(np.uint8)
+    return levels
 
 
 def seen_when_over(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:

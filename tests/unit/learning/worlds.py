@@ -87,7 +87,7 @@ def in_double(made: Trainer) -> Trainer:
     made.model.base_s = torch.tensor(made.problem.base_s)
     made.model.inputs = torch.tensor(made.problem.edges)
     made.lower_level.contexts = made.lower_level.contexts.double()
-    made._observed = torch.tensor(made.problem.trips.observed_s)
+    made._target = torch.tensor(made.problem.target_s)
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.campaign import simulate
+from ideal_dispatch.traffic.campaign import _KIND, simulate
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from tests.unit.traffic.small import CALENDAR
 from tests.unit.traffic.sumo.days import needs_sumo, plan
@@ -41,6 +41,13 @@ def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Pat
     second, again = run()
     assert sorted(cpu_s > 0 for cpu_s in second) == [False, True]
     assert again == whole
+    # days of an earlier release hold what a router sees as well
+    manifest, arrays = _KIND.read(damaged)
+    assert list(arrays) == ["truth_0"]
+    _KIND.write(damaged, manifest, {**arrays, "codes_0": np.zeros_like(arrays["truth_0"])})
+    third, older = run()
+    assert third == [0.0, 0.0]
+    assert older == whole
 
 
 def test_no_plan_and_two_of_a_date_are_refused(grid: RoadNetwork, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
+import pickle
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, encode
 from tests.unit.traffic.small import CALENDAR, START, recording
@@ -103,3 +105,91 @@ def test_the_unseen_is_interpolated_and_an_empty_street_is_as_its_class(grid: Ro
 def test_windows_shorter_than_a_bin_are_refused(grid: RoadNetwork) -> None:
     with pytest.raises(InputError, match="window_s 30: at least one bin, 60 s"):
         RecordedWorld(recording(grid), RouterParams(window_s=30))
+
+
+# --- another route, and the way on ------------------------------------------------------
+
+
+def test_an_alternative_is_the_best_path_where_the_first_costs_more(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid), RouterParams(alternative_factor=1.4))
+    first = world.quote(0, grid.num_nodes - 1, NOW)
+    other = world.alternative(first.path, NOW)
+    assert other is not None
+    times = world.router_times(NOW)
+    dear = times.copy()
+    dear[first.path.edges] *= 1.4
+    assert other.path == grid.shortest_path(dear, 0, grid.num_nodes - 1)
+    assert other.path != first.path
+    assert other.duration_s == pytest.approx(other.path.time_s(times))  # at true prices
+    assert other.duration_s >= first.duration_s
+    assert other.asked_at == NOW
+    assert other.optimistic_s <= other.pessimistic_s
+
+
+def test_there_may_be_no_alternative(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid), RouterParams(alternative_factor=1.0001))
+    first = world.quote(0, 1, NOW)
+    assert world.alternative(first.path, NOW) is None
+    assert world.alternative(grid.path([], 5), NOW) is None
+    with pytest.raises(InputError, match="path edge 9999 is not in the network"):
+        world.alternative(Path(np.array([9999], np.int32), 0, 1), NOW)
+
+
+def test_the_future_cannot_change_an_alternative(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    stretch, present = made.find(NOW)
+    path = RecordedWorld(made).quote(0, grid.num_nodes - 1, NOW).path
+    expected = RecordedWorld(made).alternative(path, NOW)
+    other = RecordedWorld(_without(made, stretch, present, 255))
+    assert other.alternative(path, NOW) == expected
+
+
+def test_a_penalty_that_is_none(grid: RoadNetwork) -> None:
+    with pytest.raises(InputError, match="alternative_factor 1: more than 1 is needed"):
+        RecordedWorld(recording(grid), RouterParams(alternative_factor=1.0))
+
+
+def test_the_way_on_is_the_start_of_a_quote(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid))
+    for minutes in (0, 3, 50):
+        at = (NOW + timedelta(minutes=minutes)).astimezone(UTC)
+        for node in range(0, grid.num_nodes - 1, 7):
+            quote = world.quote(node, grid.num_nodes - 1, at)
+            edge, seconds, duration_s = world.way_on(node, grid.num_nodes - 1, at)
+            assert (edge, seconds) == (quote.path.edges[0], quote.next_segment_s)
+            assert duration_s == pytest.approx(quote.duration_s, rel=1e-12)
+
+
+def test_there_may_be_no_way_on() -> None:
+    town = RoadNetwork.from_arrays([1], [0], [100.0])
+    stretch = Stretch(START, np.ones((5, 1), np.uint8), np.zeros((1, 5)))
+    world = RecordedWorld(RecordedTraffic(town, CALENDAR, 60, (stretch,)))
+    with pytest.raises(UnreachableError, match="node 1 cannot be reached from node 0"):
+        world.way_on(0, 1, START)
+
+
+def test_every_moment_is_found_as_the_recording_finds_it(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    world = RecordedWorld(made)
+    rng = np.random.default_rng(0)
+    for seconds in [0.0, 59.999999, 60.0, 7199.999999, *rng.uniform(0, 2.2 * 86400, 60)]:
+        at = START + timedelta(seconds=float(seconds))
+        try:
+            expected = made.find(at)
+        except InputError:
+            with pytest.raises(InputError, match="is not in the recording"):
+                world.realised_times(at)
+            continue
+        stretch, present = expected
+        assert (world.realised_times(at) == world._filled(stretch)[present]).all()
+
+
+def test_a_world_can_be_sent_to_another_process(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid), RouterParams(window_s=600))
+    world.quote(0, 5, NOW)
+    copy = pickle.loads(pickle.dumps(world))
+    assert copy.describe() == world.describe()
+    assert copy.recording.checksum == world.recording.checksum
+    assert copy.quote(0, 5, NOW) == world.quote(0, 5, NOW)
+    assert copy.realised(3, NOW) == world.realised(3, NOW)
+    assert dict(copy.recording.stretches[0].notes) == {"demand": 1.0}

@@ -61,17 +61,12 @@ def read_passages(path: Path) -> Passages:
     return Passages(np.concatenate(edges), np.concatenate(enters), np.concatenate(leaves))
 
 
-def binned_times_s(
-    passages: Passages,
-    at_s: FloatArray,
-    free_flow_s: FloatArray,
-    from_s: float,
-    bins: int,
-    bin_s: float,
+def entered_times_s(
+    passages: Passages, free_flow_s: FloatArray, from_s: float, bins: int, bin_s: float
 ) -> FloatGrid:
-    """Mean time of the passages whose ``at_s`` is in each bin, (bins, edges), NaN where none."""
+    """Mean time of the passages that begin in each bin, (bins, edges), NaN where none does."""
     size = free_flow_s.size
-    row = np.floor((at_s - from_s) / bin_s).astype(np.int64)
+    row = np.floor((passages.enter_s - from_s) / bin_s).astype(np.int64)
     inside = (row >= 0) & (row < bins)
     cell = row[inside] * size + passages.edge[inside]
     took_s = clipped(passages.leave_s - passages.enter_s, free_flow_s[passages.edge])[inside]

@@ -14,7 +14,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo import output
 from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
 from ideal_dispatch.traffic.sumo.demand import Demand
-from ideal_dispatch.traffic.sumo.engine import run, sumo_version
+from ideal_dispatch.traffic.sumo.engine import SumoError, run, sumo_version
 from ideal_dispatch.traffic.sumo.network_export import export_network
 from ideal_dispatch.traffic.sumo.output import FloatGrid
 from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, write_closures, write_trips
@@ -22,6 +22,8 @@ from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, write_closures, 
 WARM_UP_S = 1200
 CLEARANCE_S = HOUR_S
 """How long before a period traffic starts, and how long after it drivers may still arrive."""
+
+_COUNTED_EVERY_S = 60
 
 OPTIONS = (
     "--time-to-teleport", "300",
@@ -35,7 +37,7 @@ OPTIONS = (
     "--no-step-log", "true",
     "--no-warnings", "true",
     "--xml-validation", "never",
-    "--summary-output.period", "60",
+    "--summary-output.period", str(_COUNTED_EVERY_S),
     "--vehroute-output.exit-times", "true",
     "--vehroute-output.last-route", "true",
     "--vehroute-output.write-unfinished", "true",
@@ -65,13 +67,11 @@ class HourCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DayTimes:
-    """Edge times of a simulated day, (bins, edges) in seconds, NaN where no vehicle tells.
+    """Edge times of a simulated day.
 
-    ``starts`` holds the beginning of each period and ``bins`` its number of
-    rows; periods follow each other in the arrays. ``times_s`` counts a passage
-    in the bin in which it ends, so that a bin is known when it is over: what a
-    router may see. ``entered_times_s`` counts it in the bin in which it begins:
-    what a vehicle met that set out there.
+    ``times_s``, (bins, edges), is what met the vehicles that entered the edge
+    in the bin, on average; NaN where none did. ``starts`` holds the beginning
+    of each period and ``bins`` its number of rows; periods follow each other.
 
     ``unfinished`` is the share of departed vehicles that had not arrived an
     hour after their period.
@@ -82,7 +82,6 @@ class DayTimes:
     starts: tuple[datetime, ...]
     bins: tuple[int, ...]
     times_s: FloatGrid
-    entered_times_s: FloatGrid
     hours: tuple[HourCount, ...]
     unfinished: float
     cpu_s: float
@@ -102,7 +101,7 @@ def simulate_day(
         raise InputError(f"bins of {bin_s} s: an hour must be a whole number of them")
     net = export_network(network, Path(workdir)).resolve()
     demand = Demand.of(network)
-    grids: list[tuple[FloatGrid, FloatGrid]] = []
+    grids: list[FloatGrid] = []
     hours: list[HourCount] = []
     commands: list[str] = []
     departed = unfinished = cpu_s = 0.0
@@ -113,13 +112,10 @@ def simulate_day(
             done = run("sumo", options, folder, _LIMIT_S)
             passages = output.read_passages(folder / "routes.xml")
             summary = output.read_summary(folder / "summary.xml")
+            _check_whole(summary, last * HOUR_S + CLEARANCE_S + CLOCK_S)
         from_s, bins = first * HOUR_S + CLOCK_S, (last - first) * HOUR_S // bin_s
         free_flow_s = network.free_flow_times_s
-        by_end, by_start = (
-            output.binned_times_s(passages, at_s, free_flow_s, from_s, bins, bin_s)
-            for at_s in (passages.leave_s, passages.enter_s)
-        )
-        grids.append((by_end, by_start))
+        grids.append(output.entered_times_s(passages, free_flow_s, from_s, bins, bin_s))
         hours += _hour_counts(plan, (first, last), passages, summary, free_flow_s)
         departed += summary["inserted"][-1]
         unfinished += summary["inserted"][-1] - summary["ended"][-1]
@@ -129,15 +125,24 @@ def simulate_day(
         plan=plan,
         bin_s=bin_s,
         starts=tuple(plan.moment(first * HOUR_S) for first, _ in plan.hours),
-        bins=tuple(len(by_end) for by_end, _ in grids),
-        times_s=np.concatenate([by_end for by_end, _ in grids]),
-        entered_times_s=np.concatenate([by_start for _, by_start in grids]),
+        bins=tuple(len(grid) for grid in grids),
+        times_s=np.concatenate(grids),
         hours=tuple(hours),
         unfinished=unfinished / max(departed, 1.0),
         cpu_s=cpu_s,
         version=sumo_version(),
         commands=tuple(commands),
     )
+
+
+def _check_whole(summary: dict[str, FloatArray], end_s: float) -> None:
+    """Refuse a run that was stopped: SUMO then ends as if all were well."""
+    reached_s = float(summary["time"][-1])
+    if reached_s < end_s - 2 * _COUNTED_EVERY_S:
+        raise SumoError(
+            f"sumo: stopped from outside after {reached_s - summary['time'][0]:.0f} of "
+            f"{end_s - summary['time'][0]:.0f} simulated seconds; run it again"
+        )
 
 
 def prepare_period(

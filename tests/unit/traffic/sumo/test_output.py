@@ -6,8 +6,8 @@ import pytest
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.traffic.sumo.output import (
     Passages,
-    binned_times_s,
     clipped,
+    entered_times_s,
     read_passages,
     read_summary,
 )
@@ -71,11 +71,9 @@ def test_bins_hold_means_and_nan_where_nobody_was() -> None:
         np.array([0.0, 10.0, 50.0, 500.0]),
         np.array([20.0, 40.0, 70.0, 520.0]),
     )
-    times = binned_times_s(passages, passages.leave_s, np.array([10.0, 10.0]), 0, 2, 60)
-    np.testing.assert_array_equal(times, [[25.0, np.nan], [np.nan, 20.0]])
+    times = entered_times_s(passages, np.array([10.0, 10.0]), 0, 2, 60)
+    np.testing.assert_array_equal(times, [[25.0, 20.0], [np.nan, np.nan]])
     assert times.dtype == np.float32
-    entered = binned_times_s(passages, passages.enter_s, np.array([10.0, 10.0]), 0, 2, 60)
-    np.testing.assert_array_equal(entered, [[25.0, 20.0], [np.nan, np.nan]])
 
 
 def test_times_are_clipped_around_free_flow() -> None:

@@ -12,13 +12,13 @@ from ideal_dispatch.traffic.sumo import (
     Closure,
     DayTimes,
     SumoError,
-    emergency_drive,
+    emergency_drives,
     engine,
     is_plausible,
     simulate_day,
 )
 from ideal_dispatch.traffic.sumo.demand import Demand
-from ideal_dispatch.traffic.sumo.emergency import _drive
+from ideal_dispatch.traffic.sumo.emergency import _drive, _Vehicle
 from ideal_dispatch.traffic.sumo.network_export import (
     export_network,
     lanes_per_direction,
@@ -26,7 +26,7 @@ from ideal_dispatch.traffic.sumo.network_export import (
 )
 from ideal_dispatch.traffic.sumo.output import read_passages
 from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, rain_effect, write_closures
-from ideal_dispatch.traffic.sumo.simulation import prepare_period
+from ideal_dispatch.traffic.sumo.simulation import _check_whole, prepare_period
 from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
 
 LIGHT = {"demand_factor": 0.4}
@@ -122,7 +122,7 @@ def test_edges_and_turns_are_ours(grid: RoadNetwork, folder: Path) -> None:
 def test_a_day_has_times_near_free_flow_when_little_is_going_on(
     grid: RoadNetwork, day: DayTimes
 ) -> None:
-    assert day.times_s.shape == (60, grid.num_edges) == day.entered_times_s.shape
+    assert day.times_s.shape == (60, grid.num_edges)
     assert day.starts == (plan().moment(7 * 3600),)
     assert day.bins == (60,)
     seen = np.isfinite(day.times_s)
@@ -144,7 +144,6 @@ def test_a_day_has_times_near_free_flow_when_little_is_going_on(
 def test_same_plan_same_times(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
     again = simulate_day(grid, plan(**LIGHT), workdir=folder)
     np.testing.assert_array_equal(again.times_s, day.times_s)
-    np.testing.assert_array_equal(again.entered_times_s, day.entered_times_s)
     assert (again.hours, again.commands) == (day.hours, day.commands)
     assert [path.suffix for path in folder.iterdir()] == [".xml"]  # the network alone is kept
 
@@ -158,11 +157,11 @@ def test_rain_makes_the_day_slower(grid: RoadNetwork, day: DayTimes, folder: Pat
 
 @needs_sumo
 def test_nobody_enters_a_closed_edge(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
-    edge = int(np.isfinite(day.entered_times_s).sum(axis=0).argmax())
+    edge = int(np.isfinite(day.times_s).sum(axis=0).argmax())
     shut = plan(closures=(Closure((edge,), 25_800, 28_800),), **LIGHT)  # from 07:10
     closed = simulate_day(grid, shut, workdir=folder)
-    assert np.isfinite(day.entered_times_s[12:, edge]).sum() > 10
-    assert np.isfinite(closed.entered_times_s[12:, edge]).sum() <= 1
+    assert np.isfinite(day.times_s[12:, edge]).sum() > 10
+    assert np.isfinite(closed.times_s[12:, edge]).sum() <= 1
     assert closed.hours[0].completed > 0.8 * closed.hours[0].departed
 
 
@@ -172,15 +171,34 @@ def test_an_emergency_vehicle_keeps_its_path(
 ) -> None:
     path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
     at = day.starts[0] + timedelta(minutes=10)
-    one, again = emergency_drive(
-        grid, plan(**LIGHT), [(path.edges, at), (path.edges, at)], workdir=folder
+    one, again = (
+        emergency_drives(grid, plan(**LIGHT), [(path.edges, at)], workdir=folder) for _ in "12"
     )
     assert one == again
-    assert not one.teleported
+    assert not one[0].teleported
     free_s = path.time_s(grid.free_flow_times_s)
-    assert 0.8 * free_s < one.time_s < 4 * free_s
-    assert len(one.enter_s) == len(path.edges)
-    assert list(one.enter_s) == sorted(one.enter_s)
+    assert 0.8 * free_s < one[0].time_s < 4 * free_s
+    assert len(one[0].enter_s) == len(path.edges)
+    assert list(one[0].enter_s) == sorted(one[0].enter_s)
+
+
+@needs_sumo
+def test_drives_of_a_day_come_back_in_the_order_asked(grid: RoadNetwork, folder: Path) -> None:
+    two = plan(hours=((7, 8), (9, 10)), **LIGHT)
+    far = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1).edges
+    near = grid.shortest_path(grid.free_flow_times_s, grid.num_nodes - 1, grid.num_nodes - 3).edges
+    morning, later = two.moment(7.2 * 3600), two.moment(9.2 * 3600)
+    drives = [(far, later), (near, later), (far, morning), (near, morning)]
+    done = emergency_drives(grid, two, drives, workdir=folder)
+    assert [len(one.enter_s) for one in done] == [len(edges) for edges, _ in drives]
+    assert min(done[0].time_s, done[2].time_s) > max(done[1].time_s, done[3].time_s)
+    assert np.isfinite([one.enter_s[-1] for one in done]).all()
+    # a vehicle alone before the others meets what it meets with them
+    (alone,) = emergency_drives(grid, two, [(far, morning)], workdir=folder)
+    (first, _) = emergency_drives(
+        grid, two, [(far, morning), (near, two.moment(7.8 * 3600))], workdir=folder
+    )
+    assert first == alone
 
 
 @needs_sumo
@@ -192,7 +210,8 @@ def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: P
     finished = []
     for drive in (False, True):
         if drive:
-            _drive(options, [str(edge) for edge in path.edges], depart_s, blue_light=False)
+            vehicle = _Vehicle(0, tuple(map(str, path.edges.tolist())), depart_s)
+            _drive(options, [vehicle], blue_light=False)
         else:
             engine.run("sumo", options, tmp_path, 300)
         passages = read_passages(tmp_path / "routes.xml")
@@ -219,7 +238,7 @@ def test_a_period_may_begin_and_end_at_midnight(grid: RoadNetwork, folder: Path)
 def test_an_emergency_vehicle_passes_a_closure(grid: RoadNetwork, folder: Path) -> None:
     path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
     shut = plan(closures=(Closure((int(path.edges[3]),), 25_200, 28_800),), **LIGHT)
-    (drive,) = emergency_drive(
+    (drive,) = emergency_drives(
         grid, shut, [(path.edges, shut.moment(25_800))], workdir=folder, blue_light=True
     )
     assert np.isfinite(drive.enter_s).all()
@@ -228,7 +247,14 @@ def test_an_emergency_vehicle_passes_a_closure(grid: RoadNetwork, folder: Path) 
 @needs_sumo
 def test_a_departure_outside_the_day_is_refused(grid: RoadNetwork, folder: Path) -> None:
     with pytest.raises(InputError, match="not in a simulated period"):
-        emergency_drive(grid, plan(), [([0], plan().moment(0))], workdir=folder)
+        emergency_drives(grid, plan(), [([0], plan().moment(0))], workdir=folder)
+
+
+@needs_sumo
+def test_a_drive_without_edges_is_refused(grid: RoadNetwork, folder: Path) -> None:
+    with pytest.raises(InputError, match="at least one edge"):
+        emergency_drives(grid, plan(), [([], plan().moment(25_800))], workdir=folder)
+    assert emergency_drives(grid, plan(), [], workdir=folder) == []
 
 
 @needs_sumo
@@ -264,3 +290,10 @@ def test_an_empty_weekday_and_a_gridlock_are_not_plausible(day: DayTimes) -> Non
         assert said in reason
     (reason,) = is_plausible(replace(fair, unfinished=0.05))
     assert "5.0% of the vehicles did not arrive" in reason
+
+
+def test_a_run_that_was_stopped_is_no_day() -> None:
+    summary = {"time": np.arange(0.0, 7201.0, 60.0)}
+    _check_whole(summary, 7260.0)
+    with pytest.raises(SumoError, match="stopped from outside after 7200 of 10800 simulated"):
+        _check_whole(summary, 10800.0)

@@ -1,0 +1,125 @@
+"""Replays of the embedded city under the router's policies, in synthetic traffic.
+
+An incident is two quotes with their alternatives, three decisions, the drives of
+both stations in both worlds and two hindsight optima, written to a log. A drive
+is timed with the trees that all drives of an incident share, worked out anew for
+each, and by asking for a whole quote at every junction. Memory is the most that
+a process of its own held at any time.
+"""
+
+import resource
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import datetime
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.timing import human, race
+from ideal_dispatch import Calendar
+from ideal_dispatch.cities import City, harbour_city
+from ideal_dispatch.dispatch import Assignment
+from ideal_dispatch.dispatch.baselines import IntervalPolicy, RouterDual, RouterPolicy
+from ideal_dispatch.replay import World, drive, replay, sample_incidents
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.source import RouteQuote
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+
+INCIDENTS = 1000
+POLICIES = RouterPolicy(), RouterDual(), IntervalPolicy()
+_DAYS = 2
+
+
+class Requerying:
+    """The same world without its trees."""
+
+    def __init__(self, world: RecordedWorld) -> None:
+        self._world = world
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """See :class:`RecordedWorld`."""
+        return self._world.quote(origin, destination, at)
+
+
+def _ground() -> tuple[City, RecordedTraffic]:
+    city = harbour_city()
+    calendar = Calendar(city.time_zone, city.country)
+    return city, synthetic_traffic(
+        city.network, calendar, SyntheticParams(days=_DAYS, hours=((7, 10),))
+    )
+
+
+def _replayed(incidents: int, workers: int) -> tuple[float, float]:
+    """Seconds of a replay without what comes before it, and the most megabytes held."""
+    city, recording = _ground()
+    weights = np.ones(city.network.num_nodes)
+    calls = sample_incidents(recording, weights, max(incidents // _DAYS, 1), seed=0)
+    world = RecordedWorld(recording)
+    with TemporaryDirectory() as folder:
+        for part, name in ((calls[:64], "warm"), (calls, "whole")):  # workers start on the first
+            start = perf_counter()
+            replay(
+                world, city.network, city.depots, part, POLICIES, Path(folder) / name,
+                region=city.region, workers=workers,
+            )  # fmt: skip
+            seconds = perf_counter() - start
+    if workers > 1:
+        get_reusable_executor().shutdown()  # this process ends only after its workers
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def run(console: Console, incidents: int = INCIDENTS, workers: Sequence[int] = (1, 2)) -> None:
+    """Print two tables."""
+    table = Table(title="Replay of the embedded city, router policies only")
+    for column in ("workers", "incidents", "incidents/s", "most memory"):
+        table.add_column(column, justify="right")
+    context = get_context("spawn")
+    for number in workers:
+        for count in (incidents // 4, incidents):
+            with ProcessPoolExecutor(1, mp_context=context) as apart:
+                seconds, megabytes = apart.submit(_replayed, count, number).result()
+            table.add_row(
+                str(number), f"{count:,}", f"{count / seconds:,.0f}", f"{megabytes:,.0f} MB"
+            )
+    console.print(table)
+    console.print(_drives())
+
+
+def _drives(trips: int = 20) -> Table:
+    """Adaptive drives, with trees and without."""
+    city, recording = _ground()
+    network, world = city.network, RecordedWorld(recording)
+    calls = sample_incidents(recording, np.ones(network.num_nodes), trips // _DAYS, seed=1)
+    told = [Assignment(0, world.quote(city.depots[0].node, one.node, one.at).path) for one in calls]
+
+    def driven(source: RecordedWorld | Requerying) -> int:
+        pairs = zip(told, calls, strict=True)
+        return sum(
+            drive(source, network, one, call.node, call.at, World.A).edges.size
+            for one, call in pairs
+        )
+
+    def fresh() -> int:
+        world._towards.cache_clear()
+        return driven(world)
+
+    times = race(
+        {
+            "trees, shared": lambda: driven(world),
+            "trees, new": fresh,
+            "a quote per junction": lambda: driven(Requerying(world)),
+        }
+    )
+    table = Table(title=f"An adaptive drive of {driven(world) / len(calls):.0f} segments")
+    for column in ("by", "time"):
+        table.add_column(column, justify="left" if column == "by" else "right")
+    for name, seconds in times.items():
+        table.add_row(name, human(seconds / len(calls)))
+    return table

@@ -1,0 +1,283 @@
+"""``ideal decide``: one call, one decision, for people and as JSON."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cities import City
+    from ideal_dispatch.context import Calendar
+    from ideal_dispatch.dispatch import Policy, Situation
+    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.network import Depot, RoadNetwork
+
+EPILOG = """Examples:
+
+  ideal decide --model model/ --node 700
+
+  ideal decide --model model/ --traffic city.traffic --at 2023-05-08T08:10+08:00
+  --lon 114.15 --lat 22.28 --depot "Kelp Point=1" --json
+
+  ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 --node 700
+  --policy interval --threshold 60
+"""
+
+USUAL_COST = 0.01
+_TRAIN = "train one with `ideal train` and give it as --model"
+
+
+def decide(
+    model_folder: Annotated[
+        Path | None, typer.Option("--model", help="A directory written by `ideal train`.")
+    ] = None,
+    traffic_file: Annotated[
+        Path | None,
+        typer.Option("--traffic", help="A .traffic file as the router; the model's times without."),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="When the call came in, with its zone; now by default.")
+    ] = None,
+    node: Annotated[
+        int | None, typer.Option(help="The incident, as a node of the network.")
+    ] = None,
+    lon: Annotated[float | None, typer.Option(help="The incident's longitude.")] = None,
+    lat: Annotated[float | None, typer.Option(help="The incident's latitude.")] = None,
+    units: Annotated[
+        list[str] | None,
+        typer.Option("--depot", metavar="NAME=UNITS", help="Free units of a depot; 2 each."),
+    ] = None,
+    policy: Annotated[str, typer.Option(help="ideal, paper-ideal, router, interval, …")] = "ideal",
+    threshold: Annotated[
+        str | None, typer.Option(help="Seconds a second must be worth, or always.")
+    ] = None,
+    curve: Annotated[
+        str | None, typer.Option(help="Survival curve of the threshold; waalewijn-2001.")
+    ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="What a second costs, as lives per call; 0.01 by default."),
+    ] = None,
+    drift_folder: Annotated[
+        Path | None, typer.Option("--drift", help="Learned drift of the router's quotes.")
+    ] = None,
+    gain_file: Annotated[
+        Path | None, typer.Option("--gain", help="Spread of gains fitted on replays.")
+    ] = None,
+    network_file: Annotated[
+        Path | None, typer.Option("--network", help="A .network file; the embedded city without.")
+    ] = None,
+    depots_file: Annotated[
+        Path | None, typer.Option("--depots", help="CSV with name, lon, lat; or the city's own.")
+    ] = None,
+    time_zone: Annotated[str, typer.Option(help="Of the city, without --traffic.")] = (
+        "Asia/Hong_Kong"
+    ),
+    country: Annotated[str, typer.Option(help="Of the holidays, without --traffic.")] = "HK",
+    seed: Annotated[int, typer.Option(min=0, help="Of random choices and example calls.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Decide who drives to a call, and whether a second ambulance is worth it.
+
+    Without --traffic the model's own times stand in for a live router. The
+    threshold is seconds (--threshold), or what a second ambulance costs over
+    what a second of time is worth (--cost, --curve).
+    """
+    import numpy as np
+
+    from ideal_dispatch.cli.decision_view import Answer
+    from ideal_dispatch.cli.terminal import stages
+
+    limit = _threshold(threshold, curve, cost)
+    with stages("Deciding") as progress:
+        progress("loading")
+        place = _place(network_file, depots_file)
+        parts = _parts(model_folder, drift_folder, gain_file)
+        chosen = _policy(policy, limit, parts)
+        situation = _situation(
+            place, parts, traffic_file, at, _Asked(node, lon, lat, tuple(units or ()), seed),
+            time_zone, country,
+        )  # fmt: skip
+        progress("searching other roads")
+        answer = Answer.of(chosen, situation, lambda: np.random.default_rng(seed), place.city)
+    if as_json:
+        answer.print_json()
+    else:
+        answer.print()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the call is: a city with all it knows, or a network and its depots."""
+
+    network: "RoadNetwork"
+    depots: "tuple[Depot, ...]"
+    city: "City | None"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was said about the incident and the free units."""
+
+    node: int | None
+    lon: float | None
+    lat: float | None
+    units: tuple[str, ...]
+    seed: int
+
+
+def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
+    """The threshold as an experiment file would say it."""
+    if seconds is None:
+        table: dict[str, Any] = {"cost": USUAL_COST if cost is None else cost}
+        return table | ({} if curve is None else {"curve": curve})
+    if curve is not None or cost is not None:
+        raise InputError("--threshold is in seconds, --curve and --cost make one: choose one way")
+    try:
+        return seconds if seconds == "always" else float(seconds)
+    except ValueError:
+        raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
+
+
+def _place(network_file: Path | None, depots_file: Path | None) -> _Place:
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.network.csv_files import read_depots
+
+    city = harbour_city() if network_file is None else None
+    network = city.network if city is not None else RoadNetwork.load(str(network_file))
+    if depots_file is not None:
+        depots, elsewhere = read_depots(depots_file, network)
+        if not depots:
+            raise InputError(f"{depots_file}: no depot lies on this network; {elsewhere[0]}")
+        return _Place(network, tuple(depots), None)
+    if city is None:
+        raise InputError("--network needs --depots: whose ambulances are there?")
+    return _Place(network, city.depots, city)
+
+
+def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted":
+    from ideal_dispatch.dispatch.expected_gain import GainModel
+    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.forecast import Model
+    from ideal_dispatch.forecast.drift import DriftModel
+
+    return Fitted(
+        None if model is None else Model.load(model),
+        None if drift is None else DriftModel.load(drift),
+        None if gain is None else GainModel.load(gain),
+    )
+
+
+def _policy(kind: str, threshold: Any, parts: "Fitted") -> "Policy":
+    from dataclasses import fields
+
+    from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from
+
+    offered = [name for name in KINDS if name != "learned-trigger"]
+    if kind not in offered:
+        raise InputError(f"--policy {kind}: choose one of {', '.join(offered)}")
+    threshold_from(threshold)  # complaints about it name no table
+    names = {field.name for field in fields(KINDS[kind])}
+    if "model" in names and parts.model is None:
+        raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
+    table = {"kind": kind} | ({"threshold": threshold} if "threshold" in names else {})
+    return policies_from({kind: table}, parts)[0]
+
+
+def _situation(
+    place: _Place,
+    parts: "Fitted",
+    traffic_file: Path | None,
+    at: str | None,
+    asked: _Asked,
+    time_zone: str,
+    country: str,
+) -> "Situation":
+    from ideal_dispatch.context import Calendar
+    from ideal_dispatch.dispatch import Incident, observe
+    from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+    from ideal_dispatch.traffic.recorded import RecordedWorld
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    network, city = place.network, place.city
+    source: RecordedWorld | ForecastRouter
+    if traffic_file is not None:
+        world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
+        if at is None:
+            raise InputError(
+                "--traffic needs --at: a moment of the recording, which begins at "
+                f"{world.recording.stretches[0].start.isoformat()}"
+            )
+        moment = _moment(at)
+        context = world.recording.context(moment)
+    elif parts.model is not None:
+        moment = datetime.now(UTC) if at is None else _moment(at)
+        calendar = Calendar(time_zone, country) if city is None else _calendar(city)
+        context = calendar.context(moment)
+        source = ForecastRouter(parts.model, network, context)
+    else:
+        raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
+    node = _node(place, asked)
+    return observe(
+        source, network, Incident("call", node, moment), context, place.depots,
+        units=_units(place.depots, asked.units),
+        region=None if city is None else int(city.region[node]),
+    )  # fmt: skip
+
+
+def _calendar(city: "City") -> "Calendar":
+    from ideal_dispatch.context import Calendar
+
+    return Calendar(city.time_zone, city.country)
+
+
+def _node(place: _Place, asked: _Asked) -> int:
+    network = place.network
+    if asked.node is not None:
+        if asked.lon is not None or asked.lat is not None:
+            raise InputError("--node and --lon/--lat both name the incident; give one of them")
+        if not 0 <= asked.node < network.num_nodes:
+            raise InputError(
+                f"--node {asked.node}: not a node of the network (0 … {network.num_nodes - 1})"
+            )
+        return asked.node
+    if asked.lon is not None and asked.lat is not None:
+        return network.snap(asked.lon, asked.lat).node
+    if asked.lon is not None or asked.lat is not None:
+        raise InputError("--lon and --lat belong together; give both")
+    if place.city is None:
+        raise InputError("where is the incident? Give --node, or --lon and --lat")
+    import numpy as np
+
+    return int(np.random.default_rng(asked.seed).integers(network.num_nodes))
+
+
+def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:
+    names = [depot.name for depot in depots]
+    units = [2] * len(depots)
+    for text in told:
+        name, equals, count = text.rpartition("=")
+        if not equals or not count.strip().isdecimal():
+            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {names[0]}=1")
+        if name.strip() not in names:
+            near = get_close_matches(name.strip(), names, 1)
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise InputError(f"--depot {name.strip()}: no such depot; {advice}")
+        units[names.index(name.strip())] = int(count)
+    return units
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--at {text}: write it as 2023-05-08T08:10+08:00") from None
+    if moment.tzinfo is None:
+        raise InputError(f"--at {text}: add the zone, as in 2023-05-08T08:10+08:00")
+    return moment

@@ -1,0 +1,226 @@
+"""A decision as people read it, and as programs do."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.cities import City
+from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
+from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import NominalGap
+from ideal_dispatch.gap import explain
+from ideal_dispatch.network import Path
+from ideal_dispatch.traffic.source import RouteQuote
+
+_ROADS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A decision with what it was made from, and what the gap says road by road."""
+
+    situation: Situation
+    decision: Decision
+    threshold: str
+    explanation: str
+    city: City | None
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        situation: Situation,
+        generator: Callable[[], np.random.Generator],
+        city: City | None,
+    ) -> "Answer":
+        """Decide, and explain; both draw alike, each from a generator of its own."""
+        explanation = ""
+        if isinstance(policy, Ideal | PaperIdeal | NominalGap):
+            from ideal_dispatch.gap.warm_up import warm_up
+
+            warm_up()  # else loading kernels would use up the time of the search
+        decision = policy.decide(situation, generator())
+        if isinstance(policy, Ideal | PaperIdeal | NominalGap):
+            seen, gap = policy.look(situation, decision.primary, generator())
+            if seen is not None and gap is not None:
+                path = decision.primary.path
+                explanation = str(explain(gap, situation.network, seen.scenarios, path))
+        rule = getattr(policy, "threshold", None)
+        words = ""
+        if rule is not None:
+            quote_s = situation.quote(decision.primary.station).duration_s
+            known = decision.details
+            primary_s = known.get("primary_s", known.get("nominal_primary_s", quote_s))
+            words = rule.words(primary_s, situation.free_units)
+        return cls(situation, decision, words, explanation, city)
+
+    # --- for programs -----------------------------------------------------------
+
+    def print_json(self) -> None:
+        """Print one JSON object; a threshold of null means that a second always goes."""
+        print(json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, indent=1))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in plain values."""
+        situation, made = self.situation, self.decision
+        incident, limit_s = situation.incident, made.threshold_s
+        return {
+            "incident": {
+                "node": incident.node,
+                "lon": _plain(float(situation.network.lon[incident.node])),
+                "lat": _plain(float(situation.network.lat[incident.node])),
+                "at": situation.context.at.isoformat(),
+            },
+            "stations": [
+                {
+                    "depot": station.depot.name,
+                    "node": station.depot.node,
+                    "units": station.units,
+                    "quote": _quote(station.quote),
+                }
+                for station in situation.stations
+            ],
+            "decision": {
+                "policy": made.policy,
+                "send_second": made.send_second,
+                "primary": self._assignment(made.primary),
+                "second": None if made.second is None else self._assignment(made.second),
+                "score_s": made.score_s,
+                "threshold_s": None if limit_s == -math.inf else limit_s,
+                "threshold": self.threshold,
+                "reason": made.reason,
+                "details": dict(made.details),
+            },
+            "explanation": self.explanation,
+        }
+
+    def _assignment(self, one: Assignment) -> dict[str, Any]:
+        return {
+            "depot": self.situation.stations[one.station].depot.name,
+            "edges": one.path.edges.tolist(),
+            "follow": one.follow,
+        }
+
+    # --- for people -------------------------------------------------------------
+
+    def print(self) -> None:
+        """Print the decision in a frame, then what it rests on."""
+        from rich.panel import Panel
+        from rich.text import Text
+
+        from ideal_dispatch.cli.terminal import out, print_facts, warn
+
+        made, situation = self.decision, self.situation
+        title = "Send a second ambulance" if made.send_second else "One ambulance"
+        width = min(out.width, 80)
+        colour = "red" if made.send_second else "green"
+        orders = Text("\n".join(self._orders()))
+        out.print(Panel(orders, title=title, title_align="left", width=width, border_style=colour))
+        out.print()
+        print_facts(self._heading(), self._stations(), justify="left")
+        print_facts(f"Why, by policy {made.policy}", self._reasons(), justify="left")
+        if self.explanation:
+            out.print("What another road could gain", style="bold")
+            out.print(self.explanation, markup=False, width=width)
+        if "unusual" in made.details:
+            warn(f"unlike anything in training: {made.details['unusual']}")
+        if made.details.get("transferred"):
+            warn("the model was trained on another network")
+        for note in sorted({s.quote.fell_back for s in situation.stations if s.quote} - {""}):
+            warn(note)
+
+    def _orders(self) -> list[str]:
+        """Who goes, and by which roads."""
+        made = self.decision
+        lines = [f"{self._depot(made.primary)} goes, by {self._roads(made.primary.path)}."]
+        if made.second is None:
+            return [*lines, "There is no other unit on another road."]
+        other = self._depot(made.second)
+        also = f"{other} goes too" if made.send_second else f"{other} stays; it would go"
+        lines.append(f"{also}, by {self._roads(made.second.path)}.")
+        if made.second.follow:
+            lines.append(f"It keeps to the first {made.second.follow} segments of that way.")
+        return lines
+
+    def _heading(self) -> str:
+        incident, city = self.situation.incident, self.city
+        where = f"node {incident.node}"
+        if city is not None:
+            where = f"{city.districts[city.district[incident.node]]}, {where}"
+        return f"The call: {where}, {self.situation.context.at:%a %d %b %Y %H:%M}"
+
+    def _stations(self) -> dict[str, str]:
+        rows = {}
+        for station in self.situation.stations:
+            free = f"{station.units} free"
+            quote = station.quote
+            if quote is None:
+                rows[station.depot.name] = f"{free}, no route" if station.units else "no free unit"
+                continue
+            told = _minutes(quote.duration_s)
+            if not math.isnan(quote.optimistic_s + quote.pessimistic_s):
+                told += f" ({_minutes(quote.optimistic_s)} to {_minutes(quote.pessimistic_s)})"
+            length = quote.path.length_m(self.situation.network) / 1000
+            rows[station.depot.name] = f"{told}, {length:.1f} km, {free}"
+        return rows
+
+    def _reasons(self) -> dict[str, str]:
+        made = self.decision
+        known, rows = made.details, {"decision": made.reason}
+        if self.threshold:
+            rows["threshold"] = self.threshold
+        if "expected_gain_s" in known:
+            rows["expected gain"] = (
+                f"{known['expected_gain_s']:.1f} s; times from {known['times_from']}, "
+                f"spread from {known['spread_from']}"
+            )
+            lives = 100 * known["expected_survival_gain"]
+            rows["in survival"] = f"{lives:.2g} points by {known['survival_curve']}"
+        if "gap_lower_s" in known:
+            upper = known["gap_upper_s"]
+            most = "" if upper is None else f", at most {upper:.1f} s"
+            rows["optimistic gap"] = f"{known['gap_lower_s']:.1f} s{most}, {known['gap_status']}"
+        if "overlap" in known:
+            depot = "the same depot" if known["same_depot"] else "another depot"
+            rows["second's way"] = f"{100 * known['overlap']:.0f} % shared, from {depot}"
+        return rows
+
+    def _depot(self, one: Assignment) -> str:
+        return self.situation.stations[one.station].depot.name
+
+    def _roads(self, path: Path) -> str:
+        """The longest named roads of a path, in driving order."""
+        network = self.situation.network
+        metres: dict[str, float] = {}
+        for edge in path.edges:
+            name = network.name[edge]
+            if name:
+                metres[name] = metres.get(name, 0.0) + float(network.length_m[edge])
+        longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
+        shown = [name for name in metres if name in longest]
+        return ", ".join(shown) or ("unnamed roads" if len(path) else "no road: it is there")
+
+
+def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
+    if quote is None:
+        return None
+    return {
+        "duration_s": quote.duration_s,
+        "optimistic_s": _plain(quote.optimistic_s),
+        "pessimistic_s": _plain(quote.pessimistic_s),
+        "edges": quote.path.edges.tolist(),
+        "fell_back": quote.fell_back,
+    }
+
+
+def _plain(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _minutes(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60:02d} s"

@@ -1,0 +1,52 @@
+"""``ideal replay``: an experiment file becomes logs of its training and its test days."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EPILOG = """Examples:
+
+  ideal replay experiments/port_almery.toml -o runs/port --training-only
+
+  ideal replay experiments/port_almery.toml -o runs/port --workers 2
+
+  ideal report runs/port/B/test --calibration runs/port/B/training --world B
+"""
+
+
+def replay(
+    file: Annotated[
+        Path, typer.Argument(metavar="EXPERIMENT", help="TOML with calls, days and policies.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the run.")],
+    training_only: Annotated[
+        bool,
+        typer.Option("--training-only", help="Leave the test days alone: choose by the others."),
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one per core by default.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="A dask scheduler, host:port.")] = None,
+) -> None:
+    """Learn from past days, then replay calls under every policy in the same traffic.
+
+    The run is resumable: the same command goes on where it was interrupted,
+    and gives the same bytes for any number of workers.
+    """
+    from ideal_dispatch.cli.terminal import bars, out, print_next
+    from ideal_dispatch.replay.experiment import Experiment
+    from ideal_dispatch.replay.study import TEST, TRAINING, run_experiment
+
+    experiment = Experiment.load(file)
+    with bars() as bar:
+        run_experiment(
+            experiment, output, test=not training_only, workers=workers, cluster=cluster,
+            watch=lambda step, share: bar(step, share, ""),
+        )  # fmt: skip
+    made = TRAINING if training_only else TEST
+    for world in experiment.worlds:
+        out.print(f"wrote {output / world / made}", soft_wrap=True)
+    first = output / experiment.worlds[-1]
+    calibration = "" if training_only else f" --calibration {first / TRAINING}"
+    print_next(f"ideal report {first / made}{calibration} --world {first.name} -o report")

@@ -1,0 +1,126 @@
+"""``ideal report``: a run becomes tables, figures and one page; several stand side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.evaluation.outcomes import Outcomes
+    from ideal_dispatch.evaluation.result_tables import Judged
+    from ideal_dispatch.evaluation.tables import Table
+    from ideal_dispatch.network import RoadNetwork
+
+EPILOG = """Examples:
+
+  ideal report out/test --calibration out/training -o out/report
+
+  ideal report out/test --incident 2023-05-20-0007 --world B -o out/report
+
+  ideal report out/seed-1 out/seed-2 -o out/comparison
+"""
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="From `ideal replay`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")] = Path(
+        "report"
+    ),
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(help="Run of other days that sets thresholds; one for all runs or one each."),
+    ] = None,
+    incident: Annotated[
+        str | None, typer.Option(help="Name of a call to draw, beside those that stand out.")
+    ] = None,
+    world: Annotated[str | None, typer.Option(help="Judge in A or B alone.")] = None,
+    network_file: Annotated[
+        Path | None,
+        typer.Option("--network", help="The run's .network file, for maps; or the embedded city."),
+    ] = None,
+    survival: Annotated[str, typer.Option(help="Survival curve.")] = "waalewijn-2001",
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap over days.")] = 0,
+) -> None:
+    """Tables (CSV, LaTeX), figures and one HTML page of a replay; several runs are compared.
+
+    Without --calibration thresholds for a dispatch volume are set on the run itself.
+    """
+    from ideal_dispatch.cli.terminal import out, stages, warn
+    from ideal_dispatch.evaluation.caveats import caveats
+    from ideal_dispatch.evaluation.comparison import write_comparison
+    from ideal_dispatch.evaluation.report import write_report
+
+    if incident is not None and len(runs) > 1:
+        raise InputError("--incident goes with one run; give a single folder")
+    if output.exists() and not output.is_dir():
+        raise InputError(f"-o {output}: is a file; name a folder")
+    with stages("Reporting") as progress:
+        progress("reading")
+        judged = _judged(runs, calibration or [], world, survival, seed)
+        if len(judged) > 1:
+            progress("comparing")
+            made = write_comparison(judged, output)
+        else:
+            network = _network(judged[0].outcomes, network_file)
+            made = write_report(judged[0], output, network, incident, progress)
+    for table in _main_tables(judged):
+        _print(table)
+    for one in judged:
+        for line in caveats(one):
+            warn(line if len(judged) == 1 else f"{one.outcomes.name}: {line}")
+    out.print(f"wrote {made[-1]} and {len(made) - 1} tables and figures", soft_wrap=True)
+
+
+def _judged(
+    runs: list[Path], calibration: list[Path], world: str | None, survival: str, seed: int
+) -> "list[Judged]":
+    from ideal_dispatch.dispatch.survival import survival_curve
+    from ideal_dispatch.evaluation.outcomes import Outcomes
+    from ideal_dispatch.evaluation.result_tables import Judged
+
+    if calibration and len(calibration) not in (1, len(runs)):
+        raise InputError(
+            f"--calibration given {len(calibration)} times for {len(runs)} runs; give one for "
+            "all, or one for each in the same order"
+        )
+    curve = survival_curve(survival)
+    trained = [Outcomes.load(folder) for folder in calibration]
+    judged = []
+    for number, folder in enumerate(runs):
+        outcomes = Outcomes.load(folder)
+        if world is not None:
+            outcomes = outcomes.only(world)
+        other = trained[number if len(trained) > 1 else 0] if trained else None
+        judged.append(Judged(outcomes, other, curve, seed))
+    return judged
+
+
+def _network(outcomes: "Outcomes", file: Path | None) -> "RoadNetwork | None":
+    """The run's own network: the file given, or the embedded city's where it is that."""
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+
+    network = harbour_city().network if file is None else RoadNetwork.load(file)
+    if network.checksum == outcomes.manifest["network"]:
+        return network
+    if file is not None:
+        raise InputError(f"{file}: another network than that of {outcomes.name}; give the run's")
+    return None
+
+
+def _main_tables(judged: "list[Judged]") -> "list[Table]":
+    from ideal_dispatch.evaluation import comparison
+    from ideal_dispatch.evaluation.result_tables import arrival_table
+
+    if len(judged) == 1:
+        return [arrival_table(judged[0], world) for world in judged[0].outcomes.worlds]
+    return [comparison.arrival_comparison(judged, world) for world in comparison.worlds(judged)]
+
+
+def _print(table: "Table") -> None:
+    from ideal_dispatch.cli.terminal import out, print_table
+
+    out.print(table.title, style="bold", markup=False)
+    print_table(table.header, table.text_rows())

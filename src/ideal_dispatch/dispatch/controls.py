@@ -1,0 +1,204 @@
+"""Controls that keep us honest: how much of a gain any second ambulance would have brought."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.baselines import router_pair
+from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
+from ideal_dispatch.dispatch.scenario_gap import Centre, gap_details, outlook, situation_gap
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.way import differing, overlap, pair_details, routed, unshared_s
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.gap.optimistic_gap import Method
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.source import RouteQuote
+
+ROUTER_FEATURES = (
+    "first_s", "second_s", "difference_s", "first_below_s", "first_above_s", "second_below_s",
+    "second_above_s", "first_m", "second_m", "overlap", "unshared_s", "hour",
+)  # fmt: skip
+"""What a learned trigger may know: columns of :func:`router_features`."""
+
+_AT_ZERO = ConstantThreshold(0.0)
+_TIE = ConstantThreshold(0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteDifferencePolicy:
+    """A second from the depot with the next shortest quote, where the quotes are close.
+
+    The score is minus the difference of the two quotes. Its details hold the
+    features that a learned trigger is fitted on.
+    """
+
+    name: str = "quote-difference"
+    threshold: Threshold = _AT_ZERO
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, second = router_pair(situation)
+        score_s, details = 0.0, pair_details(situation, primary, second)
+        if second is not None:
+            first_quote, other = situation.quote(primary.station), situation.quote(second.station)
+            score_s = first_quote.duration_s - other.duration_s
+            values = router_features(situation.network, first_quote, other, _hour(situation))
+            details["router_features"] = [round(value, 3) for value in values.tolist()]
+        return decision(
+            self.name, situation, primary, second, score_s, self.threshold, "difference of quotes",
+            details=details,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTrigger:
+    """A second from the depot with the next shortest quote, by chance.
+
+    The score is uniform in 0 … 1: a threshold of 0.75 sends one in four.
+    """
+
+    name: str = "random"
+    threshold: Threshold = _TIE
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, second = router_pair(situation)
+        return decision(
+            self.name, situation, primary, second, float(rng.random()), self.threshold, "drawn",
+            unit="", details=pair_details(situation, primary, second),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RouterAlternativePolicy:
+    """A second from the primary's own depot, on the router's other route.
+
+    It keeps to all of that route that differs from the primary's. The score is
+    minus what the router says it takes longer.
+    """
+
+    name: str = "router-alternative"
+    threshold: Threshold = _AT_ZERO
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        number = situation.fastest
+        primary = routed(situation, number)
+        second = alternative(situation, number)
+        score_s = 0.0
+        other = situation.stations[number].alternative
+        if second is not None and other is not None:
+            score_s = situation.quote(number).duration_s - other.duration_s
+        return decision(
+            self.name, situation, primary, second, score_s, self.threshold, "difference of quotes",
+            details=pair_details(situation, primary, second),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GapTriggeredOtherDepot:
+    """Our gap decides whether, the router from where: the next shortest quote's depot."""
+
+    model: Model
+    threshold: Threshold = _AT_ZERO
+    centre: Centre = "router"
+    method: Method = "certified"
+    time_limit_s: float | None = 0.5
+    name: str = "gap-other-depot"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, second = router_pair(situation)
+        details = pair_details(situation, primary, second)
+        score_s = 0.0
+        if second is not None:
+            seen = outlook(situation, self.model, path=primary.path, centre=self.centre)
+            gap = situation_gap(
+                situation, seen.scenarios, primary, rng,
+                method=self.method, time_limit_s=self.time_limit_s,
+            )  # fmt: skip
+            if gap is not None:
+                score_s = gap.lower_s
+                details |= gap_details(gap) | seen.details
+        return decision(
+            self.name, situation, primary, second, score_s, self.threshold, "gap", details=details
+        )
+
+
+class Estimator(Protocol):
+    """A regressor in scikit-learn's form."""
+
+    def predict(self, rows: FloatArray, /) -> Any:
+        """One number per row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTrigger:
+    """A second from the depot with the next shortest quote, where a regressor says it saves.
+
+    ``estimator`` was fitted on :data:`ROUTER_FEATURES` of replayed training
+    days, to the seconds that the second then saved.
+    """
+
+    estimator: Estimator
+    threshold: Threshold = _AT_ZERO
+    name: str = "learned-trigger"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, second = router_pair(situation)
+        score_s = 0.0
+        if second is not None:
+            row = router_features(
+                situation.network,
+                situation.quote(primary.station),
+                situation.quote(second.station),
+                _hour(situation),
+            )
+            score_s = float(np.ravel(self.estimator.predict(row[None, :]))[0])
+            if not math.isfinite(score_s):
+                raise InputError(f"policy {self.name}: its estimator predicts {score_s}; fit again")
+        return decision(
+            self.name, situation, primary, second, score_s, self.threshold, "predicted saving",
+            details=pair_details(situation, primary, second),
+        )  # fmt: skip
+
+
+def alternative(situation: Situation, station: int) -> Assignment | None:
+    """A second unit of a station on the router's other route, where there are both."""
+    other = situation.stations[station].alternative
+    if other is None or station not in situation.second_stations(station):
+        return None
+    follow = differing(other.path, situation.quote(station).path)
+    return Assignment(station, other.path, follow) if follow else None
+
+
+def router_features(
+    network: RoadNetwork, first: RouteQuote, second: RouteQuote, hour: float
+) -> FloatArray:
+    """One row of :data:`ROUTER_FEATURES`; a range that is not known has no width."""
+    ranges = [
+        0.0 if math.isnan(bound) else sign * (bound - quote.duration_s)
+        for quote in (first, second)
+        for sign, bound in ((-1.0, quote.optimistic_s), (1.0, quote.pessimistic_s))
+    ]
+    one_s, other_s = first.duration_s, second.duration_s
+    return np.array(
+        [
+            one_s,
+            other_s,
+            other_s - one_s,
+            *ranges,
+            first.path.length_m(network),
+            second.path.length_m(network),
+            overlap(network, first.path, second.path),
+            unshared_s(network, first.path, one_s, second.path, other_s),
+            hour,
+        ]
+    )
+
+
+def _hour(situation: Situation) -> float:
+    at = situation.context.at
+    return at.hour + at.minute / 60

@@ -1,0 +1,35 @@
+"""The forecast in a router's place, where no traffic is known."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+from ideal_dispatch.context import Context
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.source import RouteQuote, require_zone
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForecastRouter:
+    """Quotes by the model's nominal times of one context; every quote says that it fell back."""
+
+    model: Model
+    network: RoadNetwork
+    context: Context
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The fastest path of the forecast, without any range."""
+        require_zone(at)
+        times = self.model.forecast(self.context, self.network).nominal_times
+        path = self.network.shortest_path(times, origin, destination)
+        return RouteQuote(
+            path=path,
+            duration_s=path.time_s(times),
+            next_segment_s=float(times[path.edges[0]]) if len(path) else 0.0,
+            optimistic_s=math.nan,
+            pessimistic_s=math.nan,
+            asked_at=at,
+            data_age_s=math.nan,
+            fell_back="no live traffic: the model's own times",
+        )

@@ -1,0 +1,158 @@
+"""IDEAL in two forms: as printed, and our own."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
+from ideal_dispatch.dispatch.scenario_gap import (
+    Centre,
+    Outlook,
+    gap_details,
+    outlook,
+    situation_gap,
+)
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
+from ideal_dispatch.dispatch.threshold import ClinicalThreshold, ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed
+from ideal_dispatch.dispatch.worth import Second, Worth, ways, worth
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.gap import OptimisticGap
+from ideal_dispatch.gap.optimistic_gap import Method
+
+__all__ = ["DecideBy", "Ideal", "PaperIdeal"]
+
+DecideBy = Literal["gain", "gap", "both"]
+
+_KINDS: tuple[Second, ...] = ("other-depot", "alternative", "gap-path")
+_SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected gain and gap"}
+_AT_ZERO = ConstantThreshold(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """Our form of IDEAL, the default.
+
+    The primary has the shortest quote, corrected by ``drift`` where one is
+    given. The second is, of the kinds in ``seconds``, the way with the largest
+    expected gain E[(T₁ − T₂)⁺]: another depot's route, the primary depot's
+    other route, or the path of the certified gap; the latter two only if at
+    most ``overlap_limit`` of their metres are on the primary's way, and the
+    second keeps to all of them that differs from it.
+
+    The expected gain takes its mean from the corrected quotes, or without
+    ``drift`` from the quotes, and its spread from ``gain``. Without ``gain``
+    the spread is the forecast's, and without both so is the mean: the details
+    say so under ``times_from`` and ``spread_from``.
+
+    ``decide_by`` says what must exceed the threshold: the expected "gain", the
+    certified "gap", or "both". The gap is searched within ``time_limit_s``
+    around the ``centre``. It is left out where neither the decision nor a kind
+    of second needs it and ``report_gap`` is false. A search that ran out of
+    time is reported as "open", and how far it came depends on the machine: for
+    a log that is the same byte for byte, use method "multistart" or no limit.
+    """
+
+    model: Model | None = None
+    gain: GainModel | None = None
+    drift: DriftModel | None = None
+    threshold: Threshold = _AT_ZERO
+    decide_by: DecideBy = "gain"
+    seconds: tuple[Second, ...] = _KINDS
+    overlap_limit: float = 0.5
+    centre: Centre = "router"
+    method: Method = "certified"
+    time_limit_s: float | None = 0.5
+    report_gap: bool = True
+    name: str = "ideal"
+
+    def __post_init__(self) -> None:
+        if self.decide_by not in _SCORES:
+            raise InputError(f"decide_by {self.decide_by!r}: choose gain, gap or both")
+        if not 0.0 <= self.overlap_limit <= 1.0:
+            raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
+        if not self.seconds or set(self.seconds) - set(_KINDS):
+            raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(_KINDS)}")
+        if self.model is None and (self.gain is None or self._needs_gap):
+            raise InputError(
+                f"policy {self.name} needs a trained model; without one it can decide only by a "
+                "fitted gain, between seconds of other-depot and alternative"
+            )
+
+    @property
+    def _needs_gap(self) -> bool:
+        return self.decide_by != "gain" or "gap-path" in self.seconds
+
+    @property
+    def curve(self) -> SurvivalCurve:
+        """The curve by which survival is reported: the threshold's, where it has one."""
+        if isinstance(self.threshold, ClinicalThreshold):
+            return self.threshold.curve
+        return CURVES[USUAL_CURVE]
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        edge_drift_s = None
+        if self.drift is not None:
+            edge_drift_s = self.drift.edge_drift_s(situation.context, situation.network)
+        routes = [
+            quoted("other depot", routed(situation, number), situation.quote(number), edge_drift_s)
+            for number in situation.available
+        ]
+        first = min(routes, key=lambda way: way.expected_s)
+        seen, gap = self.look(situation, first.assignment, rng)
+        found = ways(
+            situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
+            self.seconds, self.overlap_limit,
+        )  # fmt: skip
+        worths = [
+            worth(
+                situation, first, way, seen,
+                model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
+            )
+            for way in found
+        ]  # fmt: skip
+        best = max(worths, key=lambda one: one.gain_s, default=None)
+        gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
+        score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
+        return decision(
+            self.name, situation, first.assignment, best.way.assignment if best else None, score_s,
+            self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
+            details=self._details(situation, first, best)
+            | (seen.details if seen else {})
+            | (gap_details(gap) if gap else {}),
+        )  # fmt: skip
+
+    def look(
+        self, situation: Situation, primary: Assignment, rng: np.random.Generator
+    ) -> tuple[Outlook | None, OptimisticGap | None]:
+        """The scenario set of the call and the gap over it, where there is a need for them."""
+        wanted = self._needs_gap or self.report_gap
+        if self.model is None or not (wanted or self.gain is None):
+            return None, None
+        seen = outlook(situation, self.model, path=primary.path, centre=self.centre)
+        if not wanted:
+            return seen, None
+        gap = situation_gap(
+            situation, seen.scenarios, primary, rng,
+            method=self.method, time_limit_s=self.time_limit_s,
+        )  # fmt: skip
+        return seen, gap
+
+    def _details(self, situation: Situation, first: Way, best: Worth | None) -> dict[str, Any]:
+        known: dict[str, Any] = {"primary_s": round(first.expected_s, 3)}
+        if best is None:
+            return known
+        saved = self.curve.slope_per_s(first.expected_s) * best.gain_s
+        return {
+            **known,
+            **best.details,
+            "expected_survival_gain": round(saved, 6),
+            "survival_curve": self.curve.name,
+            **pair_details(situation, first.assignment, best.way.assignment),
+        }

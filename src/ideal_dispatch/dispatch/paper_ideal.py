@@ -1,0 +1,105 @@
+"""IDEAL as printed, and the same without any uncertainty."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
+from ideal_dispatch.dispatch.scenario_gap import (
+    Outlook,
+    gap_details,
+    on_path,
+    outlook,
+    situation_gap,
+)
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.way import pair_details, routed
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.gap import OptimisticGap
+
+PREFIX = 5
+"""Segments of the second path that are kept to before the router is asked again."""
+
+_AT_ZERO = ConstantThreshold(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperIdeal:
+    """[IDEAL] sections 2.2 and 6.1.2, exactly.
+
+    The primary z₁ is the router's shortest route. Algorithm 2 (DCA) gives the
+    gap over the model's scenario set of the context and the second path z₂, of
+    which the first ``prefix`` segments are kept to; it may start at the
+    primary's own depot and even be the primary's path. The threshold is taken
+    at the model's nominal time of z₁.
+
+    Unlike the paper, more than two depots are asked at once and not in pairs,
+    which gives the same gap, and a depot counts only while it has a unit.
+    """
+
+    model: Model
+    threshold: Threshold = _AT_ZERO
+    prefix: int = PREFIX
+    name: str = "paper-ideal"
+
+    def __post_init__(self) -> None:
+        _check_prefix(self.prefix)
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        return _decide(self, situation, rng)
+
+    def look(
+        self, situation: Situation, primary: Assignment, rng: np.random.Generator
+    ) -> tuple[Outlook, OptimisticGap | None]:
+        """The scenario set of the context, and Algorithm 2's gap over it."""
+        seen = outlook(situation, self.model)
+        return seen, situation_gap(situation, seen.scenarios, primary, rng, method="dca")
+
+
+@dataclass(frozen=True, slots=True)
+class NominalGap:
+    """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
+
+    model: Model
+    threshold: Threshold = _AT_ZERO
+    prefix: int = PREFIX
+    name: str = "nominal-gap"
+
+    def __post_init__(self) -> None:
+        _check_prefix(self.prefix)
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        return _decide(self, situation, rng)
+
+    def look(
+        self, situation: Situation, primary: Assignment, rng: np.random.Generator
+    ) -> tuple[Outlook, OptimisticGap | None]:
+        """The forecast alone, and what its fastest path gains over the primary."""
+        seen = outlook(situation, self.model, radius=0.0)
+        return seen, situation_gap(situation, seen.scenarios, primary, rng)
+
+
+def _decide(
+    policy: PaperIdeal | NominalGap, situation: Situation, rng: np.random.Generator
+) -> Decision:
+    primary = routed(situation, situation.fastest)
+    seen, gap = policy.look(situation, primary, rng)
+    nominal_s = primary.path.time_s(seen.scenarios.nominal_times)
+    second, score_s = None, 0.0
+    details = {"nominal_primary_s": round(nominal_s, 3)} | seen.details
+    if gap is not None:
+        second = on_path(situation, primary.station, gap.secondary, policy.prefix)
+        score_s = gap.lower_s
+        details |= gap_details(gap) | pair_details(situation, primary, second)
+    return decision(
+        policy.name, situation, primary, second, score_s, policy.threshold, "gap",
+        primary_s=nominal_s, details=details,
+    )  # fmt: skip
+
+
+def _check_prefix(prefix: int) -> None:
+    if whole_number(prefix, "prefix") < 0:
+        raise InputError(f"prefix {prefix}: zero segments or more")

@@ -1,0 +1,119 @@
+"""The optimistic gap of a situation: the scenario set of its context, and who may go second."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.forecast import Forecast, Model
+from ideal_dispatch.gap import OptimisticGap, optimistic_gap
+from ideal_dispatch.gap.optimistic_gap import Method
+from ideal_dispatch.network import Path
+from ideal_dispatch.scenarios import ScenarioSet
+
+Centre = Literal["forecast", "router"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """The scenario set of a call, its forecast, and where its nominal times come from."""
+
+    scenarios: ScenarioSet
+    forecast: Forecast
+    centre: Centre
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the log should know about it."""
+        notes: dict[str, Any] = {"centre": self.centre, "radius": round(self.scenarios.radius, 6)}
+        if self.forecast.unusual:
+            notes["unusual"] = "; ".join(self.forecast.unusual)
+        if self.forecast.transferred:
+            notes["transferred"] = True
+        return notes
+
+
+def outlook(
+    situation: Situation,
+    model: Model,
+    *,
+    path: Path | None = None,
+    centre: Centre = "forecast",
+    radius: float | None = None,
+) -> Outlook:
+    """The travel times that are plausible at the call.
+
+    Around the router's edge times, "router", where it tells them; a ``radius``
+    given here replaces the model's.
+    """
+    forecast = model.forecast(situation.context, situation.network, path)
+    embeddings, times = forecast.embeddings, situation.router_times_s
+    anchored = centre == "router" and times is not None
+    if anchored and times is not None:
+        embeddings = recentred(embeddings, times)
+    size = forecast.radius if radius is None else radius
+    return Outlook(ScenarioSet(embeddings, size), forecast, "router" if anchored else "forecast")
+
+
+def recentred(embeddings: FloatArray, times_s: FloatArray) -> FloatArray:
+    """The embeddings with the same directions and the given nominal times.
+
+    An edge without a direction, of zero seconds, gets the first one.
+    """
+    nominal = np.einsum("ij,ij->i", embeddings, embeddings)
+    nowhere = nominal == 0.0
+    moved: FloatArray = embeddings * np.sqrt(times_s / np.where(nowhere, 1.0, nominal))[:, None]
+    moved[nowhere, 0] = np.sqrt(times_s[nowhere])
+    return moved
+
+
+def situation_gap(
+    situation: Situation,
+    scenarios: ScenarioSet,
+    primary: Assignment,
+    rng: np.random.Generator,
+    *,
+    method: Method = "certified",
+    time_limit_s: float | None = None,
+) -> OptimisticGap | None:
+    """The gap over all depots that still have a unit; None where none has."""
+    stations = situation.second_stations(primary.station)
+    if not stations:
+        return None
+    seed = int(rng.integers(2**31)) if method == "dca" else 0
+    return optimistic_gap(
+        situation.network,
+        scenarios,
+        [situation.stations[number].depot for number in stations],
+        situation.incident.node,
+        primary.path,
+        method=method,
+        time_limit_s=time_limit_s,
+        seed=seed,
+    )
+
+
+def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assignment:
+    """A second told to keep to the first ``follow`` edges of a path the gap gave.
+
+    Of several depots at its origin, one that is not the primary's is taken.
+    """
+    there = [
+        number
+        for number in situation.second_stations(primary)
+        if situation.stations[number].depot.node == path.origin
+    ]
+    station = min(there, key=lambda number: (number == primary, number))
+    return Assignment(station, path, min(follow, len(path)))
+
+
+def gap_details(gap: OptimisticGap) -> dict[str, Any]:
+    """The gap for the log."""
+    return {
+        "gap_lower_s": round(gap.lower_s, 3),
+        "gap_upper_s": round(gap.upper_s, 3) if np.isfinite(gap.upper_s) else None,
+        "gap_status": gap.status,
+    }

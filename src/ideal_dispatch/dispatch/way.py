@@ -1,0 +1,104 @@
+"""The ways of two ambulances: what is expected of each, and what they share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.expected_gain import GainFeatures
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.traffic.source import RouteQuote
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An assignment with when it is expected and how wide the router's range is.
+
+    ``kind`` says in words where the way comes from; ``width_s`` is pessimistic
+    minus optimistic, NaN where not known.
+    """
+
+    kind: str
+    assignment: Assignment
+    expected_s: float
+    width_s: float
+
+    @property
+    def path(self) -> Path:
+        return self.assignment.path
+
+
+def routed(situation: Situation, station: int) -> Assignment:
+    """A unit of the station on the router's route, asking again at every junction."""
+    return Assignment(station, situation.quote(station).path)
+
+
+def quoted(
+    kind: str, assignment: Assignment, quote: RouteQuote, edge_drift_s: FloatArray | None
+) -> Way:
+    """The way of a quote, corrected by the learned drift of its edges where one is given."""
+    drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
+    expected_s = max(quote.duration_s + drift_s, 0.0)
+    return Way(kind, assignment, expected_s, quote.pessimistic_s - quote.optimistic_s)
+
+
+def overlap(network: RoadNetwork, first: Path, second: Path) -> float:
+    """The share of the second's metres that are also on the first's way.
+
+    A second that need not drive at all shares everything with a first that
+    need not either, and nothing with any other.
+    """
+    if not len(second):
+        return 0.0 if len(first) else 1.0
+    shared = np.isin(second.edges, first.edges)
+    length_m = network.length_m[second.edges]
+    return float(length_m[shared].sum() / length_m.sum())
+
+
+def differing(path: Path, other: Path) -> int:
+    """How many edges of ``path`` to keep to, so that all that is not on ``other`` is driven."""
+    own = np.flatnonzero(~np.isin(path.edges, other.edges))
+    return int(own[-1]) + 1 if own.size else 0
+
+
+def unshared_s(
+    network: RoadNetwork, first: Path, first_s: float, second: Path, second_s: float
+) -> float:
+    """Seconds on roads that only one of the two uses, both together.
+
+    Each way's seconds are spread over its roads like free-flow times, so that
+    a log of quotes says as much as the router did.
+    """
+    free = network.free_flow_times_s
+    total = 0.0
+    for path, other, seconds in ((first, second, first_s), (second, first, second_s)):
+        if len(path):
+            alone = ~np.isin(path.edges, other.edges)
+            total += seconds * float(free[path.edges][alone].sum() / free[path.edges].sum())
+    return total
+
+
+def gain_features(network: RoadNetwork, first: Way, second: Way) -> GainFeatures:
+    """What :class:`GainModel` asks about a primary and a second."""
+    return GainFeatures(
+        first.expected_s - second.expected_s,
+        unshared_s(network, first.path, first.expected_s, second.path, second.expected_s),
+        first.width_s,
+        second.width_s,
+    )
+
+
+def pair_details(
+    situation: Situation, first: Assignment, second: Assignment | None
+) -> dict[str, Any]:
+    """How different the second trip is from the first, for the log."""
+    if second is None:
+        return {}
+    return {
+        "overlap": round(overlap(situation.network, first.path, second.path), 4),
+        "same_depot": first.station == second.station,
+        "same_path": first.path == second.path,
+    }

@@ -1,0 +1,1 @@
+"""What replays show: metrics, tests, tables, figures, one page."""

@@ -1,0 +1,60 @@
+"""What a reader must know before trusting the numbers of a run."""
+
+from ideal_dispatch.evaluation.result_tables import Judged
+
+ENOUGH_DAYS = 10
+_OFF_TARGET = 0.03
+
+
+def caveats(judged: Judged) -> list[str]:
+    """A line for each reason to be careful; empty where there is none."""
+    outcomes, lines = judged.outcomes, []
+    if judged.calibration is None:
+        lines.append(
+            "Thresholds for a volume were set on the very calls they are judged on, so volumes "
+            "are met exactly and results are a little too good. A run of other days, given with "
+            "--calibration, makes it fair."
+        )
+    else:
+        shared = sorted(set(outcomes.days) & set(judged.calibration.days))
+        if shared:
+            lines.append(
+                f"The calibration run shares {len(shared)} days with this one, {shared[0]} among "
+                "them: thresholds have seen what they are judged on."
+            )
+        off = [
+            row
+            for row in judged.rows(outcomes.policies)
+            if row.form.startswith("+") and abs(row.extra - _asked(row.form)) > _OFF_TARGET
+        ]
+        if off:
+            worst = max(off, key=lambda row: abs(row.extra - _asked(row.form)))
+            lines.append(
+                f"{len(off)} strategies miss their volume by more than {100 * _OFF_TARGET:.0f} "
+                f"points, {worst.label} most with {100 * worst.extra:+.1f} %: compare them at "
+                "the volume reached, in the figures."
+            )
+    if len(outcomes.days) < ENOUGH_DAYS:
+        lines.append(
+            f"{len(outcomes.days)} {'days are' if len(outcomes.days) > 1 else 'day is'} few: at "
+            f"least {ENOUGH_DAYS} are needed before a difference may be claimed."
+        )
+    if "paper" not in outcomes.roles:
+        lines.append(
+            "The paper's printed policy is not in this run: its candidate set is every depot's "
+            "adaptive drive alone."
+        )
+    if "interval" not in outcomes.roles:
+        lines.append("No interval-selective policy is in this run to compare with.")
+    dropped = outcomes.manifest.get("dropped")
+    if dropped:
+        count = dropped if isinstance(dropped, int) else len(dropped)
+        lines.append(
+            f"{count} incidents could not be replayed and are in no number here; the run's "
+            "manifest says why."
+        )
+    return lines
+
+
+def _asked(form: str) -> float:
+    return float(form.strip("+ %")) / 100

@@ -1,0 +1,259 @@
+"""Figures of a run, in the paper's form: a row or a column for each world."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
+from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.strategies import Strategy, is_selective, sends_one
+from ideal_dispatch.evaluation.sweep import Sweep, sweep
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SKY, _VERMILLION, _PURPLE = "#56B4E9", "#D55E00", "#CC79A7"
+_ROLE_COLOURS = {
+    "region": MUTED,
+    "router": INK,
+    "interval": ORANGE,
+    "router-dual": GREEN,
+    "paper": _PURPLE,
+    "ideal": ACCENT,
+}
+_CONTROL_COLOURS = (_SKY, _VERMILLION, GREEN, MUTED, "#9C7A00", _PURPLE, INK)
+_DASHES = ((0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+
+TITLES = {"A": "World A: what the router shows", "B": "World B: what really happens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a policy is drawn, in every figure alike."""
+
+    colour: str
+    dashes: Any = "-"
+    width: float = 1.3
+
+    @property
+    def line(self) -> dict[str, Any]:
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
+
+
+def styles(judged: Judged) -> Mapping[str, Style]:
+    """A style per policy: solid for those of the story, dashed for controls."""
+    roles = {name: role for role, name in judged.outcomes.roles.items()}
+    found = {
+        name: Style(_ROLE_COLOURS[roles[name]], "-", 2.6 if roles[name] == "ideal" else 2.0)
+        for name in judged.main
+    }
+    for number, name in enumerate(judged.others):
+        turn, colour = divmod(number, len(_CONTROL_COLOURS))
+        found[name] = Style(_CONTROL_COLOURS[colour], _DASHES[turn % len(_DASHES)])
+    return found
+
+
+def candidate_bars(judged: Judged) -> "Figure":
+    """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
+    worlds, looks = judged.outcomes.worlds, styles(judged)
+    rows = judged.rows(judged.main)
+    figure, panels = plain_axes(len(worlds), (4.5 * len(worlds) + 1, 0.8 + 0.3 * len(rows)))
+    places = np.arange(len(rows))
+    for axes, world in zip(panels, worlds, strict=True):
+        best = judged.outcomes.best_s[world]["paper"]
+        rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
+        axes.barh(places, rates, height=0.72, color=[looks[row.policy].colour for row in rows])
+        for place, rate in zip(places, rates, strict=True):
+            axes.annotate(f"{rate:.1f}", (rate, place), xytext=(4, 0), va="center",
+                          textcoords="offset points", fontsize=8.5, color=INK)  # fmt: skip
+        axes.set_yticks(places, [row.label for row in rows] if axes is panels[0] else [])
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
+        axes.set_xticks(range(0, 101, 20))
+        _title(axes, TITLES[world])
+    return figure
+
+
+def pareto(judged: Judged) -> "Figure":
+    """Mean and CVaR95 regret against dispatch volume, every policy."""
+    worlds, looks = judged.outcomes.worlds, styles(judged)
+    figure, panels = plain_axes(2 * len(worlds), (10, 0.6 + 3.3 * len(worlds)), rows=len(worlds))
+    for number, world in enumerate(worlds):
+        left, right = panels[2 * number : 2 * number + 2]
+        best = judged.outcomes.best_s[world]["paper"]
+        for name in _sorted(judged):
+            curve, style = _curve(judged, name, world), looks[name]
+            for axes, values in ((left, curve.mean_regret_s), (right, curve.cvar95_regret_s)):
+                _draw(axes, 1 + curve.extra, values, name, style)
+        late = regret_s(_router(judged)[world], best)
+        for axes, what, alone in (
+            (left, "mean regret (s)", float(late.mean())),
+            (right, "CVaR95 of regret (s)", cvar(late, 0.95)),
+        ):
+            axes.set(xlabel="ambulances per incident", ylabel=what, xlim=(0.97, 2.03))
+            lowest = min(0.0, *(float(np.min(line.get_ydata())) for line in axes.lines))
+            _frame(axes, 1.1 * lowest, max(1.2 * alone, 1.0))
+            _title(axes, TITLES[world])
+        if number == 0:
+            _legend(figure, left, judged)
+    return figure
+
+
+def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
+    """Share of incidents with at most so much regret: one ambulance, and always two."""
+    worlds, looks = judged.outcomes.worlds, styles(judged)
+    rows = _ends(judged)
+    figure, panels = plain_axes(len(worlds), (5 * len(worlds), 3.6))
+    for axes, world in zip(panels, worlds, strict=True):
+        best = judged.outcomes.best_s[world]["paper"]
+        late = {row.label: regret_s(row.arrival_s[world], best) for row in rows}
+        end = most_s or max(60.0, float(max(np.quantile(x, 0.97) for x in late.values())))
+        for row in rows:
+            _ecdf(axes, late[row.label], row.label, looks[row.policy], end)
+        least = 100 * min(float((x <= 0).mean()) for x in late.values())
+        axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
+                 ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
+        _title(axes, TITLES[world])
+    panels[-1].legend(frameon=False, fontsize=8.5, loc="lower right")
+    return figure
+
+
+def arrivals(judged: Judged) -> "Figure":
+    """What second ambulances save against the router, and how many calls wait how long."""
+    worlds, looks = judged.outcomes.worlds, styles(judged)
+    figure, panels = plain_axes(2 * len(worlds), (10, 0.6 + 3.3 * len(worlds)), rows=len(worlds))
+    for number, world in enumerate(worlds):
+        left, right = panels[2 * number : 2 * number + 2]
+        alone = float(_router(judged)[world].mean())
+        for name in _sorted(judged):
+            curve = _curve(judged, name, world)
+            _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, name, looks[name])
+        left.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
+        highest = max(1.0, *(float(np.max(line.get_ydata())) for line in left.lines))
+        left.set(xlabel="calls that get a second ambulance (%)", xlim=(-3, 103),
+                 ylabel="saved against the router alone (s)")  # fmt: skip
+        _frame(left, -0.2 * highest, 1.1 * highest)
+        _title(left, TITLES[world])
+        _waiting(right, judged, world, looks)
+        if number == 0:
+            _legend(figure, left, judged)
+    return figure
+
+
+# --- parts --------------------------------------------------------------------------
+
+
+def _sorted(judged: Judged) -> Sequence[str]:
+    """Controls first, so that what matters lies on top."""
+    return (*judged.others, *judged.main)
+
+
+def _curve(judged: Judged, name: str, world: str) -> Sweep:
+    """All thresholds of a policy, or the one point where it has no choice."""
+    found = sweep(judged.outcomes, name, world)
+    if sends_one(judged.outcomes, name):
+        return _only(found, 0)
+    if not is_selective(judged.outcomes.policy(name)):
+        return _only(found, -1)
+    return found
+
+
+def _only(found: Sweep, place: int) -> Sweep:
+    columns = ("threshold_s", "extra", "mean_regret_s", "cvar95_regret_s", "mean_arrival_s",
+               "p95_arrival_s")  # fmt: skip
+    picked = [getattr(found, column)[[place]] for column in columns]
+    return Sweep(found.policy, found.world, found.benchmark, *picked)
+
+
+def _draw(axes: "Axes", x: FloatArray, y: FloatArray, name: str, style: Style) -> None:
+    if x.size == 1:
+        axes.plot(x, y, color=style.colour, marker="D", markersize=8, markeredgecolor="white",
+                  linestyle="none", label=name, zorder=5)  # fmt: skip
+    else:
+        axes.plot(x, y, **style.line, label=name, zorder=3)
+
+
+def _frame(axes: "Axes", low: float, high: float) -> None:
+    """Set the ends of the axis, with an arrow and a number for points beyond them."""
+    axes.set_ylim(low, high)
+    for line in axes.lines:
+        x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+        if x.size != 1 or low <= y[0] <= high:
+            continue
+        above = y[0] > high
+        edge = high - 0.03 * (high - low) if above else low + 0.03 * (high - low)
+        axes.plot(x, [edge], marker="^" if above else "v", markersize=8, color=line.get_color(),
+                  markeredgecolor="white", zorder=6)  # fmt: skip
+        axes.annotate(
+            f"{line.get_label()}: {y[0]:.0f}".replace("-", "−"), (float(x[0]), edge),
+            xytext=(8, 0), textcoords="offset points", va="center", fontsize=8, color=INK,
+        )  # fmt: skip
+
+
+def _waiting(axes: "Axes", judged: Judged, world: str, looks: Mapping[str, Style]) -> None:
+    """Share of calls that still wait, on a scale that shows the last few."""
+    rows = _ends(judged)
+    least = 100 / max(len(judged.outcomes), 2)
+    for row in rows:
+        minutes = np.sort(row.arrival_s[world]) / 60
+        share = 100 * (1 - np.arange(1, minutes.size + 1) / minutes.size)
+        _steps(axes, minutes, np.maximum(share, 0.5 * least), row.label, looks[row.policy])
+    for limit in (8, 12):
+        axes.axvline(limit, color=MUTED, linewidth=0.8, linestyle=_DASHES[0], zorder=1)
+    middle = min(float(np.median(row.arrival_s[world])) for row in rows) / 60
+    end = 1.2 * min(float(row.arrival_s[world].max()) for row in rows) / 60
+    axes.set_yscale("log")
+    ticks = [tick for tick in (50, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1) if tick >= least]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set(xlabel="driving time (min)", ylabel="calls not reached yet (%)",
+             xlim=(0.9 * middle, end), ylim=(least, 60))  # fmt: skip
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    _title(axes, TITLES[world])
+
+
+def _steps(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:
+    dashes = (0, (5, 1.5)) if label.endswith("single") else style.dashes
+    axes.plot(x, y, drawstyle="steps-post", label=label, zorder=3, color=style.colour,
+              linewidth=style.width - 0.3, linestyle=dashes)  # fmt: skip
+
+
+def _ecdf(axes: "Axes", values: FloatArray, label: str, style: Style, end: float) -> None:
+    ordered = np.sort(values)
+    share = 100 * np.arange(1, ordered.size + 1) / ordered.size
+    shown = ordered <= end
+    x = np.concatenate([ordered[:1], ordered[shown], [end]])
+    y = np.concatenate([[0.0], share[shown], share[shown][-1:]])
+    _steps(axes, x, y, label, style)
+
+
+def _ends(judged: Judged) -> list[Strategy]:
+    """One-ambulance and always-dual rows of the main policies."""
+    rows = judged.rows(judged.main)
+    return [row for row in rows if not row.form.startswith("+")]
+
+
+def _router(judged: Judged) -> Mapping[str, FloatArray]:
+    """Arrivals of the router's first ambulance, or of the first policy's where there is none."""
+    name = judged.outcomes.roles.get("router", next(iter(judged.outcomes.policies)))
+    drives = judged.outcomes.policy(name).drives
+    return {world: drives[world].primary_s for world in judged.outcomes.worlds}
+
+
+def _legend(figure: "Figure", axes: "Axes", judged: Judged) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    order = [labels.index(name) for name in (*judged.main, *judged.others)]
+    figure.legend(
+        [handles[i] for i in order], [labels[i] for i in order], loc="outside upper left",
+        ncols=min(6, len(order)), frameon=False, fontsize=8.5, handlelength=2.6, labelcolor=INK,
+    )  # fmt: skip
+
+
+def _title(axes: "Axes", text: str) -> None:
+    axes.set_title(text, fontsize=10, color=INK, loc="left")

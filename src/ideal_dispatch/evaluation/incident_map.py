@@ -1,0 +1,220 @@
+"""An incident on the map: both ambulances' ways, and what was promised along them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.geodesy import LocalPlane
+from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROAD, _MAIN_ROAD, _DEPOT = "#d9dce0", "#b9bec5", "#c1121f"
+_MAIN = np.isin(
+    ROAD_CLASSES,
+    ("motorway", "trunk", "primary", "secondary", "motorway_link", "trunk_link", "primary_link"),
+)
+_DASHES = (0, (2.2, 1.3))
+_SHAPE = 1.65  # width over height of the map
+
+
+def incident_map(
+    network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
+) -> "Figure":
+    """Left the streets that both ambulances drove; right the total time promised on the way.
+
+    ``entry`` is the log's line about the incident. The second ambulance is
+    drawn whether it was sent or not; where both drive the same street, its
+    dashes lie on the first one's line.
+    """
+    from matplotlib.figure import Figure
+
+    if np.isnan(network.lon).any():
+        raise InputError("this network has no coordinates; a map needs lon and lat")
+    decision = entry["decisions"][policy]
+    drives = [entry["drives"][key] for key in (decision["primary"], decision["second"]) if key]
+    highest = max((max(drive[world]["edges"], default=0) for drive in drives), default=0)
+    if highest >= network.num_edges:
+        raise InputError(
+            f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
+            "give the network of the run"
+        )
+    figure = Figure(figsize=(10, 3.9), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    _map(left, network, entry, drives, world)
+    _times(right, entry, drives, world)
+    return figure
+
+
+def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
+    """The incident in a few sentences."""
+    decision, incident = entry["decisions"][policy], entry["incident"]
+    first = entry["drives"][decision["primary"]]
+    text = f"{incident['name']}, {incident['at'][:16].replace('T', ' ')}. "
+    text += _trip("First ambulance", entry, first, world)
+    if decision["second"] is None:
+        return f"{text} There was no second. {_sentence(decision['reason'])}"
+    second = entry["drives"][decision["second"]]
+    saved = sum(first[world]["seconds"]) - sum(second[world]["seconds"])
+    ahead = (
+        f"The second is {saved:.0f} s sooner."
+        if saved >= 0.5
+        else f"The second is {-saved:.0f} s later and saves nothing."
+        if saved <= -0.5
+        else "Both take the same time."
+    )
+    text += f" {_trip('Second', entry, second, world)} {ahead}"
+    return f"{text} {policy}: {_sentence(decision['reason'])}"
+
+
+def _trip(who: str, entry: Mapping[str, Any], drive: Mapping[str, Any], world: str) -> str:
+    station = entry["stations"][drive["station"]]
+    seconds, expected = drive[world]["seconds"], drive[world]["expected_s"]
+    promised = f"promised {_clock(expected[0])}, " if expected else ""
+    return f"{who} from {station['depot']}: {promised}took {_clock(sum(seconds))}."
+
+
+def _sentence(reason: str) -> str:
+    return reason if reason.endswith(".") else f"{reason}."
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+# --- the map ------------------------------------------------------------------------
+
+
+def _map(
+    axes: "Axes",
+    network: RoadNetwork,
+    entry: Mapping[str, Any],
+    drives: list[dict[str, Any]],
+    world: str,
+) -> None:
+    plane = LocalPlane(float(network.lat.mean()))
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    goal = _place(network, plane, entry["incident"]["node"])
+    stations = [(one["depot"], _place(network, plane, one["node"])) for one in entry["stations"]]
+    lines = [_way(network, plane, drive[world]["edges"]) for drive in drives]
+    started = {drive["station"] for drive in drives}
+    seen = np.concatenate([goal[None], *lines, *(stations[i][1][None] for i in started)])
+    low, high = _window(seen)
+    _roads(axes, network, plane, low, high)
+    looks = ((ACCENT, "-", 5.5, "first"), (ORANGE, _DASHES, 2.8, "second"))
+    for line, (colour, dashes, width, label) in zip(lines, looks, strict=False):
+        if dashes == "-":
+            axes.plot(*line.T, color="white", linewidth=width + 2.5, zorder=3)
+        else:
+            axes.plot(*line.T, color="white", linewidth=width + 1.2, zorder=4.5, alpha=0.85)
+        axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
+                  label=label, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
+    axes.plot(*goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
+              markeredgewidth=2, zorder=7)  # fmt: skip
+    for number, (name, place) in enumerate(stations):
+        if number in started or ((place > low) & (place < high)).all():
+            axes.plot(*place, marker="P", markersize=13, color=_DEPOT, markeredgecolor="white",
+                      markeredgewidth=1.5, zorder=6)  # fmt: skip
+            axes.annotate(
+                name, (place[0], place[1]), xytext=(9, 7), textcoords="offset points", fontsize=9,
+                color=INK, weight="bold", zorder=8,
+                bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75,
+                      "linewidth": 0},
+            )  # fmt: skip
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    _scale_bar(axes, low, high)
+
+
+def _window(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """South-west and north-east corner of a map that shows all points, in the panel's shape."""
+    middle = (seen.max(axis=0) + seen.min(axis=0)) / 2
+    span = 1.18 * np.maximum(seen.max(axis=0) - seen.min(axis=0), 400.0)
+    span = np.maximum(span, span[::-1] * np.array([_SHAPE, 1 / _SHAPE]))
+    return middle - span / 2, middle + span / 2
+
+
+def _place(network: RoadNetwork, plane: LocalPlane, node: int) -> FloatArray:
+    return plane.to_metres(np.array([network.lon[node], network.lat[node]]))
+
+
+def _way(network: RoadNetwork, plane: LocalPlane, edges: list[int]) -> FloatArray:
+    if not edges:
+        return np.empty((0, 2))
+    return plane.to_metres(np.concatenate([network.polyline(edge) for edge in edges]))
+
+
+def _roads(
+    axes: "Axes", network: RoadNetwork, plane: LocalPlane, low: FloatArray, high: FloatArray
+) -> None:
+    """The streets around, those of both directions once."""
+    from matplotlib.collections import LineCollection
+
+    ends = plane.to_metres(np.column_stack([network.lon, network.lat]))
+    inside: BoolArray = np.all((ends > low) & (ends < high), axis=1)
+    near = np.flatnonzero(inside[network.tail] | inside[network.head])
+    pair = np.sort(np.column_stack([network.tail[near], network.head[near]]), axis=1)
+    once: IntArray = near[np.unique(pair, axis=0, return_index=True)[1]].astype(np.int32)
+    main = _MAIN[network.road_class[once]]
+    for edges, colour, width in ((once[~main], _ROAD, 0.8), (once[main], _MAIN_ROAD, 1.5)):
+        lines = [plane.to_metres(network.polyline(int(edge))) for edge in edges]
+        axes.add_collection(
+            LineCollection(
+                lines, colors=colour, linewidths=width, capstyle="round", rasterized=True
+            ),
+            autolim=False,
+        )
+
+
+def _scale_bar(axes: "Axes", low: FloatArray, high: FloatArray) -> None:
+    room = float(high[0] - low[0]) / 4
+    power = 10.0 ** np.floor(np.log10(room))
+    length = max(step * power for step in (1, 2, 5) if step * power <= room)
+    x, y = low + 0.02 * (high - low)
+    axes.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt", zorder=6)
+    text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
+    axes.annotate(text, (x, y), xytext=(0, 4), textcoords="offset points", fontsize=8, color=INK)
+
+
+# --- promised times -----------------------------------------------------------------
+
+
+def _times(
+    axes: "Axes", entry: Mapping[str, Any], drives: list[dict[str, Any]], world: str
+) -> None:
+    """Elapsed time plus the promised rest, as in the paper's first figure."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(MUTED)
+    axes.tick_params(colors=INK, labelsize=9)
+    ends = []
+    for drive, colour, dashes, who in zip(
+        drives, (ACCENT, ORANGE), ("-", _DASHES), ("first", "second"), strict=False
+    ):
+        seconds = np.array(drive[world]["seconds"], np.float64)
+        elapsed = np.concatenate([[0.0], np.cumsum(seconds)]) / 60
+        total = np.array([*drive[world]["expected_s"], seconds.sum()]) / 60
+        depot = entry["stations"][drive["station"]]["depot"]
+        axes.plot(elapsed, total, color=colour, linestyle=dashes, linewidth=1.8, marker="o",
+                  markersize=2.8, label=f"{who}, from {depot}")  # fmt: skip
+        axes.plot(elapsed[-1], total[-1], marker="o", markersize=9, color=colour,
+                  markeredgecolor="white", zorder=5)  # fmt: skip
+        ends.append((float(elapsed[-1]), float(total[-1]), colour))
+    close = len(ends) == 2 and abs(ends[0][1] - ends[1][1]) < 0.3
+    for x, y, colour in ends:
+        lower = close and y == min(end[1] for end in ends) and colour == ORANGE
+        axes.annotate(
+            _clock(60 * y), (x, y), xytext=(9, -8 if lower else 4 if close else 0), va="center",
+            textcoords="offset points", fontsize=10, weight="bold", color=colour,
+        )  # fmt: skip
+    axes.set(xlabel="minutes since the start", ylabel="total time promised (min)")
+    axes.set_xlim(0, 1.12 * max(max(end[0] for end in ends), 0.1))
+    axes.margins(y=0.2)
+    axes.legend(frameon=False, fontsize=9, loc="best", labelcolor=INK)

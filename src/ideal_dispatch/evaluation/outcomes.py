@@ -1,0 +1,315 @@
+"""What a replay came to: when the ambulances of every policy arrived, read from its log.
+
+A log holds every policy's second ambulance whether it was sent or not, so one
+replay serves every threshold: see :mod:`ideal_dispatch.evaluation.strategies`.
+"""
+
+import math
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.replay.log import read_log
+from ideal_dispatch.replay.manifest import read_manifest
+
+LOG_FILE = "incidents.jsonl"
+WORLDS = ("A", "B")
+
+Benchmark = Literal["paper", "common", "hindsight"]
+BENCHMARKS: tuple[Benchmark, ...] = ("paper", "common", "hindsight")
+"""What arrivals are measured against, the best of each incident:
+
+``paper``: every available depot's adaptive drive and the printed policy's second;
+``common``: every drive of the log, whoever thought of it;
+``hindsight``: the fastest drive for one who knows what the streets will do.
+"""
+
+ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "region": ("RegionPolicy", "region"),
+        "router": ("RouterPolicy", "router"),
+        "interval": ("IntervalPolicy", "interval"),
+        "router-dual": ("RouterDual", "router-dual"),
+        "paper": ("PaperIdeal", "paper-ideal", "paper"),
+        "ideal": ("Ideal", "ideal"),
+    }
+)
+"""Policies that tables and figures know by their part in the story: type, and usual names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drives:
+    """What the two ambulances of a policy took in one world; NaN where there is no second.
+
+    ``overlap`` is the share of the second's driving time on roads that the
+    first drove too; ``same_road`` where they drove the very same edges.
+    """
+
+    primary_s: FloatArray
+    second_s: FloatArray
+    overlap: FloatArray
+    same_road: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyOutcomes:
+    """What one policy decided about every incident, and what came of it in each world."""
+
+    name: str
+    score_s: FloatArray
+    threshold_s: FloatArray
+    has_second: BoolArray
+    same_depot: BoolArray
+    drives: Mapping[str, Drives]
+
+    def sent_above(self, threshold_s: float | FloatArray) -> BoolArray:
+        """Where a second ambulance goes: there is one, and its score exceeds the threshold."""
+        sent: BoolArray = self.has_second & (self.score_s > threshold_s)
+        return sent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """A run in arrays, an entry per incident: some hundred bytes each, no paths.
+
+    ``day`` numbers the local days of ``days``. ``best_s`` has the time of the
+    best drive by world and benchmark; a benchmark that the log lacks is absent.
+    ``roles`` names the policies of :data:`ROLES` that took part.
+    """
+
+    name: str
+    folder: Path
+    manifest: Mapping[str, Any]
+    incidents: tuple[str, ...]
+    day: IntArray
+    days: tuple[str, ...]
+    policies: Mapping[str, PolicyOutcomes]
+    best_s: Mapping[str, Mapping[Benchmark, FloatArray]]
+    roles: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
+        """Read a folder written by ``ideal replay``, line by line."""
+        where = Path(folder)
+        reader = _Reader(read_manifest(where))
+        log = where / LOG_FILE
+        if not log.is_file():
+            raise InputError(f"{where}: the replay is not finished; run it again to go on")
+        for number, entry in enumerate(read_log(log), 1):
+            try:
+                reader.add(entry)
+            except InputError as error:
+                raise FileFormatError(f"{log}, line {number}: {error}") from None
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+                raise FileFormatError(
+                    f"{log}, line {number}: no incident of a replay ({said}); repeat the replay"
+                ) from None
+        if not reader.names:
+            raise InputError(f"{log}: no incident in it; there is nothing to judge")
+        return reader.outcomes(where)
+
+    def __len__(self) -> int:
+        return len(self.incidents)
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        return tuple(self.best_s)
+
+    def only(self, world: str) -> "Outcomes":
+        """The same run judged in one world alone."""
+        if world not in self.best_s:
+            raise InputError(f"{self.name}: no world {world}; it has {', '.join(self.worlds)}")
+        return replace(self, best_s=MappingProxyType({world: self.best_s[world]}))
+
+    def policy(self, name: str) -> PolicyOutcomes:
+        """The outcomes of a policy by its name."""
+        try:
+            return self.policies[name]
+        except KeyError:
+            known = ", ".join(self.policies)
+            raise InputError(f"{self.name}: no policy {name}; it has {known}") from None
+
+    def number(self, incident: str) -> int:
+        """The place of an incident by its name."""
+        try:
+            return self.incidents.index(incident)
+        except ValueError:
+            raise InputError(
+                f"{self.name}: no incident {incident}; they are named like {self.incidents[0]}"
+            ) from None
+
+    def entries(self, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
+        """The log's whole lines about some incidents, paths included, by their number."""
+        lines = enumerate(read_log(self.folder / LOG_FILE))
+        return {number: entry for number, entry in lines if number in numbers}
+
+
+# --- reading ------------------------------------------------------------------------
+
+
+class _Reader:
+    """Columns that grow by one incident at a time."""
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        self._manifest = manifest
+        self.names: dict[str, None] = {}
+        self._days: dict[str, int] = {}
+        self._day = array("i")
+        self._policies: tuple[str, ...] = ()
+        self._worlds: tuple[str, ...] = ()
+        self._roles: dict[str, str] = {}
+        self._columns: defaultdict[tuple[str, ...], array[float]] = defaultdict(lambda: array("d"))
+
+    def add(self, entry: dict[str, Any]) -> None:
+        incident, decisions, drives = entry["incident"], entry["decisions"], entry["drives"]
+        if not self.names:
+            self._begin(entry)
+        if tuple(decisions) != self._policies:
+            raise InputError("other policies than the lines before; runs must not be mixed")
+        if incident["name"] in self.names:
+            raise InputError(f"incident {incident['name']} is there twice; names must differ")
+        date.fromisoformat(incident["day"])
+        for world in self._worlds:
+            self._add_best(entry, world)
+        for policy, decision in decisions.items():
+            self._add_decision(policy, decision, drives)
+        self.names[incident["name"]] = None
+        self._day.append(self._days.setdefault(incident["day"], len(self._days)))
+
+    def _begin(self, entry: dict[str, Any]) -> None:
+        self._policies = tuple(entry["decisions"])
+        known = next(iter(entry["drives"].values()))
+        self._worlds = tuple(world for world in WORLDS if known.get(world))
+        if not self._policies or not self._worlds:
+            raise InputError("no policy or no drive; nothing can be judged")
+        self._roles = _roles(self._manifest, self._policies)
+
+    def _add_best(self, entry: dict[str, Any], world: str) -> None:
+        times = {key: _total_s(drive[world]) for key, drive in entry["drives"].items()}
+        candidates = [seconds for key, seconds in times.items() if "+" not in key]
+        if "paper" in self._roles:
+            second = entry["decisions"][self._roles["paper"]]["second"]
+            candidates += [] if second is None else [times[second]]
+        self._columns["best", world, "paper"].append(min(candidates))
+        self._columns["best", world, "common"].append(min(times.values()))
+        known = (entry.get("hindsight") or {}).get(world)
+        self._columns["best", world, "hindsight"].append(_total_s(known) if known else math.nan)
+
+    def _add_decision(
+        self, policy: str, decision: dict[str, Any], drives: Mapping[str, Any]
+    ) -> None:
+        primary, second = decision["primary"], decision["second"]
+        score, threshold = float(decision["score_s"]), decision["threshold_s"]
+        if not math.isfinite(score):
+            raise InputError(f"policy {policy}: its score is {score}; scores are finite")
+        stations = [drives[key]["station"] for key in (primary, second) if key is not None]
+        values = {
+            "score": score,
+            "threshold": -math.inf if threshold is None else float(threshold),
+            "second": second is not None,
+            "same_depot": len(stations) == 2 and stations[0] == stations[1],
+        }
+        for name, value in values.items():
+            self._columns[policy, name].append(value)
+        for world in self._worlds:
+            first = drives[primary][world]
+            other = None if second is None else drives[second][world]
+            overlap = math.nan if other is None else _overlap(first, other)
+            taken = math.nan if other is None else _total_s(other)
+            same = other is not None and first["edges"] == other["edges"]
+            for name, value in (("primary", _total_s(first)), ("second", taken),
+                                ("overlap", overlap), ("same", same)):  # fmt: skip
+                self._columns[policy, world, name].append(value)
+
+    def outcomes(self, folder: Path) -> Outcomes:
+        return Outcomes(
+            name=_run_name(folder),
+            folder=folder,
+            manifest=MappingProxyType(self._manifest),
+            incidents=tuple(self.names),
+            day=np.array(self._day, np.int32),
+            days=tuple(self._days),
+            policies=MappingProxyType({name: self._policy(name) for name in self._policies}),
+            best_s=MappingProxyType({world: self._best(world) for world in self._worlds}),
+            roles=MappingProxyType(self._roles),
+        )
+
+    def _best(self, world: str) -> Mapping[Benchmark, FloatArray]:
+        found = {one: self._column("best", world, one) for one in BENCHMARKS}
+        return MappingProxyType({k: v for k, v in found.items() if not np.isnan(v).any()})
+
+    def _policy(self, name: str) -> PolicyOutcomes:
+        drives = {
+            world: Drives(
+                self._column(name, world, "primary"),
+                self._column(name, world, "second"),
+                self._column(name, world, "overlap"),
+                self._column(name, world, "same") > 0,
+            )
+            for world in self._worlds
+        }
+        return PolicyOutcomes(
+            name,
+            self._column(name, "score"),
+            self._column(name, "threshold"),
+            self._column(name, "second") > 0,
+            self._column(name, "same_depot") > 0,
+            MappingProxyType(drives),
+        )
+
+    def _column(self, *key: str) -> FloatArray:
+        values: FloatArray = np.array(self._columns[key], np.float64)
+        values.flags.writeable = False
+        return values
+
+
+def _run_name(folder: Path) -> str:
+    """The last two parts of its path, for "test" alone says little."""
+    return "/".join(folder.resolve().parts[-2:]).lstrip("/")
+
+
+def _roles(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Who plays which part: by the type in the manifest, and by name where there are several."""
+    types = {name: _type(manifest.get("policies", {}).get(name)) for name in names}
+    known = {kind for kind, *_ in ROLES.values()}
+    found = {}
+    for role, (kind, *usual) in ROLES.items():
+        able = [name for name in names if types[name] == kind]
+        able = able or [name for name in names if name in usual and types[name] not in known]
+        if able:
+            found[role] = next((name for name in able if name in usual), able[0])
+    return found
+
+
+def _type(described: Any) -> str:
+    """The type of a policy; of one that differs by day, that of its first."""
+    if not isinstance(described, dict):
+        return ""
+    by_day = described.get("policies")
+    if isinstance(by_day, dict) and by_day:
+        return _type(next(iter(by_day.values())))
+    return str(described.get("type", ""))
+
+
+def _total_s(drive: Mapping[str, Any]) -> float:
+    """Seconds from depot to incident; rounded as the log is, so that equal drives are equal."""
+    return round(math.fsum(drive["seconds"]), 3)
+
+
+def _overlap(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    driven = set(first["edges"])
+    pairs = zip(second["edges"], second["seconds"], strict=True)
+    shared = math.fsum(seconds for edge, seconds in pairs if edge in driven)
+    total = math.fsum(second["seconds"])
+    return shared / total if total > 0 else 1.0

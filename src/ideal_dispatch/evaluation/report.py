@@ -1,0 +1,305 @@
+"""The report of a run: tables, figures, and one page that tells what they mean."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation import figures
+from ideal_dispatch.evaluation.caveats import caveats
+from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.evaluation.metrics import ArrivalSummary
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import (
+    WORLD_WORDS,
+    Judged,
+    arrival_table,
+    benchmark_table,
+    difference_table,
+    our_policies,
+    regret_table,
+    second_table,
+    wilcoxon_table,
+)
+from ideal_dispatch.evaluation.significance import day_interval
+from ideal_dispatch.evaluation.standing_out import standing_out
+from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.evaluation.tables import Table
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.drawing import save_figure
+from ideal_dispatch.pages import Page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Progress = Callable[[str], None]
+
+_CAPTIONS = {
+    "arrivals": "Left: mean seconds that second ambulances save against the router's one "
+    "ambulance, by how many calls get one; higher is better, and of two policies at the same "
+    "place the higher buys more with the same ambulances. A diamond has no choice of volume. "
+    "Right: calls that no ambulance has reached after so many minutes of driving, for one "
+    "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
+    "lines mark 8 and 12 minutes.",
+    "candidate-optimal": "Share of incidents on which a strategy is no later than the best drive "
+    "of the paper's candidate set: every depot's adaptive drive and the printed policy's second "
+    "path.",
+    "pareto": "Regret against the paper's candidate set by dispatch volume, every threshold of "
+    "every policy; lower and further left is better. Left the mean, right the mean of the worst "
+    "5 %. A policy whose path is not in the set may fall below zero.",
+    "regret-cdf": "Share of incidents with at most so much regret; a curve further up and left is "
+    "better. Rare regrets beyond the right end are not drawn.",
+}
+
+
+def write_report(
+    judged: Judged,
+    folder: str | os.PathLike[str],
+    network: RoadNetwork | None = None,
+    incident: str | None = None,
+    progress: Progress = lambda stage: None,
+) -> list[Path]:
+    """Write tables, figures and ``report.html`` into a folder, made where it is not there.
+
+    Maps need the run's ``network``; ``incident`` is one to draw beside those
+    that stand out. Gives the files.
+    """
+    where = Path(folder)
+    chosen = None if incident is None else judged.outcomes.number(incident)
+    for part in ("tables", "figures"):
+        (where / part).mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
+    progress("tables")
+    for table in tables(judged):
+        made += [where / "tables" / name for name in table.save(where / "tables")]
+    drawn = {}
+    for name, make in _FIGURES.items():
+        progress(f"figure {name}")
+        drawn[name] = make(judged)
+        made += _save(drawn[name], where / "figures" / name)
+    page = _page(judged, drawn)
+    page.heading("Calls on the map")
+    page.text(_maps_in_words(judged))
+    if network is None:
+        page.text("No maps: the run's road network was not at hand. Give it with --network.")
+    else:
+        progress("maps")
+        for name, figure, caption in _maps(judged, network, chosen):
+            page.figure(figure, caption)
+            made += _save(figure, where / "figures" / f"incident-{_file_name(name)}", (".png",))
+    _conventions(page, judged)
+    page.save(where / "report.html")
+    return [*made, where / "report.html"]
+
+
+def tables(judged: Judged) -> list[Table]:
+    """All tables of a run."""
+    made: list[Table | None] = []
+    for world in judged.outcomes.worlds:
+        made += [arrival_table(judged, world), difference_table(judged, world)]
+        made += [regret_table(judged, world)]
+        made += [wilcoxon_table(judged, own, world) for own in our_policies(judged.outcomes)]
+        made += [benchmark_table(judged, world), second_table(judged, world)]
+        if judged.others:
+            made.append(arrival_table(judged, world, judged.others))
+    return [table for table in made if table is not None and table.rows]
+
+
+# --- the page -----------------------------------------------------------------------
+
+
+def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
+    outcomes = judged.outcomes
+    page = Page(f"Replay report: {outcomes.name}", _subtitle(outcomes))
+    facts = _facts(judged)
+    if facts:
+        page.facts(facts)
+    page.text(_calibration_in_words(judged))
+    for line in caveats(judged):
+        page.warning(line)
+
+    def figure(name: str) -> None:
+        page.figure(drawn[name], _CAPTIONS[name])
+
+    def each_world(make: Callable[[str], Table | None]) -> None:
+        made = [make(world) for world in outcomes.worlds]
+        shown = [table for table in made if table is not None and table.rows]
+        for table in shown:
+            table.show(page)
+        for note in dict.fromkeys(table.note for table in shown if table.note):
+            page.text(note)
+
+    page.heading("When the first ambulance arrives")
+    each_world(lambda world: arrival_table(judged, world))
+    figure("arrivals")
+    if "interval" in outcomes.roles:
+        page.heading("Against interval-selective at the same volume")
+        each_world(lambda world: difference_table(judged, world))
+    page.heading("As in the paper: regret against its candidate set")
+    each_world(lambda world: regret_table(judged, world))
+    for own in our_policies(outcomes):
+        each_world(lambda world, own=own: wilcoxon_table(judged, own, world))  # type: ignore[misc]
+    for name in ("candidate-optimal", "pareto", "regret-cdf"):
+        figure(name)
+    page.heading("Regret against all drives and against hindsight")
+    each_world(lambda world: benchmark_table(judged, world))
+    page.heading("Where the second ambulance drives")
+    each_world(lambda world: second_table(judged, world))
+    if judged.others:
+        page.heading("Controls")
+        page.text(
+            "How much any second ambulance would have brought: chance, quotes alone, other paths."
+        )
+        each_world(lambda world: arrival_table(judged, world, judged.others))
+    return page
+
+
+def _subtitle(outcomes: Outcomes) -> str:
+    days = sorted(outcomes.days)
+    between = f"{days[0]} to {days[-1]}" if len(days) > 1 else days[0]
+    return (
+        f"{len(outcomes):,} calls on {len(days)} days ({between}), {len(outcomes.policies)} "
+        f"policies, all driven through the same traffic in {' and '.join(_short(outcomes))}."
+    )
+
+
+def _short(outcomes: Outcomes) -> list[str]:
+    return [WORLD_WORDS[world] for world in outcomes.worlds]
+
+
+def _facts(judged: Judged) -> list[tuple[str, str]]:
+    """Big numbers: the router alone, ours at the first volume, what it saves."""
+    outcomes, share = judged.outcomes, VOLUMES[0]
+    world, own = outcomes.worlds[-1], judged.own
+    facts = []
+    if "router" in outcomes.roles:
+        alone = outcomes.policy(outcomes.roles["router"]).drives[world].primary_s
+        summary = ArrivalSummary.of(alone)
+        facts += [
+            (f"mean drive, router alone (world {world})", _clock(summary.mean_s)),
+            ("of calls reached within 12 min", f"{100 * summary.within_12_min:.1f} %"),
+        ]
+        if own is not None:
+            saved = alone - judged.at(own, share).arrival_s[world]
+            facts.append(_gain(judged, saved, f"{own} at +{100 * share:.0f} %, mean of all calls"))
+    reference = outcomes.roles.get("interval")
+    if own is not None and reference is not None and own != reference:
+        saved = (
+            judged.at(reference, share).arrival_s[world] - judged.at(own, share).arrival_s[world]
+        )
+        facts.append(_gain(judged, saved, f"{own} against {reference} at +{100 * share:.0f} %"))
+    return facts
+
+
+def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
+    """Seconds sooner as a fact, with its interval in the label."""
+    interval = day_interval(saved, judged.outcomes.day, seed=judged.seed)
+    ends = ""
+    if not np.isnan(interval.low):
+        ends = f" (95 %: {_signed(-interval.high)} … {_signed(-interval.low)})"
+    return what + ends, f"{_signed(-interval.mean)} s"
+
+
+def _signed(seconds: float) -> str:
+    return f"{round(seconds, 1) + 0.0:+.1f}".replace("-", "−")
+
+
+def _calibration_in_words(judged: Judged) -> str:
+    if judged.calibration is None:
+        return "Thresholds for +25, +50 and +75 % second ambulances were set on this run itself."
+    other = judged.calibration
+    return (
+        "Thresholds for +25, +50 and +75 % second ambulances were set on the run "
+        f"{other.name} ({len(other):,} calls on {len(other.days)} days) and used here unchanged; "
+        "the volume reached is in the tables."
+    )
+
+
+def _conventions(page: Page, judged: Judged) -> None:
+    page.heading("How to read the numbers")
+    page.text(
+        "All times are seconds of driving, from leaving the depot to the call; with two ambulances "
+        "the sooner counts. Extra is second ambulances per call, in per cent. Pn is the value that "
+        "n % of the calls do not exceed, interpolated between neighbours; CVaR95 is the mean of "
+        "the worst 5 %, the last call in it counted by its fraction. A threshold for a volume is "
+        "the highest score that gets no second; equal scores are treated alike, whichever side is "
+        "nearer to the volume. Intervals are 95 % and resample whole days "
+        f"(seed {judged.seed}), but those of the Wilcoxon tables, which take calls as independent "
+        "as the paper does."
+    )
+    if judged.curve is not None:
+        curve = judged.curve
+        page.text(
+            f"Survival is {curve.name}'s curve of the drive plus {curve.before_drive_s:.0f} s "
+            "before it, without bystanders: read differences, not levels."
+        )
+
+
+# --- maps ---------------------------------------------------------------------------
+
+
+def _shown(judged: Judged) -> str:
+    """The policy whose ambulances are drawn."""
+    return judged.own or next(iter(judged.outcomes.policies))
+
+
+def _maps_in_words(judged: Judged) -> str:
+    world, share = judged.outcomes.worlds[-1], f"+{100 * VOLUMES[0]:.0f} %"
+    return (
+        f"Calls as {_shown(judged)} saw them in world {world}: the largest savings and losses at "
+        f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
+        "drawn whether it was sent or not; where both drive one street its dashes lie on the "
+        "solid line. Beside the map, what the router promised on the way: time elapsed plus time "
+        "still to go."
+    )
+
+
+def _maps(
+    judged: Judged, network: RoadNetwork, chosen: int | None
+) -> "Iterator[tuple[str, Figure, str]]":
+    outcomes = judged.outcomes
+    policy, world = _shown(judged), outcomes.worlds[-1]
+    sent = judged.at(policy, VOLUMES[0]).sent
+    groups = standing_out(judged, policy, world)
+    if chosen is not None:
+        groups = {"asked for": [chosen], **groups}
+    entries = outcomes.entries({number for numbers in groups.values() for number in numbers})
+    for reason, numbers in groups.items():
+        for number in numbers:
+            entry = entries[number]
+            figure = incident_map(network, entry, policy, world)
+            goes = "a second goes." if sent[number] else "none goes."
+            caption = (
+                f"{reason.capitalize()}. {words(entry, policy, world)} "
+                f"At +{100 * VOLUMES[0]:.0f} % {goes}"
+            )
+            yield outcomes.incidents[number], figure, caption
+
+
+# --- parts --------------------------------------------------------------------------
+
+_FIGURES: "dict[str, Callable[[Judged], Figure]]" = {
+    "arrivals": figures.arrivals,
+    "candidate-optimal": figures.candidate_bars,
+    "pareto": figures.pareto,
+    "regret-cdf": figures.regret_cdf,
+}
+
+
+def _save(figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf")) -> list[Path]:
+    made = [stem.with_name(f"{stem.name}{suffix}") for suffix in suffixes]
+    for path in made:
+        save_figure(figure, path)
+    return made
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d} min"
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)

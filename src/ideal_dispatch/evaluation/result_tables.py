@@ -1,0 +1,282 @@
+"""The tables of a run: arrivals, the paper's two, wider benchmarks, differences, second trips."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.evaluation.metrics import ArrivalSummary, RegretSummary
+from ideal_dispatch.evaluation.outcomes import BENCHMARKS, ROLES, Outcomes
+from ideal_dispatch.evaluation.significance import day_interval, days_won, paired_wilcoxon
+from ideal_dispatch.evaluation.strategies import (
+    VOLUMES,
+    Strategy,
+    as_decided,
+    at_volume,
+    dual,
+    is_selective,
+    sends_one,
+    single,
+    strategies,
+)
+from ideal_dispatch.evaluation.tables import Cell, Column, Table
+
+WORLD_WORDS: Mapping[str, str] = {
+    "A": "world A (streets take what the router shows on entering them)",
+    "B": "world B (streets take what really happens next)",
+}
+_BENCHMARK_WORDS = {"common": "all drives", "hindsight": "hindsight"}
+_EXTRA = Column("extra %", 1, signed=True, percent=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A run with its thresholds set: what tables and figures are made of.
+
+    ``calibration`` is the run of other days on which thresholds for a volume
+    are set; without one they are set on the run itself.
+    """
+
+    outcomes: Outcomes
+    calibration: Outcomes | None = None
+    curve: SurvivalCurve | None = None
+    seed: int = 0
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """Policies with a part in the story, in the order of telling."""
+        found = (self.outcomes.roles.get(role) for role in ROLES)
+        return tuple(name for name in found if name is not None)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Controls: every other policy."""
+        return tuple(name for name in self.outcomes.policies if name not in self.main)
+
+    def rows(self, policies: Iterable[str], as_set: bool = False) -> list[Strategy]:
+        """The strategies of the given policies, one after the other.
+
+        With ``as_set``, ours also at the thresholds they were given, where those select.
+        """
+        found = []
+        for name in policies:
+            found += strategies(self.outcomes, name, self.calibration)
+            own = as_decided(self.outcomes.policy(name))
+            if as_set and name in our_policies(self.outcomes) and 0.0 < own.extra < 1.0:
+                found.append(own)
+        return found
+
+    def at(self, policy: str, share: float) -> Strategy:
+        """A policy at a volume; 1 is dual."""
+        one = self.outcomes.policy(policy)
+        if share >= 1.0:
+            return dual(one)
+        trained = None if self.calibration is None else self.calibration.policy(policy)
+        return at_volume(one, share, trained)
+
+    @property
+    def own(self) -> str | None:
+        """The policy a report is about: ours, else the paper's, else any that selects."""
+        outcomes = self.outcomes
+        named = [outcomes.roles[role] for role in ("ideal", "paper") if role in outcomes.roles]
+        rest = [
+            name
+            for name, policy in outcomes.policies.items()
+            if is_selective(policy) and not sends_one(outcomes, name)
+        ]
+        return next(iter([*named, *rest]), None)
+
+    def bold(self, policies: Iterable[str]) -> frozenset[int]:
+        """Numbers of the rows to make stand out."""
+        return frozenset(i for i, policy in enumerate(policies) if policy == self.own)
+
+
+def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = None) -> Table:
+    """When the first ambulance comes; policies with a part in the story unless told."""
+    rows = judged.rows(judged.main if policies is None else policies, as_set=True)
+    columns: tuple[Column, ...] = (
+        Column("strategy"), _EXTRA, Column("mean s", arrow="↓"), Column("P90 s", arrow="↓"),
+        Column("P95 s", arrow="↓"), Column("<8 min", percent=True, arrow="↑"),
+        Column("<12 min", percent=True, arrow="↑"),
+        Column("survival", 2, percent=True, arrow="↑"),
+    )  # fmt: skip
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        s = ArrivalSummary.of(row.arrival_s[world], judged.curve)
+        cells.append((row.label, row.extra, s.mean_s, s.p90_s, s.p95_s, s.within_8_min,
+                      s.within_12_min, s.survival))  # fmt: skip
+    if judged.curve is None:
+        columns, cells = columns[:-1], [row[:-1] for row in cells]
+    return Table(
+        f"arrival-{world}" if policies is None else f"arrival-controls-{world}",
+        f"Driving time of the first ambulance to arrive in {WORLD_WORDS[world]}",
+        columns,
+        tuple(cells),
+        judged.bold(row.policy for row in rows),
+        "Extra: calls that get a second ambulance. Below 8 and 12 minutes: share of calls, %."
+        + ("" if judged.curve is None else f" Survival: expected by {judged.curve.name}, %."),
+    )
+
+
+def regret_table(judged: Judged, world: str) -> Table:
+    """The paper's first table: regret against its candidate set."""
+    rows = judged.rows(judged.main)
+    best = judged.outcomes.best_s[world]["paper"]
+    tail = r"$\mathrm{CVaR}_{0.%d}$"
+    names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        s = RegretSummary.of(row.arrival_s[world], best)
+        cells.append((_paper_label(row), s.mean_s, s.p95_s, s.p99_s, s.cvar95_s, s.cvar99_s))
+    return Table(
+        f"regret-{world}",
+        f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
+        (Column("Strategy"), *(Column(name, arrow="↓", latex=latex) for name, latex in names)),
+        tuple(cells),
+        judged.bold(row.policy for row in rows),
+        "Regret is against the best of every depot's adaptive drive and the printed policy's "
+        "second path; percentages are the dispatch volume reached.",
+    )
+
+
+def wilcoxon_table(judged: Judged, own: str, world: str) -> Table:
+    """The paper's second table: always-dual ``own`` against the baselines."""
+    outcomes = judged.outcomes
+    ours = dual(outcomes.policy(own))
+    columns = (
+        Column("Baseline"), Column("Evaluation n", latex="Evaluation $n$"),
+        Column("Wilcoxon n≠0", latex=r"Wilcoxon $n_{\ne0}$"),
+        Column("Mean diff. (s; normal 95% CI)", latex=r"Mean diff.\ (s; normal 95\% CI)"),
+        Column("Statistic"), Column("p-value", scientific=True, latex="$p$-value"),
+    )  # fmt: skip
+    cells: list[tuple[Cell, ...]] = []
+    for role in ("region", "router", "router-dual"):
+        if role not in outcomes.roles:
+            continue
+        one = outcomes.policy(outcomes.roles[role])
+        baseline = dual(one) if role == "router-dual" else single(one)
+        test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
+        cells.append((f"({len(cells) + 1}) {one.name}", test.incidents, test.nonzero,
+                      test.difference, _whole(test.statistic), test.p_value))  # fmt: skip
+    return Table(
+        f"wilcoxon-{own}-{world}",
+        f"One-sided paired Wilcoxon signed-rank tests against {own}, dual in {WORLD_WORDS[world]}",
+        columns,
+        tuple(cells),
+        note=f"The alternative is that the baseline arrives later than {own}, dual. Incidents "
+        "count as independent here, as in the paper; those of one day are not, so p is too small.",
+    )
+
+
+def benchmark_table(judged: Judged, world: str) -> Table:
+    """Regret against wider benchmarks, for a set with our own path in it flatters us."""
+    rows, known = judged.rows(judged.main), judged.outcomes.best_s[world]
+    used = [one for one in BENCHMARKS[1:] if one in known]
+    columns = [Column("strategy"), _EXTRA]
+    for one in used:
+        words = _BENCHMARK_WORDS[one]
+        columns += [Column(f"{words}: best %", percent=True, arrow="↑"),
+                    Column(f"{words}: mean s", arrow="↓"),
+                    Column(f"{words}: CVaR95 s", arrow="↓")]  # fmt: skip
+    cells = []
+    for row in rows:
+        line: list[Cell] = [row.label, row.extra]
+        for one in used:
+            s = RegretSummary.of(row.arrival_s[world], known[one])
+            line += [s.optimal, s.mean_s, s.cvar95_s]
+        cells.append(tuple(line))
+    return Table(
+        f"benchmarks-{world}",
+        f"Regret against wider benchmarks in {WORLD_WORDS[world]}",
+        tuple(columns),
+        tuple(cells),
+        judged.bold(row.policy for row in rows),
+        "Best: share of incidents no later than the benchmark. All drives are those of every "
+        "policy here, sent or not; hindsight is the fastest drive for one who knows the future.",
+    )
+
+
+def difference_table(judged: Judged, world: str) -> Table | None:
+    """Seconds saved against interval-selective at equal volume, with day-clustered intervals.
+
+    None where no interval policy took part.
+    """
+    outcomes = judged.outcomes
+    reference = outcomes.roles.get("interval")
+    if reference is None:
+        return None
+    baselines = {share: judged.at(reference, share) for share in VOLUMES}
+    rows, names = [], []
+    for name, policy in outcomes.policies.items():
+        if name == reference or sends_one(outcomes, name) or not is_selective(policy):
+            continue
+        line: list[Cell] = [name]
+        ahead = []
+        for share, baseline in baselines.items():
+            saved = baseline.arrival_s[world] - judged.at(name, share).arrival_s[world]
+            line.append(day_interval(saved, outcomes.day, seed=judged.seed))
+            ahead.append(f"{days_won(saved, outcomes.day)[0]}")
+        rows.append((*line, f"{', '.join(ahead)} of {len(outcomes.days)}"))
+        names.append(name)
+    return Table(
+        f"saved-{world}",
+        f"Seconds saved per call against {reference} at the same volume in {WORLD_WORDS[world]}",
+        (Column("policy"), *(Column(f"+{100 * v:.0f} %", signed=True) for v in VOLUMES),
+         Column("days ahead")),
+        tuple(rows),
+        judged.bold(names),
+        "Mean over all calls with a 95 % interval that draws whole days; above zero throughout, "
+        "the policy is better beyond chance. Days ahead: on how many its mean was better, at each "
+        "volume.",
+    )  # fmt: skip
+
+
+def second_table(judged: Judged, world: str) -> Table:
+    """Where the second ambulance drives, and how often it is first."""
+    columns = (
+        Column("policy"), Column("has second %", percent=True),
+        Column("same road %", percent=True), Column("same depot %", percent=True),
+        Column("overlap %", percent=True), Column("second first %", percent=True),
+        Column("s saved each, dual", 1), Column("s saved each, +25 %", 1),
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    names = []
+    for name, policy in judged.outcomes.policies.items():
+        has, drives = policy.has_second, policy.drives[world]
+        if not has.any() or sends_one(judged.outcomes, name):
+            continue
+        saved = np.fmax(drives.primary_s - drives.second_s, 0.0)
+        few = judged.at(name, VOLUMES[0]).sent if is_selective(policy) else np.zeros_like(has)
+        rows.append(
+            (name, float(has.mean()), float(drives.same_road[has].mean()),
+             float(policy.same_depot[has].mean()), float(drives.overlap[has].mean()),
+             float((saved[has] > 0).mean()), float(saved[has].mean()),
+             float(saved[few].mean()) if few.any() else None)
+        )  # fmt: skip
+        names.append(name)
+    return Table(
+        f"second-{world}",
+        f"The second ambulance in {WORLD_WORDS[world]}",
+        columns,
+        tuple(rows),
+        judged.bold(names),
+        "Of calls that have a second, sent or not. Same road: both drive the very same streets. "
+        "Overlap: part of the second's driving time on streets the first drives too. Seconds "
+        "saved each: what one second ambulance brings forward the arrival, on average.",
+    )
+
+
+def _paper_label(row: Strategy) -> str:
+    if not row.form.startswith("+"):
+        return row.label
+    return f"{row.policy}, +{100 * row.extra:.1f}% amb."
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if value.is_integer() else value
+
+
+def our_policies(outcomes: Outcomes) -> list[str]:
+    """The paper's policy and ours, those that took part."""
+    return [outcomes.roles[role] for role in ("paper", "ideal") if role in outcomes.roles]

@@ -1,0 +1,157 @@
+"""Strategies: a policy at a threshold, and thresholds that send a given share of seconds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.outcomes import Outcomes, PolicyOutcomes
+
+VOLUMES = (0.25, 0.5, 0.75)
+"""Second ambulances per incident at which policies are compared."""
+
+ALWAYS, NEVER = -np.inf, np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strategy:
+    """A policy at a threshold: who got a second ambulance, and when the first of the two came.
+
+    ``form`` says which threshold in a word or two; ``arrival_s`` is by world.
+    """
+
+    policy: str
+    form: str
+    threshold_s: float
+    sent: BoolArray
+    arrival_s: Mapping[str, FloatArray]
+
+    @property
+    def label(self) -> str:
+        return f"{self.policy}, {self.form}" if self.form else self.policy
+
+    @property
+    def extra(self) -> float:
+        """Second ambulances per incident; the paper's dispatch volume is one more."""
+        return float(self.sent.mean())
+
+
+def at_threshold(policy: PolicyOutcomes, threshold_s: float, form: str = "") -> Strategy:
+    """A second ambulance wherever its score exceeds ``threshold_s``."""
+    return _strategy(policy, policy.sent_above(threshold_s), threshold_s, form)
+
+
+def single(policy: PolicyOutcomes, form: str = "single") -> Strategy:
+    """Never a second ambulance."""
+    return at_threshold(policy, NEVER, form)
+
+
+def dual(policy: PolicyOutcomes, form: str = "dual") -> Strategy:
+    """Always a second ambulance, where there is one."""
+    return at_threshold(policy, ALWAYS, form)
+
+
+def as_decided(policy: PolicyOutcomes, form: str = "as set") -> Strategy:
+    """With the thresholds that the policy itself set, call by call."""
+    return _strategy(policy, policy.sent_above(policy.threshold_s), float("nan"), form)
+
+
+def at_volume(
+    policy: PolicyOutcomes, share: float, calibration: PolicyOutcomes | None = None
+) -> Strategy:
+    """At the threshold that sends ``share`` seconds per incident in ``calibration``.
+
+    Without ``calibration`` the threshold is set on the very incidents it is
+    judged on. The volume reached is :attr:`Strategy.extra`.
+    """
+    threshold_s = threshold_for(calibration or policy, share)
+    return at_threshold(policy, threshold_s, f"+{100 * share:.0f} %")
+
+
+def threshold_for(policy: PolicyOutcomes, share: float) -> float:
+    """The threshold at which as nearly as possible ``share`` of all incidents get a second.
+
+    It is the highest score that gets none. Equal scores are treated alike: the
+    cut falls above or below all of them, whichever is nearer to ``share``, and
+    above where both are equally near. Where fewer incidents than asked for have
+    a second at all, every one of them gets it.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"a volume of {share}: it is a share between 0 and 1")
+    levels, counts = _levels(policy)
+    if not levels.size:
+        return ALWAYS
+    sent = np.concatenate([[0], np.cumsum(counts)])  # by how many levels get one
+    cut = int(np.argmin(np.abs(sent - share * policy.score_s.size)))
+    return float(levels[cut]) if cut < levels.size else ALWAYS
+
+
+def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:
+    """Thresholds from none sent to all sent, at most so many, even in volume."""
+    levels, counts = _levels(policy)
+    sent = np.concatenate([[0], np.cumsum(counts)])
+    wanted = np.linspace(0, sent[-1], most)
+    cuts = np.unique(np.searchsorted(sent, wanted))
+    return [float(levels[cut]) if cut < levels.size else ALWAYS for cut in cuts]
+
+
+def is_selective(policy: PolicyOutcomes) -> bool:
+    """Whether its scores tell some incidents from others."""
+    return _levels(policy)[0].size > 1
+
+
+def strategies(
+    outcomes: Outcomes,
+    policy: str,
+    calibration: Outcomes | None = None,
+    volumes: Sequence[float] = VOLUMES,
+) -> list[Strategy]:
+    """The rows of a policy in a table.
+
+    Region and router send one ambulance; a policy whose scores are all equal
+    does what it decided; every other one is shown at each of ``volumes`` and,
+    but for interval-selective, which then is router dual, as dual; and without
+    a second where its primary is not always the router's.
+    """
+    one, roles = outcomes.policy(policy), outcomes.roles
+    if sends_one(outcomes, policy):
+        return [single(one, "")]
+    if not is_selective(one):
+        return [as_decided(one, "")]
+    trained = None if calibration is None else calibration.policy(policy)
+    rows = [at_volume(one, share, trained) for share in volumes]
+    alone = single(one)
+    if "router" in roles and not _same(alone, single(outcomes.policy(roles["router"]))):
+        rows.insert(0, alone)
+    if policy != roles.get("interval") or "router-dual" not in roles:
+        rows.append(dual(one))
+    return rows
+
+
+def sends_one(outcomes: Outcomes, policy: str) -> bool:
+    """Whether it is a baseline that never sends a second, whatever it considered."""
+    return policy in (outcomes.roles.get("region"), outcomes.roles.get("router"))
+
+
+def _same(one: Strategy, other: Strategy) -> bool:
+    return all(
+        np.array_equal(one.arrival_s[world], other.arrival_s[world]) for world in one.arrival_s
+    )
+
+
+def _levels(policy: PolicyOutcomes) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Scores of incidents with a second, highest first, and how many have each."""
+    levels, counts = np.unique(policy.score_s[policy.has_second], return_counts=True)
+    return levels[::-1], counts[::-1]
+
+
+def _strategy(policy: PolicyOutcomes, sent: BoolArray, threshold_s: float, form: str) -> Strategy:
+    arrival = {
+        world: np.where(sent, np.fmin(drives.primary_s, drives.second_s), drives.primary_s)
+        for world, drives in policy.drives.items()
+    }
+    return Strategy(policy.name, form, threshold_s, sent, MappingProxyType(arrival))

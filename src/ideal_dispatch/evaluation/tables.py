@@ -1,0 +1,189 @@
+"""One kind of table for the terminal, for spreadsheets, for papers and for pages."""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.pages import Page
+
+Cell = str | float | int | Interval | None
+
+_LATEX = str.maketrans(
+    {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
+     "≠": r"$\neq$", "−": "$-$", "…": r"\ldots{}", "<": "$<$", ">": "$>$"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading and how its numbers are written.
+
+    ``percent`` multiplies by a hundred; ``signed`` writes a plus; ``arrow``
+    points to where better numbers are; ``latex`` is the heading in LaTeX where
+    it is not the same.
+    """
+
+    name: str
+    decimals: int = 1
+    signed: bool = False
+    percent: bool = False
+    arrow: str = ""
+    latex: str = ""
+    scientific: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts and numbers under columns; ``bold`` rows are ours.
+
+    ``name`` is the stem of its files, ``title`` its caption, ``note`` what a
+    reader must know to read it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    bold: frozenset[int] = frozenset()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise InputError(
+                    f"table {self.name}: a row of {len(row)} cells, "
+                    f"there are {len(self.columns)} columns"
+                )
+
+    @property
+    def header(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def text_rows(self) -> list[list[str]]:
+        """The cells as people read them."""
+        return [
+            [_text(cell, column) for cell, column in zip(row, self.columns, strict=True)]
+            for row in self.rows
+        ]
+
+    def csv(self) -> str:
+        """Plain numbers as headed; an interval takes three columns."""
+        wide = [
+            any(isinstance(row[i], Interval) for row in self.rows) for i in range(len(self.columns))
+        ]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(
+            name
+            for column, three in zip(self.columns, wide, strict=True)
+            for name in (
+                (column.name, f"{column.name} low", f"{column.name} high") if three
+                else (column.name,)
+            )
+        )  # fmt: skip
+        for row in self.rows:
+            writer.writerow(
+                plain
+                for cell, column, three in zip(row, self.columns, wide, strict=True)
+                for plain in _plain(cell, column, three)
+            )
+        return out.getvalue()
+
+    def latex(self) -> str:
+        """A floating table in the paper's form (package booktabs)."""
+        heads = [
+            (column.latex or column.name.translate(_LATEX)) + _ARROWS.get(column.arrow, "")
+            for column in self.columns
+        ]
+        lines = [
+            r"\begin{table}[h]", r"\centering", r"\small", r"\setlength{\tabcolsep}{3pt}",
+            rf"\caption{{{f'{self.title}. {self.note}'.strip().translate(_LATEX)}}}",
+            rf"\label{{tab:{self.name}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            r"\toprule", " & ".join(heads) + r" \\", r"\midrule",
+        ]  # fmt: skip
+        for number, row in enumerate(self.rows):
+            cells = [_latex(cell, column) for cell, column in zip(row, self.columns, strict=True)]
+            if number in self.bold:
+                cells[0] = rf"\textbf{{{cells[0]}}}"
+            lines.append(" & ".join(cells) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+    def save(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Write ``name.csv`` and ``name.tex`` into an existing folder; gives their names."""
+        names = []
+        for suffix, content in ((".csv", self.csv()), (".tex", self.latex())):
+            names.append(f"{self.name}{suffix}")
+            with atomic_write(os.path.join(folder, names[-1])) as file:
+                file.write(content.encode())
+        return names
+
+    def show(self, page: Page) -> None:
+        """Put the table on a page, its title above; the note is for the caller to place."""
+        page.text(f"{self.title}:")
+        heads = [f"{column.name} {column.arrow}".strip() for column in self.columns]
+        page.table(heads, self.text_rows(), bold=sorted(self.bold))
+
+
+_ARROWS = {"↓": r" $\downarrow$", "↑": r" $\uparrow$"}
+
+
+def _text(cell: Cell, column: Column) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Interval):
+        if math.isnan(cell.low):
+            return _number(cell.mean, column)
+        low, high = _number(cell.low, column), _number(cell.high, column)
+        return f"{_number(cell.mean, column)} [{low}, {high}]"
+    if cell is None or math.isnan(cell):
+        return "–"
+    return _number(cell, column)
+
+
+def _number(value: float, column: Column) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if column.scientific:
+        return _power(value)
+    shown = 100 * value if column.percent else value
+    rounded = round(shown, column.decimals) + 0.0  # no −0.0
+    sign = "+" if column.signed else ""
+    return f"{rounded:{sign}.{column.decimals}f}".replace("-", "−")
+
+
+def _power(value: float) -> str:
+    if value >= 0.001:
+        return f"{value:.3f}"
+    if value <= 0.0:
+        return "<1e−300"
+    return f"{value:.1e}".replace("-", "−")
+
+
+def _latex(cell: Cell, column: Column) -> str:
+    if column.scientific and isinstance(cell, float) and 0.0 < cell < 0.001:
+        digits, _, power = f"{cell:.1e}".partition("e")
+        return rf"${digits}\times 10^{{{int(power)}}}$"
+    return _text(cell, column).translate(_LATEX).replace("–", "--")
+
+
+def _plain(cell: Cell, column: Column, three: bool) -> Sequence[str]:
+    if isinstance(cell, Interval):
+        return [_digits(value, column) for value in (cell.mean, cell.low, cell.high)]
+    one = cell if isinstance(cell, str) else _digits(cell, column)
+    return [one, "", ""] if three else [one]
+
+
+def _digits(value: float | int | None, column: Column) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    return f"{100 * value if column.percent else value:.6g}"

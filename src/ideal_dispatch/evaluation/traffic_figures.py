@@ -1,0 +1,247 @@
+"""Figures of the plausibility page: traffic by hour, its memory and reach, and the three issues."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation.motivation import WORLDS, Example, Races
+from ideal_dispatch.evaluation.slowness import Correlation
+from ideal_dispatch.evaluation.traffic_checks import (
+    GROUPS,
+    SPEED_QUANTILES,
+    TrafficChecks,
+    WindowChecks,
+)
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PAPER_REGION, PAPER_OVERLAP, PAPER_OVERLAP_S, PAPER_MEAN_S = 0.56, 0.995, 377.0, 596.0
+"""What the paper's introduction reports of its 50 nodes."""
+
+_ROADS = (INK, ACCENT, ORANGE, GREEN)
+_RECORDED, _REAL = (ACCENT, ORANGE, "#CC79A7"), (GREEN, GREEN, INK)
+_STYLES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)))
+_PAIR = (ACCENT, ORANGE)
+_LONGEST_NAME = 16
+
+
+def by_hour(columns: Sequence[TrafficChecks]) -> "Figure":
+    """Speed over free flow by the hour: kinds of roads on working days, and weekends."""
+    figure, all_axes = plain_axes(len(columns), (10, 3.6))
+    hours = np.arange(24) + 0.5
+    slow = np.nanmin([np.nan_to_num(c.relative_speed, nan=1.0).min() for c in columns])
+    lowest = 20 * np.floor(5 * slow)
+    for axes, column in zip(all_axes, columns, strict=True):
+        for group in (1, 2, 3):
+            axes.plot(hours, 100 * column.relative_speed[0, group], color=_ROADS[group],
+                      label=GROUPS[group], **_line())  # fmt: skip
+        if column.days[1]:
+            axes.plot(hours, 100 * column.relative_speed[1, 0], color=INK, linestyle=_STYLES[1],
+                      linewidth=1.4, label="all roads on weekends and holidays")  # fmt: skip
+        axes.set(xlim=(0, 24), ylim=(lowest, 103), xlabel="hour of the day")
+        axes.set_xticks(range(0, 25, 4), [f"{hour:02d}" for hour in range(0, 25, 4)])
+        axes.set_title(column.name, fontsize=10, color=INK, loc="left")
+        axes.grid(axis="y", color=MUTED, alpha=0.2)
+    all_axes[0].set_ylabel("speed, % of free flow")
+    _legend_above(figure, max(all_axes, key=lambda one: len(one.lines)))
+    return figure
+
+
+def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
+    """How long a slow road stays slow: over whole days, and within one evening hour."""
+    figure, (left, right) = plain_axes(2, (10, 3.6))
+    for column, colour in zip(columns, _RECORDED, strict=False):
+        _curve(left, column.memory, color=colour, label=column.name)
+    for window, style in _windows(columns, real):
+        _curve(right, window.memory, **style)
+    for axes, title in (
+        (left, "against the road's mean of the day"),
+        (right, "18:00–18:53, against the mean of the window"),
+    ):
+        axes.set(xlabel="minutes later", ylim=(-0.65, 1.02))
+        axes.set_title(title, fontsize=10, color=INK, loc="left")
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+    left.set_ylabel("likeness to now (correlation)")
+    left.set_xticks(range(0, 121, 20))
+    _legend_above(figure, right)
+    return figure
+
+
+def reach(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
+    """How far roads get slower together, and how far slow roads lie together."""
+    figure, (left, right) = plain_axes(2, (10, 3.6))
+    for window, style in _windows(columns, real):
+        _curve(left, window.swings, **style)
+        _curve(right, window.levels, **style)
+    for axes, title in (
+        (left, "they get slower at the same minute"),
+        (right, "they are slow on the same evening"),
+    ):
+        axes.set(xlabel="distance of two roads (km)", ylim=(-0.25, 1.0), xlim=(0, 5.2))
+        axes.set_title(title, fontsize=10, color=INK, loc="left")
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+    left.set_ylabel("correlation")
+    _legend_above(figure, right)
+    return figure
+
+
+def speeds(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
+    """Share of the road length below each speed, in the evening peak."""
+    figure, (axes,) = plain_axes(1, (10, 3.6))
+    for window, style in _windows(columns, real):
+        axes.plot(100 * window.relative_speed, 100 * SPEED_QUANTILES, linewidth=1.8, **style)
+    axes.axvline(50, color=MUTED, linewidth=0.8)
+    axes.annotate("half of free flow", (50, 97), xytext=(-5, 0), textcoords="offset points",
+                  ha="right", va="top", fontsize=8.5, color=INK)  # fmt: skip
+    axes.set(xlim=(0, 130), ylim=(0, 100), xlabel="speed, % of free flow",
+             ylabel="% of the road length is slower")  # fmt: skip
+    _legend_above(figure, axes)
+    return figure
+
+
+def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
+    """The three issues of the introduction: shares of calls, with the paper's own beside them."""
+    figure, (first, second, third) = plain_axes(3, (10, 1.3 + 0.42 * (1 + 2 * len(named))))
+    labels, colours = ["paper"], [MUTED]
+    region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
+    overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]
+    for (name, races), colour in zip(named, _RECORDED, strict=False):
+        for number, world in enumerate(WORLDS):
+            labels.append(f"{_short(name)}, {world}")
+            region.append(float(races.region_share()[number]))
+            lost = races.lost_s()[number]
+            reversal.append(float((lost > 0).mean()))
+            by = f" by {lost[lost > 0].mean():.0f} s" if (lost > 0).any() else ""
+            words.append(f"{100 * reversal[-1]:.0f} %{by}")
+        overlap.append(races.overlap_share())
+        ranges.append(f"{100 * overlap[-1]:.0f} %, {races.overlap_s().mean():.0f} s")
+        colours += [colour, colour]
+    rows = np.arange(len(labels), dtype=float)
+    shares = [f"{100 * share:.0f} %" for share in region]
+    _bars(first, rows, region, shares, colours, "1  The region's depot is the best")
+    _bars(second, rows, reversal, words, colours, "2  The promised best depot loses")
+    wide = np.concatenate([[0.0], 1.5 + 2 * np.arange(len(named))])
+    _bars(third, wide, overlap, ranges, [MUTED, *colours[1::2]], "3  The router's ranges overlap")
+    first.set_yticks(rows, labels)
+    second.set_yticks(rows, [])
+    third.set_yticks(wide, ["paper", *(_short(name) for name, _ in named)])
+    for axes in (first, second, third):
+        axes.set_ylim(rows[-1] + 0.5, -0.5)
+    return figure
+
+
+def _bars(
+    axes: "Axes", places: FloatArray, shares: Sequence[float], texts: Sequence[str],
+    colours: Sequence[str], title: str,
+) -> None:  # fmt: skip
+    heights = np.where(places % 1 > 0, 1.66, 0.66)  # a bar for both worlds is as high as two
+    axes.barh(places, 100 * np.array(shares), color=colours, height=heights)
+    for place, share, text in zip(places, shares, texts, strict=True):
+        axes.annotate(text, (100 * share, place), xytext=(4, 0), textcoords="offset points",
+                      va="center", fontsize=9, color=INK)  # fmt: skip
+    axes.set(xlim=(0, 165), xlabel="% of the calls")
+    axes.set_xticks(range(0, 101, 25))
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+
+
+def trace(network: RoadNetwork, shown: Example) -> "Figure":
+    """One call: both drives on the map, and what was expected of them on the way."""
+    figure, (above, below) = plain_axes(2, (10, 7), rows=2, heights=(1, 1.1))
+    _map(above, network, shown)
+    for depot, done, colour, style in zip(shown.depots, shown.drives, _PAIR, _STYLES, strict=False):
+        elapsed = np.concatenate([[0.0], np.cumsum(done.seconds)])
+        expected = np.append(done.expected_s, done.total_s)
+        below.plot(elapsed, expected, color=colour, linestyle=style, linewidth=1.8, marker="o",
+                   markersize=3, label=f"from {depot.name}")  # fmt: skip
+        below.plot(done.total_s, done.total_s, marker="o", markersize=8, color=colour,
+                   markeredgecolor="white", zorder=4)  # fmt: skip
+        below.annotate(f"arrives after {done.total_s:.0f} s", (done.total_s, done.total_s),
+                       xytext=(8, 0), textcoords="offset points", va="center", fontsize=9,
+                       color=INK)  # fmt: skip
+        below.annotate(f"promised {expected[0]:.0f} s", (0, expected[0]), xytext=(-7, 0),
+                       textcoords="offset points", ha="right", va="center", fontsize=9,
+                       color=INK)  # fmt: skip
+    last = max(done.total_s for done in shown.drives)
+    below.set(xlabel="seconds since the call", ylabel="expected arrival (s)",
+              xlim=(-0.19 * last, 1.22 * last))  # fmt: skip
+    below.margins(y=0.12)
+    below.legend(frameon=False, fontsize=9, loc="upper right", handlelength=3.2)
+    above.set_title(f"A call on {shown.at:%A, %d %B %Y, %H:%M}, world {shown.world}", fontsize=10,
+                    color=INK, loc="left")  # fmt: skip
+    return figure
+
+
+def _map(axes: "Axes", network: RoadNetwork, shown: Example) -> None:
+    from matplotlib.collections import LineCollection
+
+    axes.set_axis_off()
+    lines = [
+        network.path(done.edges, depot.node).coordinates(network)
+        for depot, done in zip(shown.depots, shown.drives, strict=True)
+    ]
+    points = np.concatenate(lines)
+    margin = 0.06 * np.ptp(points, axis=0).max()
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+    begins = np.column_stack([network.lon[network.tail], network.lat[network.tail]])
+    inside = np.flatnonzero(((begins >= low) & (begins <= high)).all(axis=1))
+    axes.add_collection(
+        LineCollection([network.polyline(int(edge)) for edge in inside], colors=MUTED,
+                       linewidths=0.5, alpha=0.45)
+    )  # fmt: skip
+    for line, depot, colour, style in zip(lines, shown.depots, _PAIR, _STYLES, strict=False):
+        axes.plot(*line.T, color="white", linewidth=4.2, zorder=3)
+        axes.plot(*line.T, color=colour, linestyle=style, linewidth=2.6, zorder=4)
+        axes.plot(*line[0], marker="P", markersize=12, color=colour, markeredgecolor="white",
+                  zorder=5)  # fmt: skip
+        up = line[0, 1] >= line[: len(line) // 3 + 1, 1].mean()  # away from the way it goes
+        right = line[0, 0] > (low[0] + high[0]) / 2
+        axes.annotate(depot.name, line[0], xytext=(0, 12 if up else -20), zorder=6,
+                      textcoords="offset points", ha="right" if right else "left", fontsize=9,
+                      weight="bold", color=INK,
+                      bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8,
+                            "linewidth": 0})  # fmt: skip
+    call = float(network.lon[shown.node]), float(network.lat[shown.node])
+    axes.plot(*call, marker="*", markersize=18, color=INK, markeredgecolor="white", zorder=6)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.set_aspect(1 / np.cos(np.radians(float(points[:, 1].mean()))))
+
+
+def _windows(
+    columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]
+) -> list[tuple[WindowChecks, dict[str, Any]]]:
+    """Evening windows with their looks: recordings first, then real speeds."""
+    drawn: list[tuple[WindowChecks, dict[str, Any]]] = [
+        (column.evening, {"color": colour, "label": column.name})
+        for column, colour in zip(columns, _RECORDED, strict=False)
+        if column.evening is not None
+    ]
+    for window, colour, style in zip(real, _REAL, _STYLES, strict=False):
+        drawn.append((window, {"color": colour, "linestyle": style, "label": window.name}))
+    return drawn
+
+
+def _curve(axes: "Axes", correlation: Correlation, **style: Any) -> None:
+    known: FloatArray = ~np.isnan(correlation.value)
+    if known.any():
+        axes.plot(correlation.at[known], correlation.value[known], **_line(), **style)
+
+
+def _legend_above(figure: "Figure", axes: "Axes") -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 5),
+                  frameon=False, fontsize=9, handlelength=3.2)  # fmt: skip
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _line() -> dict[str, Any]:
+    return {"linewidth": 1.8, "marker": "o", "markersize": 3.5}

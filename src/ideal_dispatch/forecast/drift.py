@@ -1,0 +1,130 @@
+"""Drift: what drives take beyond the router's quote, by road and hour.
+
+A router that sees only the past is late at every rush hour: it promises too
+little while traffic builds up and too much while it clears.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import FloatArray, numbers
+from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast.model import CARD, Model
+from ideal_dispatch.network import Path, RoadNetwork
+
+PURPOSE = "drift"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriftModel:
+    """Expected realised minus quoted seconds of every edge in a context.
+
+    ``model`` was trained on quoted paths with targets realised − quoted + base
+    time, so that the drift of an edge is its nominal minus its base time. It
+    cannot fall below minus the base time.
+    """
+
+    model: Model
+
+    def __post_init__(self) -> None:
+        if self.model.details.get("purpose") != PURPOSE:
+            raise InputError(
+                "this model forecasts travel times, not the drift of quotes; fit one on a quote log"
+            )
+
+    def __repr__(self) -> str:
+        return f"DriftModel({self.model!r})"
+
+    def edge_drift_s(self, context: Context | npt.ArrayLike, network: RoadNetwork) -> FloatArray:
+        """Seconds to add to the router's time of every edge; negative where it says too much.
+
+        ``context`` may also be one encoded row, whose hour may have a fraction.
+        """
+        encoding = self.model.encoding
+        if isinstance(context, Context):
+            row = drift_rows([context], encoding)
+        else:
+            row = np.atleast_2d(numbers(context, np.float64, "context"))
+            if row.shape == (1, len(encoding.columns)):  # of any other, the model complains
+                row = coarsened(row, encoding)
+        nominal = self.model.forecast(row, network).nominal_times
+        drift: FloatArray = nominal - self.model.base_ratio * network.free_flow_times_s
+        return drift
+
+    def path_drift_s(
+        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path
+    ) -> float:
+        """Seconds to add to the quote of a path."""
+        return path.time_s(self.edge_drift_s(context, network))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a model directory, with a card that says what the drift is for."""
+        self.model.save(folder)
+        with atomic_write(FilePath(folder) / CARD) as file:
+            file.write(_card(self.model).encode())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "DriftModel":
+        """Read a directory, or say in one line why it holds no drift."""
+        model = Model.load(folder)
+        try:
+            return cls(model)
+        except InputError as error:
+            raise FileFormatError(f"{os.fspath(folder)}: {error}") from None
+
+
+def drift_rows(contexts: Sequence[Context], encoding: ContextEncoding) -> FloatArray:
+    """Encoded contexts as a drift sees them: the hour with its minutes, and days off."""
+    rows = encoding.encode(contexts)
+    rows[:, encoding.columns.index("hour")] = [c.at.hour + c.at.minute / 60 for c in contexts]
+    return coarsened(rows, encoding)
+
+
+def coarsened(rows: FloatArray, encoding: ContextEncoding) -> FloatArray:
+    """The same rows with all but hour and day off unknown.
+
+    "holiday" becomes any day off. A log has few days, and weekday and weather
+    then mostly name the day: learning them gains nothing and loses new days.
+    """
+    columns = encoding.columns
+    kept = np.full(rows.shape, np.nan)
+    hour, holiday = columns.index("hour"), columns.index("holiday")
+    off = [columns.index("saturday"), columns.index("sunday"), holiday]
+    kept[:, hour], kept[:, holiday] = rows[:, hour], rows[:, off].max(axis=1)
+    return kept
+
+
+def _card(model: Model) -> str:
+    log, score = model.details.get("log", {}), model.details.get("held_out", {})
+    lines = [
+        "# Drift of a router's quotes",
+        "",
+        "What drives take beyond what the router promised, by road and hour, to be added to its "
+        "quotes. It knows this router on this network and no others, and of the day only whether "
+        "it is a day off.",
+        "",
+        f"- checksum `{model.checksum}`, network `{model.network_checksum}`, "
+        f"context encoding `{model.encoding.checksum}`",
+    ]
+    if log:
+        lines.append(
+            f"- {log['train']:,} quotes to learn from, {log['held_out']:,} of held-out days "
+            f"({', '.join(log['held_out_days'])}) to stop with; {log['left_out']:,} left out "
+            "because nobody knows what their path took"
+        )
+    if score:
+        lines.append(
+            f"- mean absolute error on the held-out days: quotes {score['quoted_mae_s']:.1f} s, "
+            f"corrected {score['corrected_mae_s']:.1f} s; a little flattered, since training "
+            "stopped where the latter was least"
+        )
+    made = sorted(model.details.get("versions", {}).items())
+    lines += ["", "## Made by", "", *(f"- {name} {number}" for name, number in made), ""]
+    return "\n".join(lines)

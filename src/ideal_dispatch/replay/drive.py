@@ -1,0 +1,155 @@
+"""One ambulance driven through a traffic world ([IDEAL] appendix A)."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray, IntArray, read_only
+from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import TellsEdgeTimes
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld, require_zone
+
+
+class World(StrEnum):
+    """What a road segment takes.
+
+    ``A``, the paper's: what the router shows when the segment is entered.
+    ``B``: what really happens to those who enter it then.
+    """
+
+    A = "A"
+    B = "B"
+
+
+class DriveError(IdealError):
+    """A drive cannot be finished, as when it leaves the recorded time."""
+
+
+@runtime_checkable
+class Navigator(Protocol):
+    """A source that tells the start of a quote more quickly than the whole of it."""
+
+    def way_on(self, node: int, destination: int, at: datetime) -> tuple[int, float, float]:
+        """First edge, its seconds and the whole duration of ``quote(node, destination, at)``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drive:
+    """The edges driven, the seconds each took, and what was expected before each.
+
+    ``expected_s`` counts from the start of the drive: the time elapsed plus
+    what the router then promised for the rest. On a prescribed segment the
+    rest is that segment and the router's route from its end.
+    """
+
+    edges: IntArray
+    seconds: FloatArray
+    expected_s: FloatArray
+
+    def __post_init__(self) -> None:
+        edges = read_only(self.edges, np.int32, (None,), "driven edges")
+        object.__setattr__(self, "edges", edges)
+        for name in ("seconds", "expected_s"):
+            values = read_only(getattr(self, name), np.float64, edges.shape, name)
+            object.__setattr__(self, name, values)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds from the call to the arrival."""
+        return float(self.seconds.sum())
+
+
+def drive(
+    source: TrafficSource,
+    network: RoadNetwork,
+    assignment: Assignment,
+    destination: int,
+    at: datetime,
+    world: World,
+) -> Drive:
+    """The adaptive procedure, or with ``assignment.follow`` edges the hybrid one.
+
+    The prescribed edges are driven as told; after them the router is asked at
+    every junction, and the first segment of its answer is driven. In world A a
+    prescribed segment takes what the router tells of that edge, or the duration
+    of a quote between its ends where it tells no edge times. A
+    :class:`DriveError` says where and why a drive could not go on.
+    """
+    truth = _truth(source, world)
+    prefix = _prefix(network, assignment, destination)
+    require_zone(at)
+    at = at.astimezone(UTC)  # where seconds can be added on any night of the year
+    way_on = source.way_on if isinstance(source, Navigator) else partial(_quoted, source)
+    node, elapsed_s = assignment.path.origin, 0.0
+    edges: list[int] = []
+    seconds: list[float] = []
+    expected_s: list[float] = []
+    while node != destination:
+        now = at + timedelta(seconds=elapsed_s)
+        try:
+            if len(edges) > network.num_edges + len(prefix):
+                raise IdealError("it circles; the router changes its mind for ever")
+            if len(edges) < len(prefix):
+                edge = prefix[len(edges)]
+                end = int(network.head[edge])
+                shown_s = _shown_s(source, network, edge, now)
+                rest_s = 0.0 if end == destination else way_on(end, destination, now)[2]
+                promised_s = shown_s + rest_s
+            else:
+                edge, shown_s, promised_s = way_on(node, destination, now)
+            took_s = shown_s if truth is None else truth.realised(edge, now)
+        except IdealError as error:
+            raise DriveError(
+                f"drive from node {assignment.path.origin} to node {destination} ends at "
+                f"node {node} after {elapsed_s:.0f} s: {error}"
+            ) from None
+        edges.append(edge)
+        seconds.append(took_s)
+        expected_s.append(elapsed_s + promised_s)
+        elapsed_s += took_s
+        node = int(network.head[edge])
+    return Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
+
+
+def _truth(source: TrafficSource, world: World) -> TrafficWorld | None:
+    """Who tells what a segment takes, or None where it is the router itself."""
+    if World(world) is World.A:
+        return None
+    if not isinstance(source, TrafficWorld):
+        raise InputError("world B needs a source that knows what really happened; drive in world A")
+    return source
+
+
+def _prefix(network: RoadNetwork, assignment: Assignment, destination: int) -> tuple[int, ...]:
+    path = assignment.path
+    if path.destination != destination:
+        raise InputError(
+            f"the path told to the ambulance ends at node {path.destination}, "
+            f"the call is at node {destination}"
+        )
+    if assignment.follow < 0:
+        raise InputError(f"follow {assignment.follow}: zero or more edges can be prescribed")
+    network.path(path.edges, path.origin)  # refuses a path of another network
+    return assignment.prefix
+
+
+def _quoted(
+    source: TrafficSource, node: int, destination: int, at: datetime
+) -> tuple[int, float, float]:
+    """The way on from a source that only gives quotes."""
+    quote = source.quote(node, destination, at)
+    return int(quote.path.edges[0]), quote.next_segment_s, quote.duration_s
+
+
+def _shown_s(source: TrafficSource, network: RoadNetwork, edge: int, now: datetime) -> float:
+    """What the router says of one segment."""
+    if isinstance(source, TellsEdgeTimes):
+        return float(source.router_times(now)[edge])
+    return source.quote(int(network.tail[edge]), int(network.head[edge]), now).duration_s

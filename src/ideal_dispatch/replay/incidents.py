@@ -1,0 +1,131 @@
+"""Calls to replay: drawn at random, or read from a table."""
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import first_where, whole_number
+from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.recording import RecordedTraffic
+
+_COLUMNS = ("name", "node", "at")
+
+
+def sample_incidents(
+    recording: RecordedTraffic,
+    weights: npt.ArrayLike,
+    per_day: int,
+    seed: int,
+    margin_s: float = 3600.0,
+) -> tuple[Incident, ...]:
+    """``per_day`` calls on every recorded day, in order of time.
+
+    Times are uniform over what is recorded of the day, to the second; the last
+    ``margin_s`` of a stretch that is longer get none, so that drives can be
+    finished. Nodes are drawn in proportion to ``weights``, one per node. A
+    day's calls depend on its date and the seed, not on the other days.
+    """
+    chances = _chances(weights, recording.network)
+    if whole_number(per_day, "per_day") < 1:
+        raise InputError(f"per_day {per_day}: at least one call a day is needed")
+    if not 0.0 <= margin_s < np.inf:
+        raise InputError(f"margin_s {margin_s}: a finite number of zero or more is needed")
+    incidents = []
+    for numbers in recording.days:
+        stretches = [recording.stretches[number] for number in numbers]
+        lasts = [stretch.bins * recording.bin_s for stretch in stretches]
+        open_s = np.array([last - margin_s if last > margin_s else last for last in lasts])
+        date = recording.calendar.local(stretches[0].start).date()
+        rng = np.random.default_rng([seed, date.toordinal()])
+        offsets_s = np.sort(np.floor(rng.random(per_day) * open_s.sum()))
+        nodes = rng.choice(chances.size, per_day, p=chances)
+        ends_s = np.cumsum(open_s)
+        for number, (offset_s, node) in enumerate(zip(offsets_s, nodes, strict=True)):
+            which = int(np.searchsorted(ends_s, offset_s, "right"))
+            inside_s = float(np.floor(offset_s - (ends_s[which] - open_s[which])))
+            at = stretches[which].start.astimezone(UTC) + timedelta(seconds=inside_s)
+            name = f"{date.isoformat()}-{number + 1:04d}"
+            incidents.append(Incident(name, int(node), recording.calendar.local(at)))
+    return tuple(incidents)
+
+
+def _chances(weights: npt.ArrayLike, network: RoadNetwork) -> npt.NDArray[np.float64]:
+    values = np.asarray(weights, np.float64)
+    if values.shape != (network.num_nodes,):
+        raise InputError(f"weights: one per node is needed, {network.num_nodes} in all")
+    wrong = first_where(~((values >= 0.0) & (values < np.inf)))
+    if wrong is not None:
+        raise InputError(
+            f"weight of node {wrong} is {values[wrong]}; it must be finite and zero or more"
+        )
+    if not values.sum() > 0.0:
+        raise InputError("weights: at least one node needs more than zero")
+    chances: npt.NDArray[np.float64] = values / values.sum()
+    return chances
+
+
+def check_incidents(
+    incidents: Sequence[Incident], network: RoadNetwork, recording: RecordedTraffic
+) -> None:
+    """Refuse calls that cannot be replayed, or whose order or names would confuse a log."""
+    if not incidents:
+        raise InputError("no incident given: there is nothing to replay")
+    names: set[str] = set()
+    before = incidents[0].at
+    for incident in incidents:
+        where = f"incident {incident.name}"
+        if incident.name in names:
+            raise InputError(f"{where}: the name is used twice; give every call its own")
+        names.add(incident.name)
+        if not 0 <= incident.node < network.num_nodes:
+            raise InputError(
+                f"{where}: {incident.node} is not a node (0 … {network.num_nodes - 1})"
+            )
+        if incident.at < before:
+            raise InputError(f"{where}: it comes before the one above it; sort them by time")
+        before = incident.at
+        try:
+            recording.find(incident.at)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+
+def write_incidents(path: str | os.PathLike[str], incidents: Sequence[Incident]) -> None:
+    """A CSV table with the columns name, node and at (ISO 8601 with its offset)."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows((one.name, one.node, one.at.isoformat()) for one in incidents)
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def read_incidents(path: str | os.PathLike[str]) -> tuple[Incident, ...]:
+    """The table of :func:`write_incidents`; other columns are left aside."""
+    check_source(path)
+    where = os.fspath(path)
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        try:
+            table = csv.DictReader(file)
+            missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
+            if missing:
+                raise FileFormatError(f"{where}: column {missing[0]!r} is missing")
+            return tuple(_incident(row, f"{where}, line {table.line_num}") for row in table)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise FileFormatError(f"{where}: not a CSV table ({error})") from None
+
+
+def _incident(row: dict[str, str | None], where: str) -> Incident:
+    try:
+        name, node, at = (row[column] or "" for column in _COLUMNS)
+        return Incident(name, int(node), datetime.fromisoformat(at))
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None

@@ -1,0 +1,149 @@
+"""The log of a replay: one JSON line per incident, from which it can be replayed.
+
+A drive is named ``s{station}`` where the router leads from the start, and
+``s{station}+{digest of the prefix}`` where the first edges are prescribed.
+Times are rounded to milliseconds; a ``threshold_s`` of null is "always".
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.decision import Assignment, Decision
+from ideal_dispatch.dispatch.situation import Situation, Station
+from ideal_dispatch.errors import FileFormatError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.replay.drive import Drive, World
+from ideal_dispatch.traffic.source import RouteQuote
+
+DROPPED = b'{"dropped":'
+"""How the line of an incident begins that could not be replayed."""
+
+
+def drive_key(assignment: Assignment) -> str:
+    """The name of an assignment's drive: the same way of driving, the same name."""
+    station = f"s{assignment.station}"
+    if not assignment.prefix:
+        return station
+    prefix = np.array(assignment.prefix, "<i4").tobytes()
+    return f"{station}+{hashlib.blake2b(prefix, digest_size=4).hexdigest()}"
+
+
+def incident_entry(
+    situation: Situation,
+    day: str,
+    decisions: Sequence[Decision],
+    drives: Mapping[str, tuple[Assignment, Mapping[World, Drive]]],
+    hindsight: Mapping[World, tuple[int, Drive]],
+) -> dict[str, Any]:
+    """The line's object; ``drives`` and ``hindsight`` are by key and by world."""
+    incident = situation.incident
+    return {
+        "incident": {
+            "name": incident.name,
+            "node": incident.node,
+            "at": incident.at.isoformat(),
+            "day": day,
+        },
+        "region": situation.region,
+        "stations": [_station(station) for station in situation.stations],
+        "decisions": {one.policy: _decision(one) for one in decisions},
+        "drives": {
+            key: {
+                "station": told.station,
+                "path": told.path.edges.tolist(),
+                "follow": len(told.prefix),
+            }
+            | {
+                world: _driven(one) | {"expected_s": _rounded(one.expected_s)}
+                for world, one in driven.items()
+            }
+            for key, (told, driven) in drives.items()
+        },
+        "hindsight": {
+            world: {"station": station} | _driven(best)
+            for world, (station, best) in hindsight.items()
+        },
+    }
+
+
+def line_text(entry: Mapping[str, Any]) -> str:
+    """The object as its line, without the end of line."""
+    return json.dumps(entry, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def dropped_text(name: str, reason: str) -> str:
+    """The line of an incident that could not be replayed, while a replay is under way."""
+    return line_text({"dropped": {"name": name, "reason": reason}})
+
+
+def read_log(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """The incidents of a log in their order, one at a time."""
+    check_source(path)
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                entry = json.loads(line)
+                entry["incident"]["name"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileFormatError(
+                    f"{os.fspath(path)}, line {number}: no incident of a replay "
+                    f"({type(error).__name__}); repeat the replay"
+                ) from None
+            yield entry
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can hold it; what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value
+
+
+def _station(station: Station) -> dict[str, Any]:
+    return {
+        "depot": station.depot.name,
+        "node": station.depot.node,
+        "units": station.units,
+        "quote": _quote(station.quote),
+        "alternative": _quote(station.alternative),
+    }
+
+
+def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
+    if quote is None:
+        return None
+    times = ("duration_s", "optimistic_s", "pessimistic_s")
+    said = {name: plain(round(float(getattr(quote, name)), 3)) for name in times}
+    return said | {"edges": quote.path.edges.tolist()}
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    return {
+        "primary": drive_key(decision.primary),
+        "second": None if decision.second is None else drive_key(decision.second),
+        "score_s": round(float(decision.score_s), 6),  # finer than times: it is a rank
+        "threshold_s": plain(round(float(decision.threshold_s), 6)),
+        "reason": decision.reason,
+        "details": plain(decision.details),
+    }
+
+
+def _driven(driven: Drive) -> dict[str, Any]:
+    return {"edges": driven.edges.tolist(), "seconds": _rounded(driven.seconds)}
+
+
+def _rounded(values: FloatArray) -> list[float]:
+    rounded: list[float] = np.round(values, 3).tolist()
+    return rounded

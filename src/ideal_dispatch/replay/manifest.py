@@ -1,0 +1,142 @@
+"""The manifest of a replay: what was replayed with what, and how many came through."""
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.replay.job import Job
+
+NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
+
+
+@dataclass(slots=True)
+class Manifest:
+    """The file of a run; ``settings`` is all that its log depends on.
+
+    ``replayed`` is None until the log is complete, then the number of its
+    incidents; ``dropped`` has name and reason of those that are not in it.
+    """
+
+    folder: Path
+    settings: Mapping[str, Any]
+    replayed: int | None = None
+    dropped: Sequence[Mapping[str, str]] = ()
+
+    @classmethod
+    def open(cls, folder: Path, settings: Mapping[str, Any]) -> "Manifest":
+        """Begin a run in a new folder, or take up the one that is there."""
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: is a file; name a folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
+        made = cls(folder, json.loads(json.dumps(settings)))
+        if (folder / NAME).exists():
+            made._take_up(read_manifest(folder))
+        elif set(folder.iterdir()) - leftovers:
+            raise InputError(f"{folder}: holds other files and no replay; name a new folder")
+        for leftover in leftovers:
+            leftover.unlink()
+        if not (folder / NAME).exists():
+            made._write()
+        return made
+
+    def finish(self, replayed: int, dropped: Sequence[Mapping[str, str]]) -> None:
+        """Say that the log is complete, and what it lacks."""
+        self.replayed, self.dropped = replayed, dropped
+        self._write()
+
+    def _take_up(self, found: Mapping[str, Any]) -> None:
+        differ = [name for name, value in self.settings.items() if found.get(name) != value]
+        if differ:
+            raise InputError(
+                f"{self.folder}: holds another replay (not the same {', '.join(differ)}); "
+                "name another folder"
+            )
+        self.replayed, self.dropped = found["replayed"], found["dropped"]
+
+    def _write(self) -> None:
+        whole = {**self.settings, "replayed": self.replayed, "dropped": list(self.dropped)}
+        with atomic_write(self.folder / NAME) as file:
+            text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+            file.write(text.encode() + b"\n")
+
+
+def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the manifest of a run says."""
+    path = Path(folder) / NAME
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        if found["format"] == FORMAT:
+            return found
+    except FileNotFoundError:
+        raise InputError(f"{folder}: no replay there, {NAME} is missing") from None
+    except (ValueError, KeyError, TypeError):
+        pass  # said below
+    raise FileFormatError(f"{path}: not the manifest of a replay; name another folder")
+
+
+def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
+    """All that the log of a replay depends on."""
+    world = job.world
+    calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
+    return {
+        "format": FORMAT,
+        "network": world.network.checksum,
+        "recording": world.recording.checksum,
+        "router": asdict(world.params),
+        "depots": [
+            {"name": depot.name, "node": depot.node, "units": count}
+            for depot, count in zip(job.depots, job.units, strict=True)
+        ],
+        "region": None if job.region is None else described(job.region),
+        "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())},
+        "policies": {policy.name: described(policy) for policy in job.policies},
+        "seed": job.seed,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},
+        },
+    }
+
+
+def described(value: Any) -> Any:
+    """A policy or a part of one in plain JSON: its own ``describe()``, or its fields.
+
+    Arrays become digests and numbers that are not finite become texts, so that
+    another description is another policy.
+    """
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): described(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return _digest(np.ascontiguousarray(value).tobytes())
+    own = getattr(value, "describe", None)
+    if callable(own):
+        return described(own())
+    if hasattr(value, "checksum"):
+        return {"type": type(value).__name__, "checksum": str(value.checksum)}
+    if is_dataclass(value):
+        parts = {field.name: described(getattr(value, field.name)) for field in fields(value)}
+        return {"type": type(value).__name__, **parts}
+    return {"type": type(value).__name__}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

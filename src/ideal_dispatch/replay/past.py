@@ -1,0 +1,103 @@
+"""What an agency would have collected on past days: trips without routes, and a log of quotes."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.errors import UnreachableError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trip, Trips
+from ideal_dispatch.replay.drive import DriveError, World, drive
+from ideal_dispatch.replay.experiment import Experiment, Ground
+from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.traffic.quote_log import QuoteLog
+from ideal_dispatch.traffic.quote_recorder import record_quotes
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.source import RouteQuote
+
+
+class ShownWorld:
+    """World A as a traffic world: an edge takes what the router shows when it is entered."""
+
+    def __init__(self, world: RecordedWorld) -> None:
+        self.world = world
+
+    @property
+    def network(self) -> RoadNetwork:
+        return self.world.network
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The router's."""
+        return self.world.quote(origin, destination, at)
+
+    def realised(self, edge: int, at: datetime) -> float:
+        """What the router shows."""
+        return float(self.world.router_times(at)[edge])
+
+    def describe(self) -> dict[str, object]:
+        """The recorded world's description and its convention."""
+        return {**self.world.describe(), "world": "A"}
+
+
+def collect_trips(
+    experiment: Experiment, ground: Ground, convention: World, days: range, file: Path
+) -> Trips:
+    """Trips of ambulances on the training days: ends, moment and whole time, no route.
+
+    They are kept in ``file``, and read from it where it is there.
+    """
+    if file.exists():
+        return Trips.load(file)
+    past, recording = experiment.past, ground.recording
+    world, network = ground.world(experiment), ground.network
+    nearest = ground.free_flow_s.argmin(axis=0)
+    calls = sample_incidents(
+        recording.only(days), (ground.free_flow_s.min(axis=0) > 0).astype(float),
+        past.trips_per_day, experiment.seed + 1, experiment.calls.margin_s,
+    )  # fmt: skip
+    rng = np.random.default_rng([experiment.seed, 1])
+    trips = []
+    for call in calls:
+        own = rng.random() < past.own_share
+        station = int(nearest[call.node]) if own else int(rng.integers(len(ground.depots)))
+        try:
+            route = world.quote(ground.depots[station].node, call.node, call.at).path
+            driven = drive(
+                world, network, Assignment(station, route), call.node, call.at, convention
+            )
+        except (DriveError, UnreachableError):
+            continue  # it left the recorded time: no agency has a record of it
+        if driven.total_s > 0:
+            trips.append(Trip(route.origin, call.node, recording.context(call.at), driven.total_s))
+    table = Trips.of(
+        trips,
+        network_checksum=network.checksum,
+        provenance={"time_zone": recording.calendar.time_zone},
+    )
+    table.save(file)
+    return table
+
+
+def collect_quotes(
+    experiment: Experiment, ground: Ground, convention: World, days: range, file: Path
+) -> QuoteLog:
+    """What the router said about the same trips again and again, and what came of it."""
+    past, recording = experiment.past, ground.recording
+    recorded = ground.world(experiment)
+    world = recorded if convention is World.B else ShownWorld(recorded)
+    rng = np.random.default_rng([experiment.seed, 2])
+    weights: FloatArray = ground.weights(experiment.calls)
+    places = rng.choice(weights.size, min(past.places, int(weights.sum())), replace=False,
+                        p=weights / weights.sum())  # fmt: skip
+    pairs = [(depot.node, int(place)) for depot in ground.depots for place in np.sort(places)]
+    for day in days:
+        for number in recording.days[day]:
+            stretch = recording.stretches[number]
+            last_s = stretch.bins * recording.bin_s - experiment.calls.margin_s
+            rounds = max(int(last_s // past.every_s), 1)
+            start = stretch.start + timedelta(seconds=past.every_s)
+            record_quotes(world, pairs, start, past.every_s, rounds, file)
+    return QuoteLog.load(file, ground.network)

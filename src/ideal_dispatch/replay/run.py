@@ -1,0 +1,148 @@
+"""A replay of many incidents, in parallel, that goes on where it was interrupted.
+
+Workers return the lines of a chunk of incidents and the caller's process writes
+them, each chunk to a file of its own: workers need no folder and may be on other
+machines, and a file is either whole or not there. At the end the chunks become
+one log.
+"""
+
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.dispatch.decision import Policy
+from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.errors import IdealError, InputError, MissingExtraError
+from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.replay.chunks import Chunks
+from ideal_dispatch.replay.incidents import check_incidents
+from ideal_dispatch.replay.job import Job
+from ideal_dispatch.replay.manifest import Manifest, settings
+from ideal_dispatch.traffic.recorded import RecordedWorld
+
+LOG = "incidents.jsonl"
+_CONNECT_S = 10.0
+
+Report = Callable[[int, int], None]
+"""Told how many incidents are done, and of how many."""
+
+Chunk = tuple[int, Sequence[Incident]]
+
+
+def replay(
+    world: RecordedWorld,
+    network: RoadNetwork,
+    depots: Sequence[Depot],
+    incidents: Sequence[Incident],
+    policies: Sequence[Policy],
+    folder: str | os.PathLike[str],
+    *,
+    region: npt.ArrayLike | None = None,
+    units: Sequence[int] | None = None,
+    seed: int = 0,
+    workers: int | None = 1,
+    cluster: str | None = None,
+    report: Report | None = None,
+) -> Path:
+    """Replay all incidents under all policies into ``folder``, and return it.
+
+    The same call goes on with an interrupted replay, and the files are the same
+    to the byte for any number of ``workers`` (None: one per core) and for a
+    ``cluster``, the address of a dask scheduler. ``region`` has a depot's number
+    per node, ``units`` the free ambulances of each depot (two, where not told).
+    An incident that cannot be replayed, as when a drive leaves the recorded
+    time, is left out under every policy, and the manifest says why.
+    """
+    if network.checksum != world.network.checksum:
+        raise InputError("the world was recorded on another network than the one given")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers {workers}: at least one is needed")
+    check_incidents(incidents, network, world.recording)
+    free = (2,) * len(depots) if units is None else tuple(units)
+    job = Job(world, tuple(depots), tuple(policies), free, region, seed)  # type: ignore[arg-type]
+    place = Path(folder)
+    manifest = Manifest.open(place, settings(job, incidents))
+    chunks = Chunks(place / "chunks", incidents)
+    if manifest.replayed is None:
+        missing = chunks.missing()
+        done = len(incidents) - sum(len(group) for _, group in missing)
+        for number, text in _replayed(job, missing, workers, cluster):
+            done += chunks.write(number, text)
+            if report is not None:
+                report(done, len(incidents))
+        manifest.finish(*chunks.merge(place / LOG))
+    chunks.remove()
+    if not manifest.replayed:
+        raise InputError(
+            f"{place}: none of {len(incidents)} incidents could be replayed; "
+            f"the first: {manifest.dropped[0]['reason']}"
+        )
+    return place
+
+
+def _replayed(
+    job: Job, missing: Sequence[Chunk], workers: int | None, cluster: str | None
+) -> Iterator[tuple[int, bytes]]:
+    """Number and lines of every chunk, in whatever order they are ready."""
+    if not missing:
+        return
+    if cluster is None and (workers == 1 or len(missing) == 1):
+        for number, incidents in missing:
+            yield number, job.lines(incidents)
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    # one array: joblib shares it by memory map, dask sends it once to each machine
+    packed = np.frombuffer(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), np.uint8)
+    name = hashlib.blake2b(packed.tobytes(), digest_size=16).hexdigest()
+    tasks = (delayed(_lines)(name, packed, *chunk) for chunk in missing)
+    with _backend(cluster):
+        jobs = workers if workers and cluster is None else -1
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        try:
+            yield from parallel(tasks)
+        except BrokenProcessPool:
+            raise IdealError(
+                "a worker process was ended from outside, perhaps for want of memory; "
+                "the same call goes on with what is done"
+            ) from None
+
+
+@contextmanager
+def _backend(cluster: str | None) -> Iterator[None]:
+    from joblib import parallel_config
+
+    if cluster is None:
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            yield
+        return
+    try:
+        connect = import_module("distributed").Client
+    except ImportError:
+        raise MissingExtraError("a dask cluster", "cluster") from None
+    try:
+        client = connect(cluster, timeout=_CONNECT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cluster {cluster}: no dask scheduler answers ({error})") from None
+    with client, parallel_config(backend="dask"):
+        yield
+
+
+_jobs: dict[str, Job] = {}  # of a worker: the last one, with all that its world has worked out
+
+
+def _lines(
+    name: str, packed: npt.NDArray[np.uint8], number: int, incidents: Sequence[Incident]
+) -> tuple[int, bytes]:
+    if name not in _jobs:
+        _jobs.clear()
+        _jobs[name] = pickle.loads(packed.data)
+    return number, _jobs[name].lines(incidents)

@@ -1,0 +1,128 @@
+"""One incident replayed: every policy decides, and every ambulance drives in the same worlds."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.dispatch.decision import Assignment, Decision, Policy
+from ideal_dispatch.dispatch.situation import Incident, Situation, observe
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.network import Depot
+from ideal_dispatch.replay.drive import Drive, World, drive
+from ideal_dispatch.replay.hindsight import hindsight_optimum
+from ideal_dispatch.replay.log import drive_key, incident_entry
+from ideal_dispatch.traffic.recorded import RecordedWorld
+
+
+class PolicyError(IdealError):
+    """A policy answered what nobody can drive."""
+
+
+def simulate_incident(
+    world: RecordedWorld,
+    incident: Incident,
+    depots: Sequence[Depot],
+    policies: Sequence[Policy],
+    *,
+    units: Sequence[int] | None = None,
+    region: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The incident's entry in the log.
+
+    Policies see the situation at the call and nothing later; each has a
+    generator of its own, seeded by ``seed``, the incident's name and its own,
+    so that adding a policy or an incident changes no other draw. Equal
+    assignments are driven once. The hindsight optimum is the better of the
+    label setting and of the drives here: where streets are not FIFO, no drive
+    of the entry beats it.
+    """
+    network, at = world.network, incident.at
+    context = world.recording.context(at)
+    situation = observe(world, network, incident, context, depots, units=units, region=region)
+    told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
+    decisions = []
+    for policy in policies:
+        decision = policy.decide(situation, _generator(seed, incident.name, policy.name))
+        _check(policy, situation, decision)
+        for assignment in (decision.primary, decision.second):
+            if assignment is not None:
+                told.setdefault(drive_key(assignment), assignment)
+        decisions.append(decision)
+    drives = {
+        key: (
+            assignment,
+            {w: drive(world, network, assignment, incident.node, at, w) for w in World},
+        )
+        for key, assignment in told.items()
+    }
+    hindsight = {w: _best(world, situation, w, [(a, d[w]) for a, d in drives.values()])
+                 for w in World}  # fmt: skip
+    day = world.recording.calendar.local(at).date().isoformat()
+    return incident_entry(situation, day, decisions, drives, hindsight)
+
+
+def resimulate(
+    entry: Mapping[str, Any], world: RecordedWorld, policies: Sequence[Policy], seed: int
+) -> dict[str, Any]:
+    """The entry again, from its incident, stations and territory alone."""
+    said, stations = entry["incident"], entry["stations"]
+    return simulate_incident(
+        world,
+        Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])),
+        [Depot(station["depot"], station["node"]) for station in stations],
+        policies,
+        units=[station["units"] for station in stations],
+        region=entry["region"],
+        seed=seed,
+    )
+
+
+def _generator(seed: int, *names: str) -> np.random.Generator:
+    words = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.random.default_rng([seed, *(int.from_bytes(word, "little") for word in words)])
+
+
+def _best(
+    world: RecordedWorld,
+    situation: Situation,
+    convention: World,
+    drives: Sequence[tuple[Assignment, Drive]],
+) -> tuple[int, Drive]:
+    """Station and drive of the earliest arrival that is known."""
+    incident, network = situation.incident, situation.network
+    nodes = [situation.stations[i].depot.node for i in situation.available]
+    optimum = hindsight_optimum(world, network, nodes, incident.node, incident.at, convention)
+    start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
+    found = [(situation.available[nodes.index(start)], optimum)]
+    found += [(assignment.station, driven) for assignment, driven in drives]
+    return min(found, key=lambda one: one[1].total_s)
+
+
+def _check(policy: Policy, situation: Situation, decision: Decision) -> None:
+    """Refuse a decision that breaks the contract: a mistake of the policy, not of the call."""
+    wrong = _fault(policy, situation, decision)
+    if wrong:
+        raise PolicyError(f"policy {policy.name}, incident {situation.incident.name}: {wrong}")
+
+
+def _fault(policy: Policy, situation: Situation, decision: Decision) -> str:
+    if decision.policy != policy.name:
+        return f"it decided in the name of {decision.policy}"
+    primary, second = decision.primary, decision.second
+    for told in (primary, second):
+        if told is None:
+            continue
+        if told.station not in situation.available:
+            return f"it sends from station {told.station}, which is not available"
+        depot = situation.stations[told.station].depot
+        if (told.path.origin, told.path.destination) != (depot.node, situation.incident.node):
+            return f"its {told.path} does not lead from {depot} to the incident"
+    if second is not None and second.station == primary.station:
+        station = situation.stations[primary.station]
+        if station.units < 2:
+            return f"it sends two ambulances from {station.depot}, where {station.units} is free"
+    return ""

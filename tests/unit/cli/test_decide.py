@@ -1,0 +1,192 @@
+"""One call, one decision: for people, for programs, and with what can go wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.cli.decide import decide
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.settings import threshold_from
+from ideal_dispatch.errors import IdealError, InputError
+from tests.unit.cli.test_network_command import ideal
+from tests.unit.dispatch.worlds import (
+    GAIN,
+    depots,
+    moment,
+    random_drift,
+    random_model,
+    situation,
+    world,
+)
+
+
+@pytest.fixture(scope="module")
+def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the small world's network, traffic, depots and models."""
+    folder = tmp_path_factory.mktemp("town")
+    grid.save(folder / "town.network")
+    world(grid).recording.save(folder / "town.traffic")
+    rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
+    (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows, ""]))
+    random_model(grid).save(folder / "model")
+    random_drift(grid).save(folder / "drift")
+    GAIN.save(folder / "gain.json")
+    return folder
+
+
+@pytest.fixture
+def told(town: Path, grid: RoadNetwork) -> dict[str, Any]:
+    """The options of a call that the tests change."""
+    return {
+        "model_folder": town / "model",
+        "traffic_file": town / "town.traffic",
+        "at": moment(grid).isoformat(),
+        "node": 65,
+        "network_file": town / "town.network",
+        "depots_file": town / "depots.csv",
+    }
+
+
+def test_the_answer_for_programs_is_the_policys(
+    told: dict[str, Any], town: Path, grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more: dict[str, Any] = {
+        "drift_folder": town / "drift",
+        "gain_file": town / "gain.json",
+        "cost": 0.001,
+    }
+    decide(**told, **more, units=["D0=1", "D2 = 0"], as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    call = situation(grid, 65, (1, 2, 0))
+    policy = Ideal(random_model(grid), GAIN, random_drift(grid), threshold_from({"cost": 0.001}))
+    made = policy.decide(call, None)  # type: ignore[arg-type]
+    said = answer["decision"]
+    assert said["send_second"] == made.send_second
+    assert said["score_s"] == pytest.approx(made.score_s)
+    assert said["threshold_s"] == pytest.approx(made.threshold_s)
+    assert said["reason"] == made.reason
+    assert said["primary"]["depot"] == call.stations[made.primary.station].depot.name
+    assert made.second is not None
+    assert said["second"]["edges"] == made.second.path.edges.tolist()
+    assert said["details"]["times_from"] == "corrected quotes"
+    assert "with 3 units free it costs" in said["threshold"]
+    assert [one["units"] for one in answer["stations"]] == [1, 2, 0]
+    assert answer["stations"][2]["quote"] is None
+    assert answer["incident"]["node"] == 65
+    assert "A second ambulance could plausibly arrive" in answer["explanation"]
+
+
+def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    decide(**told, threshold="always")
+    shown = capsys.readouterr()
+    text = " ".join(shown.out.split())
+    assert "Send a second ambulance" in text
+    assert "goes too" in text
+    assert "The call: node 65, Mon 08 May 2023 08:10" in text
+    assert "a second ambulance always goes" in text
+    assert "times from router times, spread from forecast" in text
+    assert "points by waalewijn-2001" in text
+    assert "A second ambulance could plausibly arrive" in text
+    assert "Street" in text
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert "unlike anything in training" in shown.err
+    decide(**told, threshold="900")
+    assert "stays; it would go" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("policy", ["region", "router", "router-dual", "interval", "paper-ideal"])
+def test_other_policies(
+    told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if policy == "region":
+        with pytest.raises(InputError, match="its territory is not known"):
+            decide(**told, policy=policy)
+        return
+    if policy != "paper-ideal":
+        told["model_folder"] = None
+    decide(**told, policy=policy, as_json=True)
+    answer = json.loads(capsys.readouterr().out)["decision"]
+    assert answer["policy"] == policy
+    assert (answer["threshold_s"] is None) == (policy == "router-dual")
+    decide(**told, policy=policy)
+    assert f"Why, by policy {policy}" in capsys.readouterr().out
+
+
+def test_a_place_by_coordinates(
+    told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del told["node"]
+    decide(**told, lon=float(grid.lon[30]) + 1e-5, lat=float(grid.lat[30]), as_json=True)
+    assert json.loads(capsys.readouterr().out)["incident"]["node"] == 30
+
+
+def test_without_traffic_the_model_stands_in_for_the_router(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told |= {"traffic_file": None, "at": "2024-03-05T18:00+08:00"}
+    decide(**told, as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["decision"]["details"]["times_from"] == "forecast"
+    assert answer["stations"][0]["quote"]["fell_back"] == "no live traffic: the model's own times"
+    assert answer["stations"][0]["quote"]["optimistic_s"] is None
+    decide(**told | {"at": None})
+    assert "no live traffic: the model's own times" in capsys.readouterr().err
+
+
+def test_the_embedded_city_needs_a_model_and_no_more(tmp_path: Path) -> None:
+    city = harbour_city()
+    random_model(city.network).save(tmp_path / "model")
+    done = ideal("decide", "--model", "model", "--seed", "4", cwd=tmp_path)
+    assert "The call: " in done.stdout
+    assert "min" in done.stdout
+    done = ideal("decide", cwd=tmp_path, code=2)
+    assert done.stdout == ""
+    assert done.stderr.strip() == (
+        "error: --policy ideal needs a trained model: train one with `ideal train` and give it as "
+        "--model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"at": None}, "--traffic needs --at: a moment of the recording, which begins at 2023-05"),
+        ({"at": "noon"}, "--at noon: write it as"),
+        ({"at": "2023-05-08T08:10"}, "--at 2023-05-08T08:10: add the zone"),
+        ({"at": "2023-05-09T08:10+08:00"}, "is not in the recording"),
+        ({"node": 120}, "--node 120: not a node of the network"),
+        ({"node": -1}, "--node -1: not a node of the network"),
+        ({"lon": 114.0}, "--node and --lon/--lat both name the incident"),
+        ({"node": None}, "where is the incident"),
+        ({"node": None, "lon": 114.0}, "--lon and --lat belong together"),
+        ({"node": None, "lon": 10.0, "lat": 50.0}, "beyond the limit of 300 m"),
+        ({"units": ["D9=1"]}, "--depot D9: no such depot; there are D0, D1, D2"),
+        ({"units": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
+        ({"units": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
+        ({"units": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
+        ({"policy": "oracle"}, "--policy oracle: choose one of region, router"),
+        ({"policy": "learned-trigger"}, "--policy learned-trigger: choose one of"),
+        ({"threshold": "soon"}, "--threshold soon: seconds or always is needed"),
+        ({"threshold": "5", "cost": 0.1}, "choose one way"),
+        ({"curve": "nobody-1900"}, "^threshold: survival curve 'nobody-1900': choose one"),
+        ({"cost": -1.0}, "cost is -1"),
+        ({"threshold": "nan"}, "^threshold nan: seconds"),
+        ({"depots_file": None}, "--network needs --depots"),
+        ({"model_folder": None}, "--policy ideal needs a trained model"),
+        ({"model_folder": None, "traffic_file": None, "policy": "router"}, "no travel times: give"),
+        ({"drift_folder": "model"}, "forecasts travel times, not the drift of quotes"),
+        ({"gain_file": "town.network"}, "town.network: "),
+    ],
+)
+def test_what_can_go_wrong(
+    told: dict[str, Any], town: Path, changes: dict[str, Any], message: str
+) -> None:
+    for name in ("drift_folder", "gain_file"):
+        if name in changes:
+            changes = changes | {name: town / changes[name]}
+    with pytest.raises(IdealError, match=message):
+        decide(**told | changes)

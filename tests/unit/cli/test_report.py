@@ -1,0 +1,98 @@
+"""`ideal report` on real replays of the small town, and on folders that hold none."""
+
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch.cli.report import report
+from ideal_dispatch.dispatch.baselines import (
+    IntervalPolicy,
+    RegionPolicy,
+    RouterDual,
+    RouterPolicy,
+)
+from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy, RandomTrigger
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.network import Depot
+from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.replay.run import replay
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+
+
+@pytest.fixture(scope="module")
+def runs(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two replays, ``training`` and ``test``, and the network beside them."""
+    folder = tmp_path_factory.mktemp("replays")
+    grid.save(folder / "town.network")
+    depots = (Depot("West", 0), Depot("East", grid.num_nodes - 1))
+    policies = (RegionPolicy(), RouterPolicy(), RouterDual(), IntervalPolicy(),
+                QuoteDifferencePolicy(), RandomTrigger())  # fmt: skip
+    for name, first in (("training", 8), ("test", 15)):
+        params = SyntheticParams(days=2, first=date(2023, 5, first), hours=((7, 9),))
+        recording = synthetic_traffic(grid, Calendar("Asia/Hong_Kong", "HK"), params)
+        calls = sample_incidents(recording, np.ones(grid.num_nodes), 6, seed=first)
+        region = np.arange(grid.num_nodes) > grid.num_nodes // 2
+        replay(RecordedWorld(recording), grid, depots, calls, policies, folder / name,
+               region=region.astype(np.int32), seed=1)  # fmt: skip
+    return folder
+
+
+def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ideal"), "report", runs / "test",
+         "--calibration", runs / "training", "--network", runs / "town.network",
+         "--incident", "2023-05-15-0002", "--world", "B", "-o", tmp_path / "out"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(len(line) for line in lines[:-1]) <= 80
+    assert any(line.startswith("interval, +25 %") for line in lines)
+    assert "2 days are few" in done.stderr
+    assert lines[-1].startswith(f"wrote {tmp_path}/out/report.html and ")
+    assert "Asked for. 2023-05-15-0002" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report([runs / "test", runs / "training"], tmp_path / "both", world="B")
+    told = capsys.readouterr().out
+    assert "comparison.html" in told
+    assert "world A" not in told
+    assert (tmp_path / "both" / "tables" / "comparison-saving-B.csv").is_file()
+
+
+def test_another_network_has_no_maps(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report([runs / "test"], tmp_path / "bare", world="A")
+    assert "Give it with --network" in (tmp_path / "bare" / "report.html").read_text()
+    from ideal_dispatch.cities import harbour_city
+
+    harbour_city().network.save(tmp_path / "other.network")
+    with pytest.raises(InputError, match="another network than that of"):
+        report([runs / "test"], tmp_path / "bare", network_file=tmp_path / "other.network")
+
+
+def test_bad_input(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="run.json is missing"):
+        report([tmp_path], tmp_path / "out")
+    with pytest.raises(InputError, match="--incident goes with one run"):
+        report([runs / "test", runs / "training"], tmp_path / "out", incident="x")
+    with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):
+        report([runs / "test"], tmp_path / "out", calibration=[runs / "training"] * 2)
+    with pytest.raises(InputError, match="no world C; it has A, B"):
+        report([runs / "test"], tmp_path / "out", world="C")
+    with pytest.raises(InputError, match="survival curve 'hope': choose one of"):
+        report([runs / "test"], tmp_path / "out", survival="hope")
+    with pytest.raises(InputError, match="no incident x; they are named like 2023-05-15-0001"):
+        report([runs / "test"], tmp_path / "out", incident="x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; name a folder"):
+        report([runs / "test"], tmp_path / "file")
+    assert not (tmp_path / "out").exists()

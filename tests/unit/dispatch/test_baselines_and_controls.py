@@ -1,0 +1,186 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork, optimistic_gap
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch import Policy, Situation
+from ideal_dispatch.dispatch.baselines import (
+    IntervalPolicy,
+    RegionPolicy,
+    RouterDual,
+    RouterPolicy,
+)
+from ideal_dispatch.dispatch.controls import (
+    ROUTER_FEATURES,
+    GapTriggeredOtherDepot,
+    LearnedTrigger,
+    QuoteDifferencePolicy,
+    RandomTrigger,
+    RouterAlternativePolicy,
+    router_features,
+)
+from ideal_dispatch.dispatch.scenario_gap import outlook
+from ideal_dispatch.dispatch.threshold import ConstantThreshold
+from ideal_dispatch.errors import InputError
+from tests.unit.dispatch.worlds import random_model, situation
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def promising(
+    call: Situation, *promised: tuple[float, float, float], alternative_s: float | None = None
+) -> Situation:
+    """The call with other durations, optimistic and pessimistic times, station by station."""
+    stations = []
+    for station, (duration, low, high) in zip(call.stations, promised, strict=True):
+        assert station.quote is not None
+        assert station.alternative is not None
+        other = replace(station.alternative, duration_s=alternative_s or 2 * duration)
+        quote = replace(station.quote, duration_s=duration, optimistic_s=low, pessimistic_s=high)
+        stations.append(replace(station, quote=quote, alternative=other))
+    return replace(call, stations=tuple(stations))
+
+
+@pytest.fixture
+def three(grid: RoadNetwork) -> Situation:
+    """Three depots: the second is fastest, the first could be very quick, the third is far."""
+    call = situation(grid, 65, (2, 2, 2))
+    return promising(call, (300.0, 200.0, 400.0), (250.0, 240.0, 290.0), (299.0, 290.0, 500.0))
+
+
+def test_the_region_decides_unless_it_has_nobody(grid: RoadNetwork, three: Situation) -> None:
+    decided = RegionPolicy().decide(replace(three, region=2), rng())
+    assert (decided.primary.station, decided.second) == (2, None)
+    assert decided.reason == "D2: its territory"
+    empty = situation(grid, 65, (0, 2, 2), region=0)
+    decided = RegionPolicy().decide(empty, rng())
+    assert decided.primary.station == empty.fastest
+    assert "the depot of the territory has no free unit" in decided.reason
+    with pytest.raises(InputError, match="its territory is not known; policy region needs one"):
+        RegionPolicy().decide(replace(three, region=None), rng())
+
+
+def test_router_policies(three: Situation) -> None:
+    single, dual = RouterPolicy().decide(three, rng()), RouterDual().decide(three, rng())
+    for decided in (single, dual):
+        assert decided.second is not None
+        assert (decided.primary.station, decided.second.station) == (1, 2)
+        assert decided.primary.follow == decided.second.follow == 0
+        assert decided.primary.path == three.quote(1).path
+    assert not single.send_second
+    assert dual.send_second
+
+
+def test_ranges_that_overlap(three: Situation) -> None:
+    decided = IntervalPolicy(threshold=ConstantThreshold(89.0)).decide(three, rng())
+    assert decided.second is not None
+    assert decided.second.station == 0  # the least optimistic time, not the next shortest quote
+    assert decided.score_s == 290.0 - 200.0
+    assert decided.send_second
+    assert not IntervalPolicy(threshold=ConstantThreshold(90.0)).decide(three, rng()).send_second
+
+
+def test_a_router_without_ranges_is_taken_at_its_word(three: Situation) -> None:
+    nan = math.nan
+    call = promising(three, (300.0, nan, nan), (250.0, nan, nan), (299.0, nan, nan))
+    decided = IntervalPolicy().decide(call, rng())
+    assert decided.second is not None
+    assert (decided.second.station, decided.score_s) == (2, 250.0 - 299.0)
+
+
+def test_the_difference_of_quotes(three: Situation) -> None:
+    decided = QuoteDifferencePolicy(threshold=ConstantThreshold(-60.0)).decide(three, rng())
+    assert decided.score_s == -(299.0 - 250.0)
+    assert decided.send_second
+    logged = dict(zip(ROUTER_FEATURES, decided.details["router_features"], strict=True))
+    assert logged["difference_s"] == 49.0
+    assert (logged["first_below_s"], logged["first_above_s"]) == (10.0, 40.0)
+    assert (logged["second_below_s"], logged["second_above_s"]) == (9.0, 201.0)
+    assert logged["first_m"] == pytest.approx(three.quote(1).path.length_m(three.network), abs=1e-3)
+    assert logged["hour"] == pytest.approx(8 + 10 / 60, abs=1e-3)
+
+
+def test_chance_sends_as_many_as_it_is_told(three: Situation) -> None:
+    policy = RandomTrigger(threshold=ConstantThreshold(0.75))
+    sent = [policy.decide(three, rng(seed)).send_second for seed in range(400)]
+    assert 70 < sum(sent) < 130
+    assert "drawn 0.637, not above the threshold of 0.75" in policy.decide(three, rng()).reason
+
+
+def test_the_routers_other_route(grid: RoadNetwork, three: Situation) -> None:
+    policy = RouterAlternativePolicy()
+    promised = (300.0, 1.0, 1.0), (250.0, 1.0, 1.0), (299.0, 1.0, 1.0)
+    decided = policy.decide(promising(three, *promised, alternative_s=270.0), rng())
+    second, other = decided.second, three.stations[1].alternative
+    assert second is not None
+    assert other is not None
+    assert (second.station, second.path) == (1, other.path)
+    assert decided.score_s == -20.0
+    own = set(other.path.edges.tolist()) - set(three.quote(1).path.edges.tolist())
+    assert own <= set(second.prefix)
+    assert second.prefix[-1] in own  # and no farther
+    call = situation(grid, 65, (1, 1))
+    assert policy.decide(call, rng()).second is None
+    bare = replace(three.stations[1], alternative=None)
+    stations = (three.stations[0], bare, three.stations[2])
+    assert policy.decide(replace(three, stations=stations), rng()).second is None
+
+
+def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
+    call, model = situation(grid, 65, (1, 2, 1)), random_model(grid)
+    decided = GapTriggeredOtherDepot(model, time_limit_s=None).decide(call, rng())
+    router = RouterDual().decide(call, rng())
+    assert decided.second is not None
+    assert router.second is not None
+    assert decided.second.key == router.second.key
+    scenarios = outlook(call, model, path=decided.primary.path, centre="router").scenarios
+    free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
+    gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)
+    assert decided.score_s == gap.lower_s
+    assert decided.details["gap_status"] == "exact"
+    assert decided.details["centre"] == "router"
+
+
+class Fitted:
+    """A regressor that keeps what it was asked."""
+
+    def __init__(self, answer: float) -> None:
+        self.answer = answer
+
+    def predict(self, rows: FloatArray, /) -> FloatArray:
+        self.rows = np.array(rows)
+        return np.full(len(rows), self.answer)
+
+
+def test_a_learned_trigger_is_asked_about_the_routers_features(three: Situation) -> None:
+    estimator = Fitted(12.5)
+    decided = LearnedTrigger(estimator, ConstantThreshold(10.0)).decide(three, rng())
+    assert decided.score_s == 12.5
+    assert decided.send_second
+    quotes = three.quote(1), three.quote(2)
+    expected = router_features(three.network, *quotes, 8 + 10 / 60)
+    np.testing.assert_allclose(estimator.rows, [expected])
+    assert len(expected) == len(ROUTER_FEATURES)
+    with pytest.raises(InputError, match="policy learned-trigger: its estimator predicts nan"):
+        LearnedTrigger(Fitted(math.nan)).decide(three, rng())
+
+
+def test_a_trigger_of_scikit_learn(three: Situation) -> None:
+    forest = pytest.importorskip("sklearn.ensemble").RandomForestRegressor(3, random_state=0)
+    forest.fit(np.arange(48.0).reshape(4, 12), [1.0, 2.0, 3.0, 4.0])
+    decided = LearnedTrigger(forest).decide(three, rng())
+    assert 1.0 <= decided.score_s <= 4.0
+
+
+def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
+    call = situation(grid, 65, (0, 1))
+    policies: list[Policy] = [IntervalPolicy(), QuoteDifferencePolicy(), LearnedTrigger(Fitted(9))]
+    for policy in policies:
+        decided = policy.decide(call, rng())
+        assert decided.second is None
+        assert decided.score_s == 0.0

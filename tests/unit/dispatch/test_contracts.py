@@ -1,0 +1,117 @@
+"""Every policy keeps the contract of policies."""
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch import Policy
+from ideal_dispatch.dispatch.baselines import (
+    IntervalPolicy,
+    RegionPolicy,
+    RouterDual,
+    RouterPolicy,
+)
+from ideal_dispatch.dispatch.controls import (
+    GapTriggeredOtherDepot,
+    LearnedTrigger,
+    QuoteDifferencePolicy,
+    RandomTrigger,
+    RouterAlternativePolicy,
+)
+from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import NominalGap
+from tests.contracts.policy import PolicyContract
+from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
+
+
+class Slope:
+    """A regressor that was fitted by hand: the lead of the second quote."""
+
+    def predict(self, rows: FloatArray, /) -> FloatArray:
+        lead: FloatArray = -np.asarray(rows)[:, 2]
+        return lead
+
+
+class TestRegion(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return RegionPolicy()
+
+
+class TestRouter(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return RouterPolicy()
+
+
+class TestRouterDual(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return RouterDual()
+
+
+class TestInterval(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return IntervalPolicy()
+
+
+class TestQuoteDifference(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return QuoteDifferencePolicy()
+
+
+class TestRandomTrigger(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return RandomTrigger()
+
+
+class TestRouterAlternative(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return RouterAlternativePolicy()
+
+
+class TestGapTriggeredOtherDepot(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return GapTriggeredOtherDepot(random_model(grid), time_limit_s=None)
+
+
+class TestLearnedTrigger(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return LearnedTrigger(Slope())
+
+
+class TestNominalGap(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return NominalGap(random_model(grid))
+
+
+class TestPaperIdeal(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return PaperIdeal(random_model(grid))
+
+
+class TestIdeal(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return Ideal(random_model(grid), GAIN, random_drift(grid), time_limit_s=None)
+
+
+class TestIdealByTheForecastAlone(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return Ideal(random_model(grid), centre="forecast", decide_by="both", time_limit_s=None)
+
+
+class TestIdealWithoutModel(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Ideal(gain=GAIN, seconds=("other-depot", "alternative"))

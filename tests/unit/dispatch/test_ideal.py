@@ -1,0 +1,295 @@
+"""Our form of the policy: who, whether, and from what it knows."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ideal_dispatch import Model, RoadNetwork, optimistic_gap, target_radius
+from ideal_dispatch.dispatch import Decision, Situation
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.scenario_gap import outlook, recentred
+from ideal_dispatch.dispatch.survival import CURVES
+from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
+from ideal_dispatch.dispatch.way import gain_features, overlap, quoted, routed
+from ideal_dispatch.dispatch.worth import forecast_spread_s
+from ideal_dispatch.errors import InputError
+from tests.contracts.policy import told
+from tests.unit.dispatch.worlds import GAIN, random_drift, random_model, situation
+
+QUICK: tuple[Any, ...] = ("other-depot", "alternative")
+
+
+@pytest.fixture(scope="module")
+def model(grid: RoadNetwork) -> Model:
+    return random_model(grid)
+
+
+def decided(call: Situation, **changes: Any) -> Decision:
+    given: dict[str, Any] = {"time_limit_s": None}
+    return Ideal(**given | changes).decide(call, np.random.default_rng(0))
+
+
+# --- the primary ----------------------------------------------------------------
+
+
+def test_corrected_quotes_choose_the_primary(grid: RoadNetwork) -> None:
+    drift, changed = random_drift(grid), 0
+    for node in range(grid.num_nodes):
+        call = situation(grid, node, (2, 2, 2, 2))
+        seconds = drift.edge_drift_s(call.context, grid)
+        corrected = {
+            number: call.quote(number).duration_s + call.quote(number).path.time_s(seconds)
+            for number in call.available
+        }
+        made = decided(call, gain=GAIN, drift=drift, seconds=QUICK)
+        best = min(corrected, key=lambda number: corrected[number])
+        assert made.primary.station == best
+        assert made.details["primary_s"] == pytest.approx(max(corrected[best], 0), abs=1e-3)
+        assert made.details["times_from"] == "corrected quotes"
+        changed += best != call.fastest
+        assert decided(call, gain=GAIN, seconds=QUICK).primary.station == call.fastest
+    assert changed > 0
+
+
+# --- what a second is worth -----------------------------------------------------
+
+
+def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
+    call = situation(grid, 65, (1, 1))
+    made = decided(call, gain=GAIN, seconds=("other-depot",))
+    one, two = call.fastest, 1 - call.fastest
+    ways = [quoted("", routed(call, n), call.quote(n), None) for n in (one, two)]
+    features = gain_features(grid, *ways)
+    assert made.score_s == pytest.approx(float(GAIN.expected_gain_s(features)))
+    assert (made.details["times_from"], made.details["spread_from"]) == ("quotes", "replays")
+    for name in ("mean_s", "unshared_s", "first_width_s", "second_width_s"):
+        assert made.details[name] == pytest.approx(float(getattr(features, name)), abs=1e-3)
+    assert made.details["mean_s"] == pytest.approx(
+        call.quote(one).duration_s - call.quote(two).duration_s, abs=1e-3
+    )
+
+
+def test_without_a_quote_log_the_forecast_speaks(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (1, 1))
+    made = decided(call, model=model, centre="forecast", seconds=("other-depot",))
+    assert made.second is not None
+    assert (made.details["times_from"], made.details["spread_from"]) == ("forecast", "forecast")
+    nominal = model.forecast(call.context, grid).nominal_times
+    mean_s = made.primary.path.time_s(nominal) - made.second.path.time_s(nominal)
+    draws = mean_s + made.details["spread_s"] * stats.t(3).ppf(np.linspace(1e-6, 1 - 1e-6, 200_001))
+    assert made.score_s == pytest.approx(np.maximum(draws, 0).mean(), rel=0.01)
+    anchored = decided(call, model=model, seconds=("other-depot",))
+    assert anchored.details["times_from"] == "router times"
+    corrected = decided(call, model=model, drift=random_drift(grid), seconds=("other-depot",))
+    assert corrected.details["times_from"] == "corrected quotes"
+    assert corrected.details["spread_from"] == "forecast"
+
+
+def test_the_forecasts_spread_is_that_of_its_calibration(grid: RoadNetwork, model: Model) -> None:
+    """The slowest scenario of a trip lies at the level's quantile of what it takes longer."""
+    call = situation(grid, 65)
+    scenarios = outlook(call, model).scenarios
+    path = call.quote(0).path
+    here = grid.path([], 65)
+    spread_s = forecast_spread_s(grid, scenarios, path, here, 0.8)
+    nominal_s = grid.distances(scenarios.nominal_times, path.origin)[65]
+    slowest_s = nominal_s + spread_s * stats.t(3).ppf(0.8)
+    radius = target_radius(grid, scenarios.embeddings, path.origin, 65, slowest_s).upper
+    assert radius == pytest.approx(scenarios.radius, rel=0.15)
+    assert forecast_spread_s(grid, scenarios, path, path, 0.8) == pytest.approx(0.0, abs=1e-4)
+    other = call.quote(1).path
+    two = forecast_spread_s(grid, scenarios, path, other, 0.8)
+    assert 0 < two < spread_s + forecast_spread_s(grid, scenarios, here, other, 0.8)
+    for level in (None, 0.3):
+        assert forecast_spread_s(grid, scenarios, path, other, level) == two
+    assert forecast_spread_s(grid, scenarios, path, other, 0.95) < two
+
+
+def test_survival_is_the_slope_times_the_gain(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    curve = CURVES["de-maio-2003"]
+    rule = ClinicalThreshold(curve, CapacityCost(0.02))
+    made = decided(call, gain=GAIN, seconds=QUICK, threshold=rule)
+    primary_s, gain_s = made.details["primary_s"], made.details["expected_gain_s"]
+    assert made.details["survival_curve"] == "de-maio-2003"
+    expected = curve.slope_per_s(primary_s) * gain_s
+    assert made.details["expected_survival_gain"] == pytest.approx(expected, rel=1e-3)
+    assert made.threshold_s == pytest.approx(rule.seconds(primary_s, 4), rel=1e-6)
+    assert decided(call, gain=GAIN, seconds=QUICK).details["survival_curve"] == "waalewijn-2001"
+
+
+# --- the second's way -----------------------------------------------------------
+
+
+def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model: Model) -> None:
+    kinds = set()
+    for node in range(2, grid.num_nodes, 6):
+        call = situation(grid, node, (2, 2))
+        whole = decided(call, model=model, gain=GAIN)
+        kinds.add(whole.details["second"])
+        single = [decided(call, model=model, gain=GAIN, seconds=(kind,))
+                  for kind in ("other-depot", "alternative", "gap-path")]  # fmt: skip
+        assert whole.score_s == pytest.approx(max(one.score_s for one in single))
+        for one in (whole, *single[1:]):
+            if one.second is not None and one.details["second"] != "other depot":
+                shared = overlap(grid, one.primary.path, one.second.path)
+                assert shared <= 0.5
+                own = set(one.second.path.edges.tolist()) - set(one.primary.path.edges.tolist())
+                assert own <= set(one.second.prefix)
+    assert kinds == {"other depot", "alternative", "gap path"}
+
+
+def test_nearly_the_same_road_is_left_to_the_other_depot(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (2, 2))
+    strict = decided(call, model=model, gain=GAIN, overlap_limit=0.0)
+    assert strict.second is not None
+    if strict.details["second"] != "other depot":
+        assert strict.details["overlap"] == 0.0
+    alone = situation(grid, 65, (2,))
+    assert call.stations[0].alternative is not None
+    shared = overlap(grid, call.quote(0).path, call.stations[0].alternative.path)
+    assert decided(alone, gain=GAIN, seconds=QUICK, overlap_limit=shared).second is not None
+    if shared > 0:
+        lonely = decided(alone, gain=GAIN, seconds=QUICK, overlap_limit=shared - 1e-6)
+        assert lonely.second is None
+        assert lonely.score_s == 0.0
+
+
+def test_a_way_no_router_quoted_is_expected_by_edge_times(grid: RoadNetwork, model: Model) -> None:
+    for node in range(2, grid.num_nodes, 6):
+        call = situation(grid, node, (2, 2))
+        made = decided(call, model=model, gain=GAIN, seconds=("gap-path",))
+        if made.second is None:
+            continue
+        assert call.router_times_s is not None
+        expected = made.second.path.time_s(call.router_times_s)
+        assert made.details["second_s"] == pytest.approx(expected, abs=1e-3)
+        silent = decided(
+            replace(call, router_times_s=None), model=model, gain=GAIN, seconds=("gap-path",)
+        )
+        assert silent.details["centre"] == "forecast"
+        if silent.second is not None:
+            nominal = model.forecast(call.context, grid, silent.primary.path).nominal_times
+            ratio = silent.details["primary_s"] / silent.primary.path.time_s(nominal)
+            expected = ratio * silent.second.path.time_s(nominal)
+            assert silent.details["second_s"] == pytest.approx(expected, abs=1e-2)
+            return
+    pytest.fail("no call had a gap path")
+
+
+# --- the gap --------------------------------------------------------------------
+
+
+def test_the_gap_is_certified_around_the_routers_times(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (2, 1))
+    made = decided(call, model=model, decide_by="gap")
+    seen = outlook(call, model, path=made.primary.path, centre="router")
+    assert call.router_times_s is not None
+    np.testing.assert_allclose(seen.scenarios.nominal_times, call.router_times_s)
+    depots = [call.stations[n].depot for n in call.second_stations(made.primary.station)]
+    question = (grid, seen.scenarios, depots, 65, made.primary.path)
+    gap = optimistic_gap(*question)
+    gap.verify(*question)
+    assert made.score_s == gap.lower_s
+    assert made.details["gap_status"] == "exact"
+    assert made.details["gap_upper_s"] == pytest.approx(gap.upper_s, abs=1e-3)
+    told_, again = Ideal(model, time_limit_s=None).look(
+        call, made.primary, np.random.default_rng(0)
+    )
+    assert told_ is not None
+    assert again is not None
+    assert again.lower_s == gap.lower_s
+
+
+def test_what_decides(grid: RoadNetwork) -> None:
+    lesser = set()
+    for node, radius in product(range(2, grid.num_nodes, 15), (0.01, 0.5)):
+        call, model = situation(grid, node), random_model(grid, radius=radius)
+        by = {
+            what: decided(call, model=model, gain=GAIN, decide_by=what)
+            for what in ("gain", "gap", "both")
+        }
+        seconds = {one.second.key for one in by.values() if one.second is not None}
+        assert len(seconds) == 1
+        assert by["gain"].score_s == pytest.approx(by["gap"].details["expected_gain_s"], abs=1e-3)
+        assert by["gap"].score_s == pytest.approx(by["gain"].details["gap_lower_s"], abs=1e-3)
+        assert by["both"].score_s == min(by["gain"].score_s, by["gap"].score_s)
+        lesser.add(by["both"].score_s == by["gain"].score_s)
+    assert lesser == {True, False}
+
+
+def test_reporting_the_gap_changes_no_decision(grid: RoadNetwork, model: Model) -> None:
+    for node in (17, 65, 100):
+        call = situation(grid, node)
+        full = decided(call, model=model, gain=GAIN, seconds=QUICK)
+        quick = decided(call, model=model, gain=GAIN, seconds=QUICK, report_gap=False)
+        assert "gap_lower_s" in full.details
+        assert "gap_lower_s" not in quick.details
+        assert quick.score_s == full.score_s
+        assert told(replace(quick, details={})) == told(replace(full, details={}))
+
+
+def test_a_search_without_time_is_said_to_be_open(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    wide = random_model(grid, radius=2.0)
+    made = decided(call, model=wide, gain=GAIN, time_limit_s=0.0)
+    assert made.details["gap_status"] == "open"
+    assert made.details["gap_upper_s"] > made.details["gap_lower_s"]
+
+
+def test_what_the_forecast_is_unsure_of_is_logged(grid: RoadNetwork, model: Model) -> None:
+    elsewhere = replace(model, network_checksum="another")
+    made = decided(situation(grid, 65), model=elsewhere)
+    assert made.details["transferred"] is True
+    assert "never seen in training" in made.details["unusual"]
+
+
+def test_recentred_embeddings_keep_their_directions() -> None:
+    rng = np.random.default_rng(0)
+    embeddings, times = rng.normal(size=(6, 3)), rng.uniform(1, 9, 6)
+    embeddings[2], times[4] = 0.0, 0.0
+    moved = recentred(embeddings, times)
+    np.testing.assert_allclose((moved**2).sum(axis=1), times)
+    np.testing.assert_allclose(np.cross(moved, embeddings), 0.0, atol=1e-12)
+    assert (np.einsum("ij,ij->i", moved, embeddings) >= 0).all()
+    assert np.isfinite(moved).all()
+
+
+# --- odd settings ---------------------------------------------------------------
+
+
+def test_dual_is_the_same_policy_that_always_sends(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    single = decided(call, gain=GAIN, seconds=QUICK)
+    dual = decided(call, gain=GAIN, seconds=QUICK, threshold=ALWAYS)
+    assert dual.send_second
+    assert dual.score_s == single.score_s
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "policy ideal needs a trained model; without one it can decide only by a fitted gain"),
+        ({"gain": GAIN}, "needs a trained model"),
+        ({"gain": GAIN, "seconds": QUICK, "decide_by": "gap"}, "needs a trained model"),
+        ({"gain": GAIN, "decide_by": "luck"}, "decide_by 'luck': choose gain, gap or both"),
+        ({"gain": GAIN, "seconds": ()}, "choose of other-depot, alternative, gap-path"),
+        ({"gain": GAIN, "seconds": ("helicopter",)}, "seconds .'helicopter'.: choose of"),
+        ({"gain": GAIN, "overlap_limit": 1.5}, "overlap_limit 1.5: a share of 0 to 1"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Ideal(**settings)
+
+
+def test_the_same_road_is_worth_nothing(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    way = quoted("", routed(call, 0), call.quote(0), None)
+    features = gain_features(grid, way, way)
+    assert float(GainModel.expected_gain_s(GAIN, features)) == 0.0

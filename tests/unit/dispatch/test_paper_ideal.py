@@ -1,0 +1,107 @@
+"""The printed policy does what is printed."""
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import Model, RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from ideal_dispatch.dispatch.ideal import PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import NominalGap
+from ideal_dispatch.dispatch.survival import CURVES
+from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold
+from ideal_dispatch.errors import InputError
+from tests.unit.dispatch.worlds import random_model, situation
+
+
+@pytest.fixture(scope="module")
+def model(grid: RoadNetwork) -> Model:
+    return random_model(grid, radius=0.3)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("node", [17, 40, 65, 88])
+def test_primary_gap_and_second_are_as_printed(grid: RoadNetwork, model: Model, node: int) -> None:
+    call = situation(grid, node)
+    decided = PaperIdeal(model).decide(call, rng(3))
+    router = min(call.available, key=lambda number: call.quote(number).duration_s)
+    assert decided.primary.station == router
+    assert decided.primary.path == call.quote(router).path
+    assert decided.primary.follow == 0  # adaptive
+    seed = int(rng(3).integers(2**31))
+    scenarios = model.scenario_set(call.context, grid)
+    depots = [station.depot for station in call.stations]
+    gap = optimistic_gap(
+        grid, scenarios, depots, node, decided.primary.path, method="dca", seed=seed
+    )
+    assert decided.score_s == gap.lower_s
+    assert decided.second is not None
+    assert decided.second.path == gap.secondary
+    assert decided.second.follow == min(5, len(gap.secondary))
+    times = scenarios.times(gap.metric)
+    by_hand = decided.primary.path.time_s(times) - gap.secondary.time_s(times)
+    assert decided.score_s == pytest.approx(by_hand)
+
+
+def test_the_prefix_is_no_longer_than_the_path(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 17)
+    for prefix in (0, 1, 3, 500):
+        second = PaperIdeal(model, prefix=prefix).decide(call, rng()).second
+        assert second is not None
+        assert second.follow == min(prefix, len(second.path))
+    with pytest.raises(InputError, match="prefix -1: zero segments or more"):
+        PaperIdeal(model, prefix=-1)
+
+
+def test_the_threshold_is_taken_at_the_models_nominal_time(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (2, 3))
+    rule = ClinicalThreshold(CURVES["waalewijn-2001"], CapacityCost(0.01, full_units=10))
+    decided = PaperIdeal(model, rule).decide(call, rng())
+    nominal = model.forecast(call.context, grid).nominal_times
+    nominal_s = decided.primary.path.time_s(nominal)
+    assert decided.threshold_s == pytest.approx(rule.seconds(nominal_s, 5))
+    assert decided.details["nominal_primary_s"] == pytest.approx(nominal_s, abs=1e-3)
+    assert nominal_s != pytest.approx(call.quote(decided.primary.station).duration_s, rel=0.01)
+
+
+def test_more_depots_at_once_give_what_pairs_give(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (2, 2, 2, 2))
+    decided = PaperIdeal(model).decide(call, rng())
+    depots = [station.depot for station in call.stations]
+    scenarios = model.scenario_set(call.context, grid)
+    pairs = pairwise_gap(grid, scenarios, depots, 65, decided.primary.path)
+    assert decided.score_s <= pairs.upper_s + 1e-6
+    assert decided.details["gap_upper_s"] >= pairs.lower_s - 1e-3
+
+
+def test_the_primarys_depot_needs_a_second_unit(grid: RoadNetwork, model: Model) -> None:
+    policy, apart = PaperIdeal(model), 0
+    for node in range(1, grid.num_nodes, 7):
+        full = policy.decide(situation(grid, node, (2, 2)), rng())
+        lone = policy.decide(situation(grid, node, (1, 1)), rng())
+        assert full.second is not None
+        assert lone.second is not None
+        assert lone.second.station != lone.primary.station
+        apart += full.second.station == full.primary.station
+    assert apart > 0  # so that the rule had something to do
+
+
+def test_the_nominal_gap_is_the_lead_of_the_forecasts_fastest_path(
+    grid: RoadNetwork, model: Model
+) -> None:
+    call = situation(grid, 65)
+    decided = NominalGap(model).decide(call, rng())
+    nominal = model.forecast(call.context, grid).nominal_times
+    depots = [station.depot for station in call.stations]
+    fastest = grid.shortest_path(nominal, depots, 65)
+    assert decided.second is not None
+    assert decided.second.path == fastest
+    lead_s = decided.primary.path.time_s(nominal) - fastest.time_s(nominal)
+    assert decided.score_s == pytest.approx(lead_s)
+    assert decided.details["radius"] == 0.0
+    assert decided.details["gap_status"] == "exact"
+    seen, gap = NominalGap(model).look(call, decided.primary, rng())
+    assert isinstance(seen.scenarios, ScenarioSet)
+    assert gap is not None
+    assert gap.lower_s == decided.score_s

@@ -1,0 +1,128 @@
+import math
+import tomllib
+from typing import Any
+
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.controls import LearnedTrigger
+from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
+from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from
+from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
+from ideal_dispatch.errors import InputError
+from tests.unit.dispatch.test_contracts import Slope
+from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
+
+FILE = """
+[policies.by-territory]
+kind = "region"
+[policies.paper]
+kind = "paper-ideal"
+prefix = 7
+threshold = 45
+[policies.ours]
+kind = "ideal"
+decide_by = "both"
+seconds = ["other-depot", "alternative"]
+overlap_limit = 0.3
+time_limit_s = "none"
+use_drift = false
+[policies.ours.threshold]
+curve = "larsen-1993"
+cost = 0.02
+full_units = 6
+bystander_cpr_s = 120
+[policies.dual]
+kind = "ideal"
+threshold = "always"
+[policies.forest]
+kind = "learned-trigger"
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(grid: RoadNetwork) -> Fitted:
+    return Fitted(random_model(grid), random_drift(grid), GAIN, Slope())
+
+
+def read(text: str, parts: Fitted) -> Any:
+    return policies_from(tomllib.loads(text)["policies"], parts)
+
+
+def test_policies_of_a_file(parts: Fitted) -> None:
+    region, paper, ours, dual, forest = read(FILE, parts)
+    assert [p.name for p in (region, paper, ours, dual, forest)] == [
+        "by-territory", "paper", "ours", "dual", "forest",
+    ]  # fmt: skip
+    assert isinstance(paper, PaperIdeal)
+    assert (paper.prefix, paper.threshold) == (7, ConstantThreshold(45.0))
+    assert isinstance(ours, Ideal)
+    assert (ours.decide_by, ours.overlap_limit, ours.time_limit_s) == ("both", 0.3, None)
+    assert ours.seconds == ("other-depot", "alternative")
+    assert ours.model is parts.model
+    assert (ours.drift, ours.gain) == (None, GAIN)
+    rule = ours.threshold
+    assert isinstance(rule, ClinicalThreshold)
+    assert (rule.curve.name, rule.curve.bystander_cpr_s) == ("larsen-1993", 120.0)
+    assert (rule.cost.base, rule.cost.full_units) == (0.02, 6)
+    assert dual.threshold is ALWAYS
+    assert dual.drift is parts.drift
+    assert isinstance(forest, LearnedTrigger)
+
+
+def test_every_kind_can_be_made(parts: Fitted) -> None:
+    made = policies_from({kind: {"kind": kind} for kind in KINDS}, parts)
+    assert [type(policy) for policy in made] == list(KINDS.values())
+    assert [policy.name for policy in made] == list(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('kind = "oracle"', "policies.x.kind 'oracle': choose one of region, router"),
+        ("threshold = 3", "policies.x.kind None: choose one of"),
+        ('kind = "ideal"\noverlap_limits = 0.5', "policies.x.overlap_limits is not known; did you"),
+        ('kind = "region"\nthreshold = 3', "policies.x.threshold is not known"),
+        ('kind = "ideal"\ndecide_by = "luck"', "policies.x.decide_by 'luck': one of 'gain', 'gap'"),
+        ('kind = "ideal"\nseconds = ["bus"]', "policies.x.seconds 'bus': one of"),
+        ('kind = "ideal"\noverlap_limit = 2', "policies.x. overlap_limit 2.0: a share of 0 to 1"),
+        ('kind = "ideal"\nuse_gain = 1', "policies.x.use_gain 1: true or false is needed"),
+        ('kind = "ideal"\nmodel = "m"', "policies.x.model is not known"),
+        ('kind = "ideal"\ntime_limit_s = "long"', "time_limit_s 'long': a number is needed"),
+        ('kind = "paper-ideal"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),
+        ('kind = "random"\nthreshold = "often"', "policies.x.threshold 'often': seconds"),
+        ('kind = "random"\nthreshold = nan', "policies.x.threshold nan: seconds"),
+        ('kind = "random"\nthreshold = true', "policies.x.threshold True: seconds"),
+        (
+            'kind = "random"\nthreshold = {curve = "larsen-1993"}',
+            "policies.x.threshold.cost is mis",
+        ),
+        ('kind = "random"\nthreshold = {cost = 1, curve = "x"}', "policies.x.threshold: survival"),
+        ('kind = "random"\nthreshold = {cost = -1}', "policies.x.threshold.* cost is -1"),
+        ('kind = "random"\nthreshold = {cost = 1, units = 3}', "threshold.units is not known"),
+    ],
+)
+def test_tables_that_make_no_sense(parts: Fitted, table: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(f"[policies.x]\n{table}", parts)
+
+
+def test_parts_that_are_missing() -> None:
+    for kind in ("paper-ideal", "nominal-gap", "gap-other-depot"):
+        with pytest.raises(InputError, match=rf"\[policies.x\] {kind} needs a trained model"):
+            policies_from({"x": {"kind": kind}}, Fitted())
+    with pytest.raises(InputError, match="learned-trigger needs a trigger fitted on replays"):
+        policies_from({"x": {"kind": "learned-trigger"}}, Fitted())
+    with pytest.raises(InputError, match="policy x needs a trained model"):
+        policies_from({"x": {"kind": "ideal"}}, Fitted())
+    table = {"kind": "ideal", "seconds": ["other-depot"]}
+    assert policies_from({"x": table}, Fitted(gain=GAIN))[0].name == "x"
+    with pytest.raises(InputError, match=r"\[policies.x\] must be a table of keys, not 3"):
+        policies_from({"x": 3}, Fitted())
+
+
+def test_thresholds_by_themselves() -> None:
+    assert threshold_from(-3) == ConstantThreshold(-3.0)
+    assert threshold_from("always").seconds(1.0, 1) == -math.inf
+    assert isinstance(threshold_from({"cost": 0.01}), ClinicalThreshold)

@@ -1,0 +1,104 @@
+"""A small world to decide in: a recorded town, and models of it made without training."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+
+import numpy as np
+
+from ideal_dispatch import Calendar, Depot, Model, RoadNetwork
+from ideal_dispatch.context import ContextEncoding
+from ideal_dispatch.dispatch import Incident, Situation, observe
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.forecast import Architecture
+from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
+from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recording import Stretch
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+
+CALENDAR = Calendar("Asia/Hong_Kong", "HK")
+NODES = (0, 11, 108, 119)
+"""The corners of the grid, where the depots are."""
+
+_PARAMS = SyntheticParams(days=1, hours=((7, 9),), incidents_per_hour=20)
+
+
+@cache
+def world(network: RoadNetwork) -> RecordedWorld:
+    """Two hours of a busy morning."""
+    return RecordedWorld(synthetic_traffic(network, CALENDAR, _PARAMS))
+
+
+def moment(network: RoadNetwork, minutes: float = 70.0) -> datetime:
+    return world(network).recording.stretches[0].start + timedelta(minutes=minutes)
+
+
+def depots(count: int) -> list[Depot]:
+    return [Depot(f"D{number}", node) for number, node in enumerate(NODES[:count])]
+
+
+def poisoned(network: RoadNetwork, minutes: float) -> RecordedWorld:
+    """The same morning until the given minute, and nonsense afterwards."""
+    recording = world(network).recording
+    stretch = recording.stretches[0]
+    codes, truth = (np.array(values) for values in (stretch.codes, stretch.truth))
+    codes[int(minutes) :] = 250
+    truth[:] = 250  # no dispatcher ever sees the truth
+    spoilt = Stretch(stretch.start, codes, stretch.weather, stretch.notes, truth)
+    return RecordedWorld(replace(recording, stretches=(spoilt,)))
+
+
+def situation(
+    network: RoadNetwork,
+    node: int = 65,
+    units: Sequence[int] = (2, 2),
+    *,
+    minutes: float = 70.0,
+    region: int | None = 0,
+    traffic: RecordedWorld | None = None,
+) -> Situation:
+    """What is known of a call in the small world, with a depot for each number of units."""
+    at, traffic = moment(network, minutes), traffic or world(network)
+    return observe(
+        traffic, network, Incident(f"call {node}", node, at), traffic.recording.context(at),
+        depots(len(units)), units=units, region=region,
+    )  # fmt: skip
+
+
+def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> Model:
+    """A model with random weights: its times are plausible, and nobody learned them."""
+    rng = np.random.default_rng(seed)
+    shape = Architecture("attributes", dimension=4, width=8, hour_harmonics=1)
+    encoding = ContextEncoding()
+    edges = edge_inputs(network, "attributes", np.zeros(2), np.zeros((2, 0)))
+    columns = len(encoding.columns) + 1
+    sizes = {
+        "static.0": (8, edges.shape[1]), "static.2": (4, 8), "dynamic.0": (8, columns),
+        "dynamic.2": (4, 8), "cross.edge": (8, 4), "cross.context": (8, 4), "cross.out": (1, 8),
+        "direction": (4, 8),
+    }  # fmt: skip
+    weights = {}
+    for name, size in sizes.items():
+        weights[f"{name}.weight"] = (rng.normal(size=size) / size[1] ** 0.5).astype(np.float32)
+        weights[f"{name}.bias"] = rng.normal(0, 0.1, size[0]).astype(np.float32)
+    weights["direction.context"] = rng.normal(size=8).astype(np.float32)
+    weights |= Standardisation.fit(edges).rows("edge")
+    contexts = np.vstack([np.zeros(columns), np.full(columns, 30.0)])
+    weights |= Standardisation.fit(contexts).rows("context")
+    weights |= {"location.centre": np.zeros(2), "location.frequencies": np.zeros((2, 0))}
+    return Model(
+        shape, encoding, weights, 1.3, RadiusRule(constant=radius),
+        Seen.of(np.zeros((1, len(encoding.columns))), encoding), network.checksum, (0, 0, 0, 0),
+    )  # fmt: skip
+
+
+def random_drift(network: RoadNetwork, seed: int = 1) -> DriftModel:
+    """A drift of quotes that nobody learned."""
+    return DriftModel(replace(random_model(network, seed), details={"purpose": "drift"}))
+
+
+GAIN = GainModel((0.5, 0.4, 0.1, 0.1), (30.0, 30.0), 100)

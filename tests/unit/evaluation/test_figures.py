@@ -1,0 +1,142 @@
+"""Figures show the run's own numbers, with one look per policy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation import figures
+from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.evaluation.metrics import RegretSummary
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.sweep import sweep
+from tests.unit.evaluation.logs import decided, entry, town_run, write_run
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    return Judged(Outcomes.load(town_run(tmp_path_factory.mktemp("figures") / "run")))
+
+
+def test_every_policy_has_one_look_of_its_own(judged: Judged) -> None:
+    looks = figures.styles(judged)
+    assert set(looks) == set(judged.outcomes.policies)
+    assert len({(look.colour, str(look.dashes)) for look in looks.values()}) == len(looks)
+    assert looks["ideal"].width > looks["interval"].width > looks["random"].width
+
+
+def test_bars_are_the_rates(judged: Judged) -> None:
+    figure = figures.candidate_bars(judged)
+    rows = judged.rows(judged.main)
+    for axes, world in zip(figure.axes, ("A", "B"), strict=True):
+        best = judged.outcomes.best_s[world]["paper"]
+        rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx(rates)  # type: ignore[attr-defined]
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [row.label for row in rows]
+
+
+def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
+    figure = figures.pareto(judged)
+    assert len(figure.axes) == 4
+    lines = {line.get_label(): line for line in figure.axes[3].lines}
+    found = sweep(judged.outcomes, "ideal", "B")
+    assert np.asarray(lines["ideal"].get_xdata()) == pytest.approx(1 + found.extra)
+    assert np.asarray(lines["ideal"].get_ydata()) == pytest.approx(found.cvar95_regret_s)
+    assert np.asarray(lines["router"].get_xdata()).tolist() == [1.0]
+    assert np.asarray(lines["router-dual"].get_xdata()).tolist() == [2.0]
+    assert to_hex(lines["ideal"].get_color()) == figures.styles(judged)["ideal"].colour.lower()
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [*judged.main, *judged.others]
+
+
+def test_savings_start_at_the_router(judged: Judged) -> None:
+    figure = figures.arrivals(judged)
+    line = next(one for one in figure.axes[0].lines if one.get_label() == "ideal")
+    assert np.asarray(line.get_ydata())[0] == pytest.approx(0.0)
+    waiting = next(one for one in figure.axes[1].lines if one.get_label() == "router")
+    minutes = np.asarray(waiting.get_xdata(), float)
+    router = judged.outcomes.policy("router").drives["A"].primary_s
+    assert minutes == pytest.approx(np.sort(router) / 60)
+
+
+def test_cdf_reaches_the_share_at_zero(judged: Judged) -> None:
+    figure = figures.regret_cdf(judged)
+    region = next(one for one in figure.axes[0].lines if one.get_label() == "region")
+    x, y = np.asarray(region.get_xdata(), float), np.asarray(region.get_ydata(), float)
+    best = judged.outcomes.best_s["A"]["paper"]
+    late = judged.outcomes.policy("region").drives["A"].primary_s - best
+    assert y[x <= 0].max() == pytest.approx(100 * (late <= 0).mean())
+
+
+def test_points_beyond_the_axis_get_an_arrow_and_a_number(tmp_path: Path) -> None:
+    lines = [
+        entry(f"{i}", {"s0": 900.0, "s1": 100.0 + i},
+              {"region": decided("s0"), "router": decided("s1", "s0"),
+               "ideal": decided("s1", "s0", float(i))})
+        for i in range(6)
+    ]  # fmt: skip
+    far = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
+    texts = [text.get_text() for text in figures.pareto(far).axes[0].texts]
+    assert texts == ["region: 798"]
+
+
+# --- incidents ----------------------------------------------------------------------
+
+
+def _call(grid: RoadNetwork) -> dict[str, object]:
+    west = grid.shortest_path(grid.length_m, 0, 5).edges.tolist()
+    east = grid.shortest_path(grid.length_m, 11, 5).edges.tolist()
+    return entry(
+        "call",
+        {"s0": (west, [20.0] * len(west)), "s1": (east, [15.0] * len(east))},
+        {"ideal": decided("s0", "s1", 9.0, 5.0), "region": decided("s0")},
+    )
+
+
+def test_the_map_has_both_ways_and_their_times(grid: RoadNetwork) -> None:
+    figure = incident_map(grid, _call(grid), "ideal", "A")
+    left, right = figure.axes
+    styles = {line.get_label(): line.get_linestyle() for line in left.lines}
+    assert styles["first"] == "-"
+    assert styles["second"] == "--"
+    roads = [one for one in left.collections if isinstance(one, LineCollection)]
+    assert sum(len(one.get_paths()) for one in roads) > 20
+    first = next(one for one in right.lines if one.get_label() == "first, from West")
+    assert np.asarray(first.get_xdata(), float)[-1] == pytest.approx(5 * 20 / 60)
+    names = {text.get_text() for text in left.texts}
+    assert {"West", "East"} <= names
+    assert "1:40" in {text.get_text() for text in right.texts}
+    alone = incident_map(grid, _call(grid), "region", "B")
+    assert len(alone.axes[1].get_legend().get_texts()) == 1  # type: ignore[union-attr]
+
+
+def test_words_say_who_is_sooner(grid: RoadNetwork) -> None:
+    call = _call(grid)
+    told = words(call, "ideal", "A")
+    assert told.startswith("call, 2023-05-08 08:00. First ambulance from West: promised 1:40, ")
+    assert "The second is 10 s sooner. ideal: as told." in told
+    assert "There was no second." in words(call, "region", "A")
+
+
+def test_a_call_at_the_depot_can_be_drawn(grid: RoadNetwork) -> None:
+    call = entry("here", {"s0": ([], [0.0]), "s1": 30.0}, {"ideal": decided("s0", "s1")})
+    for world in "AB":
+        call["drives"]["s0"][world] = {"edges": [], "seconds": [], "expected_s": []}
+    figure = incident_map(grid, call, "ideal", "A")
+    assert len(figure.axes) == 2
+    assert "First ambulance from West: took 0:00." in words(call, "ideal", "A")
+
+
+def test_another_network_is_refused(grid: RoadNetwork) -> None:
+    far = entry("far", {"s0": ([10**6], [1.0])}, {"ideal": decided("s0")})
+    with pytest.raises(InputError, match="edge 1000000 is not on this network"):
+        incident_map(grid, far, "ideal", "A")
+    bare = RoadNetwork.from_arrays(grid.tail, grid.head, grid.length_m)
+    with pytest.raises(InputError, match="a map needs lon and lat"):
+        incident_map(bare, _call(grid), "ideal", "A")

@@ -1,0 +1,132 @@
+"""Thresholds for a volume, ties, and which rows a policy gets."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.outcomes import Drives, Outcomes, PolicyOutcomes
+from ideal_dispatch.evaluation.strategies import (
+    as_decided,
+    at_threshold,
+    at_volume,
+    dual,
+    single,
+    strategies,
+    threshold_for,
+    thresholds,
+)
+from tests.unit.evaluation.logs import decided, entry, town_run, write_run
+
+
+def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> PolicyOutcomes:
+    """A policy whose first takes 100 s; the last ``missing`` incidents have no second."""
+    count = len(scores)
+    has = np.arange(count) < count - missing
+    drives = Drives(
+        np.full(count, 100.0),
+        np.where(has, second_s, np.nan),
+        np.where(has, 0.0, np.nan),
+        np.zeros(count, bool),
+    )
+    return PolicyOutcomes(
+        "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool), {"A": drives}
+    )
+
+
+def test_the_sooner_of_two_counts_where_both_go() -> None:
+    one = policy([1.0, 2.0, 3.0, 4.0], missing=1)
+    assert at_threshold(one, 1.0).arrival_s["A"].tolist() == [100.0, 90.0, 90.0, 100.0]
+    assert dual(one).arrival_s["A"].tolist() == [90.0, 90.0, 90.0, 100.0]
+    assert dual(one).extra == 0.75
+    assert single(one).arrival_s["A"].tolist() == [100.0] * 4
+    assert as_decided(one).sent.tolist() == [False, False, True, False]
+    later = policy([1.0], second_s=120.0)
+    assert dual(later).arrival_s["A"].tolist() == [100.0]
+
+
+def test_the_threshold_is_the_highest_score_that_gets_none() -> None:
+    one = policy([5.0, 1.0, 4.0, 2.0, 3.0, 0.0, -1.0, -2.0])
+    assert threshold_for(one, 0.25) == 3.0
+    assert at_volume(one, 0.25).sent.sum() == 2
+    assert threshold_for(one, 1.0) == -np.inf
+    assert threshold_for(one, 0.0) == 5.0
+    assert at_volume(one, 0.0).extra == 0.0
+
+
+def test_equal_scores_go_together_to_the_nearer_side() -> None:
+    one = policy([9.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0])
+    assert at_volume(one, 0.25).extra == 1 / 8  # 1 is nearer to 2 than 5 is
+    assert at_volume(one, 0.5).extra == 5 / 8  # 5 is nearer to 4 than 1 is
+    assert at_volume(one, 3 / 8).extra == 1 / 8  # equally near: fewer ambulances
+    assert at_volume(policy([0.0] * 4), 0.4).extra == 0.0
+
+
+def test_volume_counts_all_incidents_not_only_those_with_a_second() -> None:
+    one = policy([4.0, 3.0, 2.0, 1.0, 9.0, 9.0, 9.0, 9.0], missing=4)
+    assert at_volume(one, 0.25).sent.tolist() == [True, True, *[False] * 6]
+    assert at_volume(one, 0.75).extra == 0.5  # all there are
+    none = policy([1.0, 2.0], missing=2)
+    assert at_volume(none, 0.5).extra == 0.0
+
+
+def test_the_threshold_comes_from_the_calibration_run() -> None:
+    test, training = policy([10.0, 20.0, 30.0, 40.0]), policy([35.0, 1.0, 2.0, 3.0])
+    chosen = at_volume(test, 0.25, training)
+    assert chosen.threshold_s == 3.0
+    assert chosen.extra == 1.0
+    assert chosen.label == "one, +25 %"
+
+
+def test_volumes_outside_a_share_are_refused() -> None:
+    with pytest.raises(InputError, match="a volume of 25: it is a share between 0 and 1"):
+        threshold_for(policy([1.0]), 25)
+
+
+@given(
+    st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30),
+    st.floats(0, 1),
+    st.integers(0, 5),
+)
+def test_no_other_threshold_comes_nearer(scores: list[float], share: float, missing: int) -> None:
+    one = policy(scores, missing=min(missing, len(scores)))
+    reached = at_volume(one, share).extra
+    others = [at_threshold(one, x).extra for x in (-np.inf, *scores)]
+    assert abs(reached - share) <= min(abs(x - share) for x in others) + 1e-12
+
+
+def test_thresholds_go_from_none_to_all() -> None:
+    rng = np.random.default_rng(0)
+    one = policy(rng.normal(size=500).tolist())
+    volumes = [at_threshold(one, x).extra for x in thresholds(one, 11)]
+    assert volumes == pytest.approx(np.linspace(0, 1, 11))
+    few = policy([1.0, 1.0, 2.0])
+    assert [at_threshold(few, x).sent.sum() for x in thresholds(few)] == [0, 1, 3]
+
+
+def test_rows_of_each_policy(tmp_path: Path) -> None:
+    run = Outcomes.load(town_run(tmp_path / "run"))
+
+    def labels(name: str) -> list[str]:
+        return [row.label for row in strategies(run, name)]
+
+    assert labels("region") == ["region"]
+    assert labels("router") == ["router"]
+    assert labels("router-dual") == ["router-dual"]
+    assert strategies(run, "router-dual")[0].extra == 1.0
+    assert strategies(run, "router")[0].extra == 0.0
+    assert labels("interval") == ["interval, +25 %", "interval, +50 %", "interval, +75 %"]
+    assert labels("ideal") == ["ideal, +25 %", "ideal, +50 %", "ideal, +75 %", "ideal, dual"]
+
+
+def test_another_primary_is_a_row_of_its_own(tmp_path: Path) -> None:
+    lines = [
+        entry(f"{i}", {"s0": 100.0, "s1": 90.0},
+              {"router": decided("s0", "s1"), "ideal": decided("s1", "s0", float(i))})
+        for i in range(4)
+    ]  # fmt: skip
+    run = Outcomes.load(write_run(tmp_path / "run", lines))
+    assert strategies(run, "ideal")[0].form == "single"

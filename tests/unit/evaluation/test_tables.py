@@ -1,0 +1,159 @@
+"""One table, four forms; and the rows of a run's tables by hand."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch.dispatch.survival import CURVES
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import (
+    Judged,
+    arrival_table,
+    benchmark_table,
+    difference_table,
+    regret_table,
+    second_table,
+    wilcoxon_table,
+)
+from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.pages import Page
+from tests.unit.evaluation.logs import decided, entry, town_run, write_run
+
+SMALL = Table(
+    "small",
+    "A small one & more",
+    (Column("who"), Column("n"), Column("share", percent=True, arrow="↑"),
+     Column("gain s", signed=True), Column("p", scientific=True, latex="$p$")),
+    (("a_1, +25 %", 1160, 0.5, Interval(-0.04, -1.0, 2.0), 3.4e-113), ("b", 2, None, None, 0.25)),
+    frozenset({0}),
+)  # fmt: skip
+
+
+def test_text() -> None:
+    assert SMALL.text_rows() == [
+        ["a_1, +25 %", "1,160", "50.0", "+0.0 [−1.0, +2.0]", "3.4e−113"],
+        ["b", "2", "–", "–", "0.250"],
+    ]
+    unknown = Interval(1.0, float("nan"), float("nan"))
+    assert Table("t", "T", (Column("x"),), ((unknown,),)).text_rows() == [["1.0"]]
+
+
+def test_csv_has_plain_numbers_and_three_columns_for_an_interval() -> None:
+    rows = list(csv.reader(io.StringIO(SMALL.csv())))
+    assert rows[0] == ["who", "n", "share", "gain s", "gain s low", "gain s high", "p"]
+    assert rows[1] == ["a_1, +25 %", "1160", "50", "-0.04", "-1", "2", "3.4e-113"]
+    assert rows[2] == ["b", "2", "", "", "", "", "0.25"]
+
+
+def test_latex_is_escaped_and_in_the_form_of_the_paper() -> None:
+    text = SMALL.latex()
+    assert r"\caption{A small one \& more.}" in text
+    assert r"\begin{tabular}{lrrrr}" in text
+    assert r"who & n & share $\uparrow$ & gain s & $p$ \\" in text
+    assert r"\textbf{a\_1, +25 \%} & 1,160 & 50.0 & +0.0 [$-$1.0, +2.0] & " in text
+    assert r"$3.4\times 10^{-113}$ \\" in text
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+
+
+def test_rows_must_fit() -> None:
+    with pytest.raises(InputError, match="table t: a row of 2 cells, there are 1 columns"):
+        Table("t", "T", (Column("x"),), ((1.0, 2.0),))
+
+
+def test_save_and_show(tmp_path: Path) -> None:
+    assert SMALL.save(tmp_path) == ["small.csv", "small.tex"]
+    assert (tmp_path / "small.csv").read_text() == SMALL.csv()
+    page = Page("x")
+    SMALL.show(page)
+    assert page.blocks[-1]["header"][2] == "share ↑"
+    assert page.blocks[-1]["bold"] == {0}
+
+
+# --- tables of a run ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    folder = tmp_path_factory.mktemp("runs")
+    run = Outcomes.load(town_run(folder / "run"))
+    training = Outcomes.load(town_run(folder / "training", shift=5.0))
+    return Judged(run, training, CURVES["waalewijn-2001"])
+
+
+def test_arrivals(judged: Judged) -> None:
+    table = arrival_table(judged, "A")
+    labels = [row[0] for row in table.rows]
+    assert labels[:6] == ["region", "router", "interval, +25 %", "interval, +50 %",
+                          "interval, +75 %", "router-dual"]  # fmt: skip
+    assert labels[-2:] == ["ideal, dual", "ideal, as set"]
+    region = judged.outcomes.policy("region").drives["A"].primary_s
+    assert table.rows[0][1:4] == (0.0, region.mean(), np.quantile(region, 0.9))
+    assert {str(labels[i]).split(",")[0] for i in table.bold} == {"ideal"}
+    assert all(max(map(len, row)) < 30 for row in table.text_rows())
+    bare = arrival_table(Judged(judged.outcomes), "A")
+    assert "survival" not in bare.header
+    controls = arrival_table(judged, "A", judged.others)
+    assert controls.name == "arrival-controls-A"
+    assert controls.rows[0][0] == "random, +25 %"
+
+
+def test_the_papers_first_table(judged: Judged) -> None:
+    table = regret_table(judged, "B")
+    assert table.header == ["Strategy", "Mean", "P95", "P99", "CVaR95", "CVaR99"]
+    extra = judged.at("ideal", 0.25).extra
+    assert f"ideal, +{100 * extra:.1f}% amb." in [row[0] for row in table.rows]
+    assert r"$\mathrm{CVaR}_{0.95}$ $\downarrow$" in table.latex()
+
+
+def test_the_papers_second_table(judged: Judged) -> None:
+    table = wilcoxon_table(judged, "paper-ideal", "A")
+    assert [row[0] for row in table.rows] == ["(1) region", "(2) router", "(3) router-dual"]
+    assert all(row[1] == 24 for row in table.rows)
+    assert "Wilcoxon $n_{\\ne0}$" in table.latex()
+
+
+def test_wider_benchmarks(judged: Judged) -> None:
+    table = benchmark_table(judged, "A")
+    assert len(table.columns) == 8
+    last = table.rows[-1]
+    assert isinstance(last[6], float)
+    assert isinstance(last[3], float)
+    assert last[6] > last[3]  # hindsight is harder to meet
+
+
+def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> None:
+    table = difference_table(judged, "B")
+    assert table is not None
+    names = [row[0] for row in table.rows]
+    assert names == ["paper-ideal", "ideal", "random", "alternative"]
+    own, other = judged.at("ideal", 0.5), judged.at("interval", 0.5)
+    found = table.rows[1][2]
+    assert isinstance(found, Interval)
+    assert found.mean == pytest.approx((other.arrival_s["B"] - own.arrival_s["B"]).mean())
+    assert str(table.rows[1][-1]).endswith("of 4")
+
+
+def test_no_interval_policy_no_differences(tmp_path: Path) -> None:
+    lines = [entry("one", {"s0": 5.0, "s1": 4.0}, {"ideal": decided("s0", "s1")})]
+    lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
+    assert difference_table(lone, "A") is None
+    assert lone.own == "ideal"
+    assert len(arrival_table(lone, "A").rows) == 1
+
+
+def test_where_the_second_drives(tmp_path: Path) -> None:
+    same = ([1, 2], [10.0, 30.0])
+    lines = [
+        entry("one", {"s0": same, "s0+00000000": same, "s1": ([3, 2], [10.0, 10.0])},
+              {"ideal": decided("s0", "s0+00000000", 2.0), "control": decided("s0", "s1", 1.0)}),
+        entry("two", {"s0": same, "s1": ([3, 2], [25.0, 25.0])},
+              {"ideal": decided("s0", "s1", 1.0), "control": decided("s0", None, 0.0)}),
+    ]  # fmt: skip
+    table = second_table(Judged(Outcomes.load(write_run(tmp_path / "run", lines))), "A")
+    assert table.rows[0][:6] == ("ideal", 1.0, 0.5, 0.5, 0.75, 0.0)
+    assert table.rows[1][:7] == ("control", 0.5, 0.0, 0.0, 0.5, 1.0, 20.0)

@@ -1,0 +1,135 @@
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import Incident
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.replay import read_incidents, sample_incidents, write_incidents
+from ideal_dispatch.replay.incidents import check_incidents
+from tests.unit.replay.small import CALL
+from tests.unit.traffic.small import START, recording
+
+
+def test_every_day_has_its_calls_in_order(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    calls = sample_incidents(made, np.ones(grid.num_nodes), 50, seed=1)
+    check_incidents(calls, grid, made)
+    assert len(calls) == 150
+    assert [call.name for call in calls[49:51]] == ["2023-05-09-0050", "2023-05-10-0001"]
+    assert calls == sample_incidents(made, np.ones(grid.num_nodes), 50, seed=1)
+    assert calls != sample_incidents(made, np.ones(grid.num_nodes), 50, seed=2)
+
+
+def test_a_day_does_not_depend_on_the_others(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    calls = sample_incidents(made, np.ones(grid.num_nodes), 10, seed=1)
+    assert sample_incidents(made.only([1]), np.ones(grid.num_nodes), 10, seed=1) == calls[10:20]
+
+
+def test_they_are_uniform_over_what_is_recorded_and_leave_time_to_drive(grid: RoadNetwork) -> None:
+    made = recording(grid, days=1)  # two hours
+    first = made.stretches[0]
+    later = replace(first, start=first.start + timedelta(hours=5))
+    made = replace(made, stretches=(first, later))
+    calls = sample_incidents(made, np.ones(grid.num_nodes), 4000, seed=0, margin_s=1800)
+    minutes = np.array([(call.at - START).total_seconds() / 60 for call in calls])
+    assert ((minutes < 90) | ((minutes >= 300) & (minutes < 390))).all()
+    counts = np.histogram(minutes, [0, 30, 60, 90, 330, 360, 390])[0]
+    assert counts == pytest.approx(4000 / 6, rel=0.15)
+
+
+def test_a_stretch_shorter_than_the_margin_is_used_whole(grid: RoadNetwork) -> None:
+    calls = sample_incidents(recording(grid, days=1, bins=30), np.ones(grid.num_nodes), 500, 0)
+    offsets = [(call.at - START).total_seconds() for call in calls]
+    assert min(offsets) >= 0
+    assert 1700 < max(offsets) < 1800
+
+
+def test_places_follow_their_weights(grid: RoadNetwork) -> None:
+    weights = np.zeros(grid.num_nodes)
+    weights[[3, 7]] = 1.0, 3.0
+    calls = sample_incidents(recording(grid, days=1), weights, 2000, seed=0)
+    nodes = np.array([call.node for call in calls])
+    assert set(nodes.tolist()) == {3, 7}
+    assert (nodes == 7).mean() == pytest.approx(0.75, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("weights", "per_day", "margin_s", "message"),
+    [
+        (np.ones(3), 1, 0.0, "weights: one per node is needed, 120 in all"),
+        (np.full(120, -1.0), 1, 0.0, "weight of node 0 is -1.0; it must be finite"),
+        (np.zeros(120), 1, 0.0, "at least one node needs more than zero"),
+        (np.ones(120), 0, 0.0, "per_day 0: at least one call"),
+        (np.ones(120), 1, np.nan, "margin_s nan"),
+    ],
+)
+def test_draws_that_cannot_be_made(
+    grid: RoadNetwork, weights: np.ndarray, per_day: int, margin_s: float, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        sample_incidents(recording(grid), weights, per_day, 0, margin_s)
+
+
+def test_a_table_comes_back(grid: RoadNetwork, tmp_path: Path) -> None:
+    calls = (Incident('a, "b"', 3, CALL), Incident("中環", 4, CALL + timedelta(seconds=1.5)))
+    write_incidents(tmp_path / "calls.csv", calls)
+    assert read_incidents(tmp_path / "calls.csv") == calls
+    sampled = sample_incidents(recording(grid), np.ones(grid.num_nodes), 5, 0)
+    write_incidents(tmp_path / "calls.csv", sampled)
+    assert read_incidents(tmp_path / "calls.csv") == sampled
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("", FileFormatError, "column 'name' is missing"),
+        ("name,node\na,1\n", FileFormatError, "column 'at' is missing"),
+        ("name,node,at\na,x,2023-05-08T22:00Z\n", InputError, "line 2: invalid literal for int"),
+        ("name,node,at\na,1,soon\n", InputError, "line 2: Invalid isoformat string: 'soon'"),
+        ("name,node,at\na,1,2023-05-08T22:00\n", InputError, "line 2: time .* has no zone"),
+        ("name,node,at\na,1\n", InputError, "line 2: Invalid isoformat string: ''"),
+    ],
+)
+def test_tables_that_cannot_be_read(
+    tmp_path: Path, text: str, error: type[Exception], message: str
+) -> None:
+    (tmp_path / "calls.csv").write_text(text)
+    with pytest.raises(error, match=message):
+        read_incidents(tmp_path / "calls.csv")
+
+
+def test_a_file_that_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_bytes(b"name,node,at\n\xff\xfe,1,2\n")
+    with pytest.raises(FileFormatError, match="not a CSV table"):
+        read_incidents(tmp_path / "calls.csv")
+    with pytest.raises(InputError, match="no such file"):
+        read_incidents(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ([], "no incident given: there is nothing to replay"),
+        ([Incident("a", 120, CALL)], r"incident a: 120 is not a node \(0 … 119\)"),
+        ([Incident("a", -1, CALL)], "incident a: -1 is not a node"),
+        ([Incident("a", 1, CALL), Incident("a", 2, CALL)], "incident a: the name is used twice"),
+        (
+            [Incident("a", 1, CALL), Incident("b", 2, CALL - timedelta(seconds=1))],
+            "incident b: it comes before the one above it; sort them by time",
+        ),
+        (
+            [Incident("a", 1, CALL + timedelta(days=9))],
+            "incident a: 2023-05-18T22:40:30.* is not in the recording",
+        ),
+    ],
+)
+def test_calls_that_cannot_be_replayed(
+    grid: RoadNetwork, calls: list[Incident], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        check_incidents(calls, grid, recording(grid))

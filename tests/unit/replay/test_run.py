@@ -1,0 +1,261 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import Decision, Incident, Situation
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import Depot
+from ideal_dispatch.replay import read_log, replay, resimulate
+from ideal_dispatch.replay.chunks import INCIDENTS_PER_CHUNK
+from ideal_dispatch.replay.log import line_text
+from ideal_dispatch.replay.simulation import PolicyError
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from tests.conftest import ROOT
+from tests.unit.replay.small import (
+    CALL,
+    Chancy,
+    Deadly,
+    contents,
+    depots,
+    small_replay,
+)
+from tests.unit.traffic.small import START, recording
+
+
+@pytest.fixture(scope="module")
+def whole(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted run by one worker."""
+    return small_replay(grid, tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_a_run_is_a_manifest_and_a_log(grid: RoadNetwork, whole: Path) -> None:
+    assert list(contents(whole)) == ["incidents.jsonl", "run.json"]
+    manifest = json.loads((whole / "run.json").read_bytes())
+    made = recording(grid)
+    assert manifest["network"] == grid.checksum
+    assert manifest["recording"] == made.checksum
+    assert manifest["router"]["window_s"] == 300.0
+    assert manifest["policies"] == {"chancy": {"type": "Chancy", "name": "chancy", "follow": 3}}
+    assert manifest["depots"][1] == {"name": "High", "node": 119, "units": 2}
+    assert manifest["incidents"]["count"] == manifest["replayed"] == 72 > 2 * INCIDENTS_PER_CHUNK
+    assert (manifest["seed"], manifest["dropped"]) == (3, [])
+    entries = list(read_log(whole / "incidents.jsonl"))
+    assert len({entry["incident"]["name"] for entry in entries}) == 72
+    assert all(entry["region"] == entry["incident"]["node"] % 2 for entry in entries)
+    world = RecordedWorld(made)
+    for entry in entries[::20]:
+        assert line_text(resimulate(entry, world, [Chancy()], seed=3)) == line_text(entry)
+
+
+def test_two_workers_write_the_same_bytes(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
+    assert contents(small_replay(grid, tmp_path / "two", workers=2)) == contents(whole)
+
+
+def test_dask_writes_the_same_bytes(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip(
+        "distributed", reason="the cluster extra is not installed: pip install dask distributed"
+    )
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
+        dashboard_address=None,
+    ) as here:  # fmt: skip
+        run = small_replay(grid, tmp_path / "dask", cluster=here.scheduler_address)
+    assert contents(run) == contents(whole)
+
+
+def test_a_cluster_that_does_not_answer(
+    grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="the cluster extra is not installed")
+    monkeypatch.setattr("ideal_dispatch.replay.run._CONNECT_S", 0.5)
+    with pytest.raises(InputError, match=r"cluster tcp://127.0.0.1:9: no dask scheduler answers"):
+        small_replay(grid, tmp_path / "run", cluster="tcp://127.0.0.1:9")
+
+
+# --- interruptions --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    grid: RoadNetwork, whole: Path, tmp_path: Path, workers: int
+) -> None:
+    network, folder = tmp_path / "grid.network", tmp_path / "run"
+    grid.save(network)
+    script = (
+        "from pathlib import Path; from ideal_dispatch import RoadNetwork;"
+        "from tests.unit.replay import small; small.PAUSE_S = 0.03;"
+        f"small.small_replay(RoadNetwork.load({str(network)!r}), Path({str(folder)!r}),"
+        f" workers={workers})"
+    )
+    run = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True)
+    try:
+        while not list(folder.glob("chunks/*.jsonl")):
+            assert run.poll() is None, "it ended by itself"
+            time.sleep(0.01)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    assert not (folder / "incidents.jsonl").exists()
+    assert contents(small_replay(grid, folder, workers=workers)) == contents(whole)
+
+
+def test_a_killed_worker_is_said_and_the_run_goes_on(grid: RoadNetwork, tmp_path: Path) -> None:
+    deadly = (Deadly(str(tmp_path / "marker")),)
+    with pytest.raises(IdealError, match="a worker process was ended from outside"):
+        small_replay(grid, tmp_path / "run", workers=2, policies=deadly)
+    assert not (tmp_path / "run" / "incidents.jsonl").exists()
+    resumed = small_replay(grid, tmp_path / "run", workers=2, policies=deadly)
+    assert contents(resumed) == contents(small_replay(grid, tmp_path / "whole", policies=deadly))
+
+
+def test_a_run_killed_in_its_last_steps(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    manifest = json.loads((folder / "run.json").read_bytes())
+    (folder / "run.json").write_text(json.dumps(manifest | {"replayed": None}))
+    (folder / "chunks").mkdir()
+    (folder / "chunks" / ".0123456789abcdef.part").write_bytes(b"half")
+    (folder / ".0123456789abcdef.part").write_bytes(b"half")
+    assert contents(small_replay(grid, folder)) == contents(whole)
+
+
+def test_a_folder_with_half_a_manifest(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
+    (tmp_path / ".0123456789abcdef.part").write_bytes(b"{")
+    assert contents(small_replay(grid, tmp_path)) == contents(whole)
+
+
+def test_a_finished_run_is_not_repeated(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    (folder / "incidents.jsonl").write_text("left alone")
+    small_replay(grid, folder)
+    assert (folder / "incidents.jsonl").read_text() == "left alone"
+
+
+def test_progress_is_told(grid: RoadNetwork, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    calls = [Incident(f"{i:02d}", i, CALL) for i in range(40)]
+    _replay(grid, calls, tmp_path / "run", report=lambda *now: told.append(now))
+    assert told == [(32, 40), (40, 40)]
+
+
+# --- what is left out, and what is refused --------------------------------------------
+
+
+def _replay(town: RoadNetwork, calls: list[Incident], folder: Path, **options: Any) -> Path:
+    given: dict[str, Any] = {"network": town, "depots": depots(town), "policies": [Chancy()]}
+    world = RecordedWorld(recording(town))
+    return replay(world=world, incidents=calls, folder=folder, **(given | options))
+
+
+def test_trips_that_leave_the_recorded_time_are_counted(grid: RoadNetwork, tmp_path: Path) -> None:
+    late = START + timedelta(minutes=119, seconds=50)
+    calls = [Incident("early", 60, START), Incident("late", 60, late), Incident("day 2", 60, CALL)]
+    run = _replay(grid, calls, tmp_path / "run")
+    manifest = json.loads((run / "run.json").read_bytes())
+    assert manifest["replayed"] == 2
+    assert [one["name"] for one in manifest["dropped"]] == ["late"]
+    assert "is not in the recording" in manifest["dropped"][0]["reason"]
+    logged = [entry["incident"]["name"] for entry in read_log(run / "incidents.jsonl")]
+    assert logged == ["early", "day 2"]
+
+
+def test_a_policy_that_cannot_answer_leaves_the_call_out_for_all(
+    grid: RoadNetwork, tmp_path: Path
+) -> None:
+    class Choosy(Chancy):
+        def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+            if situation.incident.node == 7:
+                raise InputError("not to node 7")
+            return super().decide(situation, rng)
+
+    calls = [Incident("a", 6, CALL), Incident("b", 7, CALL)]
+    run = _replay(grid, calls, tmp_path / "run", policies=[Chancy(), Choosy("choosy")])
+    manifest = json.loads((run / "run.json").read_bytes())
+    assert manifest["dropped"] == [{"name": "b", "reason": "not to node 7"}]
+    for _ in range(2):  # also where the finished run is found again
+        with pytest.raises(InputError, match="none of 1 incidents .* the first: not to node 7"):
+            _replay(grid, calls[1:], tmp_path / "none", policies=[Choosy()])
+
+
+def test_a_policy_that_breaks_its_contract_ends_the_run(grid: RoadNetwork, tmp_path: Path) -> None:
+    class Liar(Chancy):
+        def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+            decision = super().decide(situation, rng)
+            return Decision("somebody", decision.primary, None, 0.0, 0.0, "")
+
+    with pytest.raises(PolicyError, match="policy chancy, incident a: it decided in the name of"):
+        _replay(grid, [Incident("a", 6, CALL)], tmp_path / "run", policies=[Liar()])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depots": []}, "at least one depot and one policy"),
+        ({"policies": []}, "at least one depot and one policy"),
+        ({"policies": [Chancy(), Chancy(follow=1)]}, "policy chancy is there twice"),
+        ({"depots": [Depot("A", 1), Depot("A", 2)]}, "depot A is there twice"),
+        ({"depots": [Depot("A", 120)]}, r"depot A \(node 120\) is not on the network \(0 … 119\)"),
+        ({"units": [1]}, r"units \[1\]: one number of zero or more is needed for each of 2 depots"),
+        ({"units": [0, 0]}, "and one above zero"),
+        ({"units": [-1, 3]}, "one number of zero or more"),
+        ({"region": np.zeros(3)}, "region: expected 120 values, got 3"),
+        ({"region": np.full(120, 2)}, "region: every node needs one of 2 numbers from 0"),
+        ({"seed": -1}, "seed -1: zero or more is needed"),
+        ({"workers": 0}, "workers 0: at least one is needed"),
+        ({"network": RoadNetwork.from_arrays([0], [1], [1.0])}, "recorded on another network"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_folder(
+    grid: RoadNetwork, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        _replay(grid, [Incident("a", 6, CALL)], tmp_path / "run", **options)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_calls_are_checked_before_anything_is_written(grid: RoadNetwork, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="incident a: 500 is not a node"):
+        _replay(grid, [Incident("a", 500, CALL)], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "differs"),
+    [({"seed": 4}, "seed"), ({"policies": [Chancy(follow=1)]}, "policies"),
+     ({"units": [1, 2]}, "depots"), ({"region": np.zeros(120, np.int32)}, "region")],
+)  # fmt: skip
+def test_the_folder_of_another_run(
+    grid: RoadNetwork, tmp_path: Path, options: dict[str, Any], differs: str
+) -> None:
+    calls = [Incident("a", 6, CALL)]
+    _replay(grid, calls, tmp_path / "run")
+    with pytest.raises(InputError, match=rf"holds another replay \(not the same {differs}\)"):
+        _replay(grid, calls, tmp_path / "run", **options)
+    with pytest.raises(InputError, match="not the same incidents"):
+        _replay(grid, [Incident("a", 7, CALL)], tmp_path / "run")
+
+
+def test_folders_that_are_no_run(grid: RoadNetwork, tmp_path: Path) -> None:
+    calls = [Incident("a", 6, CALL)]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "diary.txt").write_text("dear")
+    with pytest.raises(InputError, match="holds other files and no replay; name a new folder"):
+        _replay(grid, calls, tmp_path / "notes")
+    with pytest.raises(InputError, match="is a file; name a folder"):
+        _replay(grid, calls, tmp_path / "notes" / "diary.txt")
+    (tmp_path / "notes" / "run.json").write_text("[]")
+    with pytest.raises(IdealError, match=r"run.json: not the manifest of a replay"):
+        _replay(grid, calls, tmp_path / "notes")

@@ -1,0 +1,216 @@
+import json
+import math
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
+from ideal_dispatch.network import Depot
+from ideal_dispatch.replay import World, drive, resimulate, simulate_incident
+from ideal_dispatch.replay.log import drive_key, line_text
+from ideal_dispatch.replay.simulation import PolicyError
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from tests.unit.replay.small import CALL, Chancy, call, depots, recorded
+from tests.unit.traffic.small import START, recording
+
+
+def _entry(
+    network: RoadNetwork, *policies: Policy, world: RecordedWorld | None = None, **options: Any
+) -> dict[str, Any]:
+    world = world or RecordedWorld(recording(network))
+    told = simulate_incident(world, call(), depots(network), policies or (Chancy(),), **options)
+    entry: dict[str, Any] = json.loads(line_text(told))
+    return entry
+
+
+def test_every_candidate_drives_in_the_same_worlds(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid))
+    entry = _entry(grid, Chancy(), Chancy("long", follow=99), Chancy("free", follow=0))
+    assert {"s0", "s1"} < set(entry["drives"])
+    assert len(entry["drives"]) == 4, "both stations, two prefixes"
+    for key, told in entry["drives"].items():
+        path = grid.path(told["path"])
+        assignment = Assignment(told["station"], path, told["follow"])
+        assert drive_key(assignment) == key
+        for convention in World:
+            again = drive(world, grid, assignment, call().node, CALL, convention)
+            assert told[convention]["edges"] == again.edges.tolist()
+            assert told[convention]["seconds"] == pytest.approx(again.seconds, abs=0.0005)
+            assert told[convention]["expected_s"] == pytest.approx(again.expected_s, abs=0.0005)
+    for decision in entry["decisions"].values():
+        assert decision["primary"] in entry["drives"]
+        assert decision["second"] in entry["drives"]
+
+
+def test_hindsight_is_never_later_than_a_drive(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid))
+    for node in range(5, 115, 11):
+        calls = Incident(f"to {node}", node, CALL)
+        told = simulate_incident(world, calls, depots(grid), (Chancy(), Chancy("q", 99)))
+        for convention in World:
+            best = sum(told["hindsight"][convention]["seconds"])
+            arrivals = [sum(one[convention]["seconds"]) for one in told["drives"].values()]
+            assert best <= min(arrivals) + 0.01  # rounding, half a millisecond an edge
+
+
+def test_where_streets_are_not_fifo_the_best_drive_is_the_hindsight() -> None:
+    town = RoadNetwork.from_arrays([0, 0, 1], [1, 1, 2], [500, 610, 100])
+    times = np.tile([50.0, 61.0, 100.0], (10, 1))
+    times[1:, 2] = 10.0
+    world = recorded(town, times)
+    slow = Assignment(0, town.path([1, 2]), 2)
+    incident = Incident("a", 2, START)
+
+    def answer(situation: Situation, rng: np.random.Generator) -> Decision:
+        return Decision("told", slow, None, 0.0, 0.0, "knows the street")
+
+    told = simulate_incident(world, incident, [Depot("D", 0)], [Told(answer)])
+    assert told["drives"]["s0"][World.B]["edges"] == [0, 2]
+    assert told["hindsight"][World.B]["edges"] == [1, 2]
+
+
+def test_a_line_can_be_simulated_again(grid: RoadNetwork) -> None:
+    policies = Chancy(), Chancy("other")
+    entry = _entry(grid, *policies, units=[1, 2], region=1, seed=9)
+    again = resimulate(entry, RecordedWorld(recording(grid)), policies, seed=9)
+    assert line_text(again) == line_text(entry)
+    other = resimulate(entry, RecordedWorld(recording(grid)), policies, seed=8)
+    assert line_text(other) != line_text(entry), "the seed matters"
+
+
+def test_the_line_is_as_agreed(grid: RoadNetwork) -> None:
+    entry = _entry(grid, units=[1, 2], region=1)
+    assert list(entry) == ["incident", "region", "stations", "decisions", "drives", "hindsight"]
+    assert entry["incident"] == {
+        "name": "one", "node": 65, "at": "2023-05-09T22:40:30+00:00", "day": "2023-05-10",
+    }  # fmt: skip
+    assert entry["region"] == 1
+    assert list(entry["stations"][0]) == ["depot", "node", "units", "quote", "alternative"]
+    quote = entry["stations"][1]["quote"]
+    assert list(quote) == ["duration_s", "optimistic_s", "pessimistic_s", "edges"]
+    decision = entry["decisions"]["chancy"]
+    assert list(decision) == ["primary", "second", "score_s", "threshold_s", "reason", "details"]
+    for driven in entry["drives"].values():
+        assert list(driven) == ["station", "path", "follow", "A", "B"]
+        assert list(driven["A"]) == ["edges", "seconds", "expected_s"]
+    assert list(entry["hindsight"]) == ["A", "B"]
+    assert list(entry["hindsight"]["B"]) == ["station", "edges", "seconds"]
+
+
+def test_another_policy_or_incident_changes_no_draw(grid: RoadNetwork) -> None:
+    alone = _entry(grid, Chancy("b"))
+    beside = _entry(grid, Chancy("a"), Chancy("b"))
+    assert beside["decisions"]["b"] == alone["decisions"]["b"]
+    assert beside["decisions"]["a"]["score_s"] != beside["decisions"]["b"]["score_s"]
+
+
+def test_a_station_without_units_takes_no_part(grid: RoadNetwork) -> None:
+    entry = _entry(grid, units=[0, 1])
+    assert list(entry["drives"]) == ["s1"]
+    assert entry["stations"][0]["quote"] is None
+    assert entry["decisions"]["chancy"]["second"] is None
+    assert entry["hindsight"]["A"]["station"] == 1
+
+
+def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    stretch, present = made.find(CALL)
+    poisoned = []
+    for number, one in enumerate(made.stretches):
+        codes = one.codes.copy()
+        known = len(codes) if number < stretch else present if number == stretch else 0
+        codes[known:] = 111  # five times free flow
+        poisoned.append(replace(one, codes=codes, truth=codes))
+    other = RecordedWorld(replace(made, stretches=tuple(poisoned)))
+    seen: list[tuple[Any, ...]] = []
+
+    def look(situation: Situation, rng: np.random.Generator) -> Decision:
+        times = situation.router_times_s
+        assert times is not None
+        seen.append((repr(situation.stations), repr(situation.context), times.tobytes()))
+        return Decision(
+            "told", Assignment(0, situation.quote(0).path), None, rng.random(), 0, str(times.sum())
+        )
+
+    clean = _entry(grid, Told(look), Chancy())
+    poison = _entry(grid, Told(look), Chancy(), world=other)
+    assert seen[0] == seen[1]
+    for part in ("incident", "stations", "decisions"):
+        assert poison[part] == clean[part]
+    for key, driven in poison["drives"].items():
+        for world in World:
+            slow, usual = driven[world]["seconds"], clean["drives"][key][world]["seconds"]
+            assert sum(slow) > 1.5 * sum(usual)
+
+
+def test_an_incident_at_a_depot(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid))
+    told = simulate_incident(world, Incident("here", 0, CALL), depots(grid), [Chancy()])
+    assert told["drives"]["s0"][World.B]["edges"] == []
+    assert told["hindsight"][World.A] == {"station": 0, "edges": [], "seconds": []}
+    assert told["stations"][0]["quote"]["duration_s"] == 0.0
+
+
+# --- policies that break the contract -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """A policy that answers what it is told to."""
+
+    answer: Any
+    name: str = "told"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        decision: Decision = self.answer(situation, rng)
+        return decision
+
+
+@pytest.mark.parametrize(
+    ("changes", "units", "message"),
+    [
+        ({"policy": "other"}, (2, 2), "it decided in the name of other"),
+        ({"station": 7}, (2, 2), "it sends from station 7, which is not available"),
+        ({"station": 1}, (2, 2), r"does not lead from depot High \(node 119\) to the incident"),
+        ({"twice": True}, (1, 2), r"two ambulances from depot Low \(node 0\), where 1 is free"),
+    ],
+)
+def test_decisions_that_nobody_can_drive(
+    grid: RoadNetwork, changes: dict[str, Any], units: tuple[int, int], message: str
+) -> None:
+    def answer(situation: Situation, rng: np.random.Generator) -> Decision:
+        primary = Assignment(changes.get("station", 0), situation.quote(0).path)
+        second = primary if changes.get("twice") else None
+        return Decision(changes.get("policy", "told"), primary, second, 0.0, 0.0, "")
+
+    with pytest.raises(PolicyError, match=f"policy told, incident one: .*{message}"):
+        _entry(grid, Told(answer), units=units)
+
+
+def test_a_second_from_the_same_depot_needs_two_units(grid: RoadNetwork) -> None:
+    def answer(situation: Situation, rng: np.random.Generator) -> Decision:
+        station = situation.stations[0]
+        assert station.alternative is not None
+        first, other = Assignment(0, situation.quote(0).path), station.alternative.path
+        return Decision("told", first, Assignment(0, other, len(other)), 1.0, -math.inf, "")
+
+    entry = _entry(grid, Told(answer), units=(2, 0))
+    decision = entry["decisions"]["told"]
+    assert decision["second"].startswith("s0+")
+    assert decision["threshold_s"] is None, "always"
+    assert (
+        entry["drives"][decision["second"]]["B"]["edges"]
+        == (entry["stations"][0]["alternative"]["edges"])
+    )
+
+
+def test_a_call_near_the_end_says_so(grid: RoadNetwork) -> None:
+    from ideal_dispatch.errors import IdealError
+
+    late = Incident("late", 65, START + timedelta(minutes=119, seconds=55))
+    with pytest.raises(IdealError, match="is not in the recording"):
+        simulate_incident(RecordedWorld(recording(grid)), late, depots(grid), [Chancy()])
