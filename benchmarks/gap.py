@@ -81,11 +81,15 @@ def _plain_dca(question: Question, fastest: Callable[[Any], list[int]]) -> float
     _, scenarios, _, _, primary = question
     primary_matrix = scenarios.path_matrix(primary)
     metric = np.eye(scenarios.dimension)
+    before: list[int] | None = None
     for _ in range(dca.MOST_STEPS):
         edges = fastest(((scenarios.embeddings @ metric) * scenarios.embeddings).sum(axis=1))
         direction = scenarios.path_matrix(np.array(edges, np.int32)) - primary_matrix
         if not direction.any():
             return 0.0
+        if edges == before:  # as ours: the same path leads to the same metric, W_k = 0
+            return -float(np.sum(direction * metric))
+        before = edges
         following = _brent_metric(direction, scenarios.radius)
         decrease = float(np.sum(direction * (metric - following)))
         metric = following

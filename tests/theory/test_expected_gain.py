@@ -65,22 +65,22 @@ def test_units_do_not_matter(mean: float, spread: float, unit: float) -> None:
 
 
 def test_the_fit_is_the_maximum_likelihood() -> None:
-    """No other search over SciPy's own density finds better coefficients."""
+    """No other search over SciPy's own density finds better coefficients; the prior is weak."""
     rng = np.random.default_rng(2)
     n = 4000
     unshared, first, second = rng.uniform(20, 900, n), rng.gamma(2, 40, n), rng.gamma(2, 40, n)
     mean = rng.normal(-40.0, 80.0, n)
-    truth = np.array([-0.5, 0.5, 0.3, 0.0])
-    design = np.column_stack(
-        [np.ones(n), *(np.log(np.maximum(c, 1)) for c in (unshared, first, second))]
-    )
-    realised = mean + np.exp(design @ truth) * rng.standard_t(3, n)
-    model = GainModel.fit(GainFeatures(mean, unshared, first, second), realised)
+    features = GainFeatures(mean, unshared, first, 0.0, second, 0.0)
+    truth = (3.0, 0.04, 0.2, 0.4)
+    realised = mean + GainModel(truth, (1.0, 1.0)).spread_s(features) * rng.standard_t(3, n)
+    model = GainModel.fit(features, realised)
+    moved = model.mean_s(features)
 
-    def loss(c: np.ndarray) -> float:
-        return -float(np.mean(student.logpdf(realised, 3, mean, np.exp(design @ c))))
+    def loss(logs: np.ndarray) -> float:
+        spread = GainModel(tuple(np.exp(logs)), (1.0, 1.0)).spread_s(features)
+        return -float(np.mean(student.logpdf(realised, 3, moved, spread)))
 
-    best = minimize(loss, truth, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12})
-    assert loss(np.array(model.coefficients)) <= best.fun + 1e-6
-    np.testing.assert_allclose(model.coefficients, truth, atol=0.25)
-    np.testing.assert_allclose(model.coefficients[1:], truth[1:], atol=0.06)
+    start, exact = np.log(model.coefficients), {"xatol": 1e-6, "fatol": 1e-12}
+    best = minimize(loss, start, method="Nelder-Mead", options=exact)
+    assert loss(start) <= best.fun + 1e-3
+    np.testing.assert_allclose(model.coefficients[1:], truth[1:], rtol=0.2)

@@ -2,12 +2,15 @@
 
 D = T₁ − T₂ is what the second saves where it is positive. It is taken as
 
-    D = mean + spread · t₃,    log spread = c₀ + c · log(unshared, first width, second width),
+    D = mean + spread · t₃,    spread² = b₀² + (b₁ · unshared)² + (b₂ · width₁)² + (b₃ · width₂)²,
 
 with t₃ a Student-t of three degrees: differences of drives have heavy tails.
-The mean is the difference of the two (corrected) quotes; only the spread is
-fitted, by maximum likelihood on calls that were replayed. With m the mean and
-s the spread,
+The mean is the difference of the two quotes, each moved towards where the
+router has been lately: by a share of what its pessimistic time lies above the
+quote, and back by a share of what its optimistic time lies below. A router that
+sees only the last minutes takes every lull and every queue for lasting. The two
+shares are fitted by a robust regression on calls that were replayed, then the
+spread by maximum likelihood. With m the mean and s the spread,
 
     E[D⁺] = m⁺ + (√3 s − |m| · arctan(√3 s / |m|)) / π,
 
@@ -30,7 +33,9 @@ from ideal_dispatch.files import atomic_write, check_source
 KIND, VERSION = "ideal-dispatch expected gain", 1
 LEAST_ROWS = 10
 _ADVICE = "fit and save it again"
-_LEAST_S = 1.0  # logarithms of shorter times and widths are taken of this
+_USUAL = np.log([2.0, 0.02, 0.3, 0.3])
+_PRIOR = 1.2  # standard deviation of the logarithms around what is usual
+_SIGNS = np.array([1.0, -1.0])  # what is above draws a quote up, what is below down
 _RESOLUTION_S = 0.5  # no difference is known better: a perfect quote does not mean certainty
 
 
@@ -38,16 +43,19 @@ _RESOLUTION_S = 0.5  # no difference is known better: a perfect quote does not m
 class GainFeatures:
     """What is known about two ambulances before they drive: of one pair, or arrays of many.
 
-    ``mean_s`` is the expected T₁ − T₂, ``unshared_s`` the expected time on roads
-    that only one of the two uses, both paths' together. The widths are
-    pessimistic minus optimistic of the first and the second quote, NaN where
-    the router gives none. Single numbers are repeated for all rows of the others.
+    ``mean_s`` is the difference of the quotes T₁ − T₂, ``unshared_s`` the expected
+    time on roads that only one of the two uses, both paths' together. ``above``
+    is pessimistic time minus quote and ``below`` quote minus optimistic time, of
+    the first and the second; either may be negative, and is NaN where the router
+    gives none. Single numbers are repeated for all rows of the others.
     """
 
     mean_s: Any
     unshared_s: Any
-    first_width_s: Any
-    second_width_s: Any
+    first_above_s: Any
+    first_below_s: Any
+    second_above_s: Any
+    second_below_s: Any
 
     def __post_init__(self) -> None:
         names = [field.name for field in fields(self)]
@@ -60,8 +68,8 @@ class GainFeatures:
         if columns[0].ndim > 1:
             raise InputError("gain features: single numbers or one row of them are needed")
         for name, column in zip(names, columns, strict=True):
-            width = name.endswith("width_s")
-            bad = np.isinf(column) if width else ~np.isfinite(column)
+            ranged = name.endswith(("above_s", "below_s"))
+            bad = np.isinf(column) if ranged else ~np.isfinite(column)
             if name == "unshared_s":
                 bad = bad | (column < 0)
             row = first_where(np.atleast_1d(bad))
@@ -75,30 +83,41 @@ class GainFeatures:
             own.flags.writeable = False
             object.__setattr__(self, name, own)
 
+    @property
+    def turns_s(self) -> FloatArray:
+        """What is above the first less what is above the second, and the same below."""
+        above = np.nan_to_num(self.first_above_s) - np.nan_to_num(self.second_above_s)
+        below = np.nan_to_num(self.first_below_s) - np.nan_to_num(self.second_below_s)
+        return np.stack([above, below], axis=-1)
+
 
 @dataclass(frozen=True, slots=True)
 class GainModel:
     """The spread of T₁ − T₂, and what follows for a second ambulance.
 
-    ``coefficients`` are c₀ and those of log unshared time, log first and log
-    second width. An unknown width counts as ``typical_widths_s``, the geometric
-    mean of training. ``rows`` were fitted on.
+    ``coefficients`` are b₀ in seconds and the shares b₁ of the unshared time and
+    b₂, b₃ of the first and second width. An unknown width counts as
+    ``typical_widths_s``, the root mean square of training. ``reversion`` are the
+    shares of what is above and below by which a quote is moved. ``rows`` were
+    fitted on.
     """
 
     coefficients: tuple[float, float, float, float]
     typical_widths_s: tuple[float, float]
+    reversion: tuple[float, float] = (0.0, 0.0)
     rows: int = 0
 
     degrees: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        for name, size in (("coefficients", 4), ("typical_widths_s", 2)):
+        for name, size in (("coefficients", 4), ("typical_widths_s", 2), ("reversion", 2)):
             values = numbers(getattr(self, name), np.float64, name)
             if values.shape != (size,) or not np.isfinite(values).all():
                 raise InputError(f"gain model: {name} must be {size} finite numbers")
             object.__setattr__(self, name, tuple(values.tolist()))
-        if not min(self.typical_widths_s) > 0:
-            raise InputError("gain model: typical_widths_s must be above zero")
+        for name in ("coefficients", "typical_widths_s"):
+            if min(getattr(self, name)) < 0:
+                raise InputError(f"gain model: {name} must be zero or more")
         if whole_number(self.rows, "gain model: rows") < 0:
             raise InputError(f"gain model: rows is {self.rows}; it must be zero or more")
 
@@ -106,10 +125,9 @@ class GainModel:
     def fit(cls, features: GainFeatures, realised_difference_s: npt.ArrayLike) -> "GainModel":
         """The model of greatest likelihood of the differences T₁ − T₂ that came about.
 
-        The negative log likelihood is convex in the coefficients. Slopes have a
-        weak prior around zero (one in units of the spread of their column), so
-        that few rows give little more than one common spread. Rows in which
-        both drove the same road say nothing and are left out.
+        A weak prior keeps few rows from saying too much: coefficients lie within
+        a factor of some ten of what is usual. Rows in which both drove the same
+        road say nothing and are left out.
         """
         from scipy.optimize import minimize
 
@@ -129,54 +147,53 @@ class GainModel:
                 f"expected gain: {rows} calls with different roads to fit on; "
                 f"at least {LEAST_ROWS} are needed"
             )
-        columns = _logarithms(features)[used]
-        known = ~np.isnan(columns)
-        typical = np.where(known, columns, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        centred = np.where(known, columns - typical, 0.0)
-        scale = np.sqrt((centred**2).mean(axis=0))
-        varies = scale > 1e-6
-        scale[~varies] = 1.0
-        design = np.column_stack([np.ones(rows), np.where(varies, centred / scale, 0.0)])
-        squared = (realised_s - features.mean_s)[used] ** 2 + _RESOLUTION_S**2
-        start = np.array([0.5 * np.log(np.median(squared)), 0.0, 0.0, 0.0])
-        slopes = np.array([0.0, 1.0, 1.0, 1.0]) / rows
+        missed_s = (realised_s - features.mean_s)[used]
+        reversion = _reversion(features.turns_s[used], missed_s)
+        squared = (missed_s - features.turns_s[used] @ (_SIGNS * reversion)) ** 2
+        squared += _RESOLUTION_S**2
+        widths = np.stack(_widths_s(features), axis=-1)[used]
+        known = ~np.isnan(widths)
+        typical = np.sqrt((np.nan_to_num(widths) ** 2).sum(axis=0) / np.maximum(known.sum(0), 1))
+        parts = _parts(features.unshared_s[used], np.where(known, widths, typical))
 
-        def loss(b: FloatArray) -> tuple[float, FloatArray]:
-            log_spread = design @ b
-            unusual = np.logaddexp(0.0, np.log(squared / cls.degrees) - 2 * log_spread)
-            pull = (cls.degrees + 1) * -np.expm1(-unusual)  # of the rows on the spread
+        def loss(logs: FloatArray) -> tuple[float, FloatArray]:
+            each = parts * np.exp(2 * logs)
+            variance = each.sum(axis=1)
+            ratio = squared / (cls.degrees * variance)
             half = (cls.degrees + 1) / 2
-            value = (log_spread + half * unusual).mean() + 0.5 * (slopes * b**2).sum()
-            return float(value), design.T @ (1.0 - pull) / rows + slopes * b
+            pull = (logs - _USUAL) / _PRIOR**2 / rows
+            value = (0.5 * np.log(variance) + half * np.log1p(ratio)).mean()
+            slope = (0.5 - half * ratio / (1 + ratio)) / variance / rows
+            return value + 0.5 * float(pull @ (logs - _USUAL)), 2 * slope @ each + pull
 
-        def curvature(b: FloatArray) -> FloatArray:
-            share = 1.0 / (1.0 + np.exp(2 * (design @ b)) * cls.degrees / squared)
-            weight = 2.0 * (cls.degrees + 1) * share * (1.0 - share)
-            matrix: FloatArray = (design.T * weight) @ design / rows + np.diag(slopes)
-            return matrix
+        found = minimize(loss, _USUAL, jac=True, method="BFGS", options={"gtol": 1e-9})
+        first, second = typical.tolist()
+        shares = tuple(reversion.tolist())
+        return cls(tuple(np.exp(found.x).tolist()), (first, second), shares, rows)
 
-        found = minimize(
-            loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-10}
-        ).x
-        raw = np.where(varies, found[1:] / scale, 0.0)
-        coefficients = (float(found[0] - raw @ typical), *raw.tolist())
-        first, second = np.exp(typical[1:]).tolist()
-        return cls(coefficients, (first, second), rows)
+    def correction_s(self, above_s: float, below_s: float) -> float:
+        """Seconds to add to a quote whose range reaches so far above and below it."""
+        turns = np.nan_to_num([above_s, below_s])
+        return float(turns @ (_SIGNS * np.array(self.reversion)))
+
+    def mean_s(self, features: GainFeatures) -> FloatArray:
+        """Expected T₁ − T₂, one per row."""
+        return np.asarray(features.mean_s + features.turns_s @ (_SIGNS * np.array(self.reversion)))
 
     def spread_s(self, features: GainFeatures) -> FloatArray:
         """The scale of T₁ − T₂, one per row; zero where both drive the same road.
 
         The standard deviation is √3 times as large.
         """
-        columns = _logarithms(features)
-        typical = np.log([_LEAST_S, *self.typical_widths_s])
-        columns = np.where(np.isnan(columns), typical, columns)
-        spread = np.exp(self.coefficients[0] + columns @ np.array(self.coefficients[1:]))
+        widths = np.stack(_widths_s(features), axis=-1)
+        widths = np.where(np.isnan(widths), np.array(self.typical_widths_s), widths)
+        parts = _parts(features.unshared_s, widths)
+        spread = np.sqrt(parts @ np.array(self.coefficients) ** 2)
         return np.asarray(np.where(features.unshared_s > 0, spread, 0.0))
 
     def expected_gain_s(self, features: GainFeatures) -> FloatArray:
         """E[(T₁ − T₂)⁺], one per row: never below the mean difference, nor below zero."""
-        return expected_positive_part_s(features.mean_s, self.spread_s(features))
+        return expected_positive_part_s(self.mean_s(features), self.spread_s(features))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal model."""
@@ -186,6 +203,7 @@ class GainModel:
             "degrees": self.degrees,
             "coefficients": self.coefficients,
             "typical_widths_s": self.typical_widths_s,
+            "reversion": self.reversion,
             "rows": self.rows,
         }
         with atomic_write(path) as file:
@@ -209,7 +227,8 @@ class GainModel:
                 raise FileFormatError(
                     f"{where}: {content['degrees']} degrees, this program knows {cls.degrees}"
                 )
-            return cls(content["coefficients"], content["typical_widths_s"], content["rows"])
+            names = ("coefficients", "typical_widths_s", "reversion", "rows")
+            return cls(*(content[name] for name in names))
         except (InputError, ValueError, LookupError, RecursionError) as error:
             raise FileFormatError(
                 f"{where}: damaged ({type(error).__name__}: {error}); {_ADVICE}"
@@ -223,7 +242,30 @@ def expected_positive_part_s(mean_s: npt.ArrayLike, spread_s: npt.ArrayLike) -> 
     return np.asarray(np.maximum(mean, 0.0) + np.maximum(beyond, 0.0))
 
 
-def _logarithms(features: GainFeatures) -> FloatArray:
-    """Logs of unshared time and widths, in the last axis; NaN where not known."""
-    columns = (features.unshared_s, features.first_width_s, features.second_width_s)
-    return np.stack([np.log(np.maximum(column, _LEAST_S)) for column in columns], axis=-1)
+def _reversion(turns_s: FloatArray, missed_s: FloatArray) -> FloatArray:
+    """The shares, from 0 to 1, that explain best what the quotes missed; outliers count little."""
+    from scipy.optimize import least_squares
+
+    scale_s = max(float(np.median(np.abs(missed_s))), _RESOLUTION_S)
+
+    def residuals(shares: FloatArray) -> FloatArray:
+        # one row each pulls a share weakly to zero
+        missed = (missed_s - turns_s @ (_SIGNS * shares)) / scale_s
+        return np.concatenate([missed, shares])
+
+    found = least_squares(residuals, [0.1, 0.1], bounds=(0.0, 1.0), loss="soft_l1")
+    shares: FloatArray = found.x
+    return shares
+
+
+def _widths_s(features: GainFeatures) -> tuple[FloatArray, FloatArray]:
+    return (
+        features.first_above_s + features.first_below_s,
+        features.second_above_s + features.second_below_s,
+    )
+
+
+def _parts(unshared_s: FloatArray, widths_s: FloatArray) -> FloatArray:
+    """The squares that the variance is made of, in the last axis."""
+    columns = (np.ones_like(unshared_s), unshared_s, widths_s[..., 0], widths_s[..., 1])
+    return np.stack(columns, axis=-1) ** 2

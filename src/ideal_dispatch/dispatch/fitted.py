@@ -12,7 +12,8 @@ from ideal_dispatch.forecast.drift import DriftModel
 class Fitted:
     """The trained model, the drift of quotes, the spread of gains, and the learned trigger.
 
-    ``paper_model`` is the same model with the radius of the paper's loss.
+    ``paper_model`` is the same model with the radius of the paper's loss, and
+    ``drift_gain`` the spread of gains where quotes are corrected by the drift.
     """
 
     model: Model | None = None
@@ -20,3 +21,4 @@ class Fitted:
     gain: GainModel | None = None
     trigger: Estimator | None = None
     paper_model: Model | None = None
+    drift_gain: GainModel | None = None

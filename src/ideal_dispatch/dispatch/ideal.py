@@ -39,9 +39,9 @@ _AT_ZERO = ConstantThreshold(0.0)
 class Ideal:
     """Our form of IDEAL, the default.
 
-    The primary has the shortest quote, corrected by ``drift`` where one is
-    given. The second is, of the kinds in ``seconds``, the way with the largest
-    expected gain E[(T₁ − T₂)⁺]: another depot's route, the primary depot's
+    The primary has the shortest quote, corrected by ``drift`` and by the reversion
+    of ``gain`` where they are given. The second is, of the kinds in ``seconds``,
+    the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route, the primary depot's
     other route, or the path of the certified gap; the latter two only if at
     most ``overlap_limit`` of their metres are on the primary's way, and the
     second keeps to all of them that differs from it.
@@ -104,7 +104,7 @@ class Ideal:
             quoted("other depot", routed(situation, number), situation.quote(number), edge_drift_s)
             for number in situation.available
         ]
-        first = min(routes, key=lambda way: way.expected_s)
+        first = min(routes, key=self._expected_s)
         seen, gap = self.look(situation, first.assignment, rng)
         found = ways(
             situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
@@ -127,6 +127,11 @@ class Ideal:
             | (seen.details if seen else {})
             | (gap_details(gap) if gap else {}),
         )  # fmt: skip
+
+    def _expected_s(self, way: Way) -> float:
+        """When a way is expected: its corrected quote, moved by the fitted reversion."""
+        moved_s = 0.0 if self.gain is None else self.gain.correction_s(way.above_s, way.below_s)
+        return way.expected_s + moved_s
 
     def look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator

@@ -19,6 +19,7 @@ from ideal_dispatch.dispatch.way import pair_details, routed
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap import OptimisticGap
+from ideal_dispatch.gap.optimistic_gap import Method
 
 PREFIX = 5
 """Segments of the second path that are kept to before the router is asked again."""
@@ -37,12 +38,14 @@ class PaperIdeal:
     at the model's nominal time of z₁.
 
     Unlike the paper, more than two depots are asked at once and not in pairs,
-    which gives the same gap, and a depot counts only while it has a unit.
+    which gives the same gap, and a depot counts only while it has a unit. Another
+    ``method`` than Algorithm 2 shows what a better gap is worth in the same policy.
     """
 
     model: Model
     threshold: Threshold = _AT_ZERO
     prefix: int = PREFIX
+    method: Method = "dca"
     name: str = "paper-ideal"
 
     def __post_init__(self) -> None:
@@ -56,7 +59,7 @@ class PaperIdeal:
     ) -> tuple[Outlook, OptimisticGap | None]:
         """The scenario set of the context, and Algorithm 2's gap over it."""
         seen = outlook(situation, self.model)
-        return seen, situation_gap(situation, seen.scenarios, primary, rng, method="dca")
+        return seen, situation_gap(situation, seen.scenarios, primary, rng, method=self.method)
 
 
 @dataclass(frozen=True, slots=True)

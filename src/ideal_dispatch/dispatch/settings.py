@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
@@ -62,8 +62,10 @@ def policies_from(tables: Mapping[str, Any], parts: Fitted) -> tuple[Policy, ...
 
     A table has a ``kind`` (see :data:`KINDS`), a ``threshold`` and the fields of
     that policy; a ``time_limit_s`` of "none" leaves the search its time. What was
-    fitted comes from ``parts``; ``use_drift`` or ``use_gain`` false leaves it out,
-    and ``radius`` "paper" takes the model with the radius of the paper's loss.
+    fitted comes from ``parts``; ``use_drift`` true corrects quotes by the drift,
+    ``use_reversion`` false takes them as they are, ``use_gain`` false leaves the gain
+    to the forecast, and ``radius`` "paper" takes the model with the radius of the
+    paper's loss.
     """
     return tuple(_policy(name, table, parts) for name, table in tables.items())
 
@@ -107,9 +109,14 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
             given[field] = getattr(parts, part)
     if "model" in known and _choice(values, "radius", ("calibrated", "paper"), where) == "paper":
         given["model"] = parts.paper_model
-    for optional in ("drift", "gain"):
-        if optional in known and not _flag(values, f"use_{optional}", where):
-            given[optional] = None
+    if "drift" in known:
+        corrected = _flag(values, "use_drift", where, False)
+        given["drift"] = parts.drift if corrected else None
+        given["gain"] = parts.drift_gain if corrected else parts.gain
+        if not _flag(values, "use_gain", where, True):
+            given["gain"] = None
+        if not _flag(values, "use_reversion", where, True) and given["gain"] is not None:
+            given["gain"] = replace(given["gain"], reversion=(0.0, 0.0))
     for field, what in _NEEDED.items():
         if field in given and given[field] is None and kind != "ideal":
             raise InputError(f"[{where}] {kind} needs {what}; none was given")
@@ -124,8 +131,8 @@ def _choice(values: dict[str, Any], key: str, choices: tuple[str, ...], where: s
     return str(chosen)
 
 
-def _flag(values: dict[str, Any], key: str, where: str) -> bool:
-    flag = values.pop(key, True)
+def _flag(values: dict[str, Any], key: str, where: str, default: bool) -> bool:
+    flag = values.pop(key, default)
     if not isinstance(flag, bool):
         raise InputError(f"{where}.{key} {flag!r}: true or false is needed")
     return flag

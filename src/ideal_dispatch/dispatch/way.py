@@ -17,14 +17,15 @@ from ideal_dispatch.traffic.source import RouteQuote
 class Way:
     """An assignment with when it is expected and how wide the router's range is.
 
-    ``kind`` says in words where the way comes from; ``width_s`` is pessimistic
-    minus optimistic, NaN where not known.
+    ``kind`` says in words where the way comes from; ``above_s`` is pessimistic
+    minus quoted and ``below_s`` quoted minus optimistic time, NaN where not known.
     """
 
     kind: str
     assignment: Assignment
     expected_s: float
-    width_s: float
+    above_s: float
+    below_s: float
 
     @property
     def path(self) -> Path:
@@ -42,7 +43,8 @@ def quoted(
     """The way of a quote, corrected by the learned drift of its edges where one is given."""
     drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
     expected_s = max(quote.duration_s + drift_s, 0.0)
-    return Way(kind, assignment, expected_s, quote.pessimistic_s - quote.optimistic_s)
+    above_s = quote.pessimistic_s - quote.duration_s
+    return Way(kind, assignment, expected_s, above_s, quote.duration_s - quote.optimistic_s)
 
 
 def overlap(network: RoadNetwork, first: Path, second: Path) -> float:
@@ -86,8 +88,10 @@ def gain_features(network: RoadNetwork, first: Way, second: Way) -> GainFeatures
     return GainFeatures(
         first.expected_s - second.expected_s,
         unshared_s(network, first.path, first.expected_s, second.path, second.expected_s),
-        first.width_s,
-        second.width_s,
+        first.above_s,
+        first.below_s,
+        second.above_s,
+        second.below_s,
     )
 
 

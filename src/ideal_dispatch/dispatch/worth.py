@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +50,7 @@ class Worth:
     @property
     def details(self) -> dict[str, Any]:
         """For the log; with what came about, the features are rows to fit a gain on."""
-        columns = ("mean_s", "unshared_s", "first_width_s", "second_width_s")
+        columns = [field.name for field in fields(GainFeatures)]
         values = {name: float(getattr(self.features, name)) for name in columns}
         return {
             "second": self.way.kind,
@@ -77,7 +77,7 @@ def worth(
     features = gain_features(situation.network, first, second)
     mean_s, times_from = float(features.mean_s), "corrected quotes" if corrected else "quotes"
     if gain is not None:
-        spread_s = float(gain.spread_s(features))
+        mean_s, spread_s = float(gain.mean_s(features)), float(gain.spread_s(features))
         return Worth(second, features, mean_s, spread_s, times_from, "replays")
     assert seen is not None  # for mypy: a policy has a gain or a model
     assert model is not None
@@ -157,8 +157,10 @@ def ways(
             assignment = on_path(situation, station, gap_path, follow)
             seconds = _path_s(situation, first, gap_path, seen, edge_drift_s)
             quote = situation.quote(assignment.station)
-            relative = (quote.pessimistic_s - quote.optimistic_s) / max(quote.duration_s, 1.0)
-            yield Way("gap path", assignment, seconds, relative * seconds)
+            scale = seconds / max(quote.duration_s, 1.0)
+            above_s = scale * (quote.pessimistic_s - quote.duration_s)
+            below_s = scale * (quote.duration_s - quote.optimistic_s)
+            yield Way("gap path", assignment, seconds, above_s, below_s)
 
 
 def _path_s(

@@ -116,6 +116,16 @@ class Table:
             lines.append(" & ".join(cells) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
+    def markdown(self) -> str:
+        """The table as a page of the documentation has it, its title above."""
+        heads = [f"{column.name} {column.arrow}".strip() for column in self.columns]
+        lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+        for number, cells in enumerate(self.text_rows()):
+            if number in self.bold:
+                cells = [f"**{cells[0]}**", *cells[1:]]
+            lines.append(f"| {' | '.join(cells)} |")
+        return "\n".join([f"*{self.title}.*", "", *lines])
+
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write ``name.csv`` and ``name.tex`` into an existing folder; gives their names."""
         names = []

@@ -58,7 +58,7 @@ class SearchOutcome:
 
 def bound_at_depots(problem: GapProblem, target_s: float) -> SearchOutcome:
     """The quickest bound: one base at each depot; closed if it is no more than the target."""
-    return search(problem, target_s, stop_at_found=True, most_pops=problem.depots.size)
+    return Search(problem, target_s, stop_at_found=True).run(most_pops=problem.depots.size)
 
 
 def nothing_proved(problem: GapProblem) -> Proof:
@@ -66,46 +66,42 @@ def nothing_proved(problem: GapProblem) -> Proof:
     return _State(problem, 0.0).proof
 
 
-def search(
-    problem: GapProblem,
-    target_s: float,
-    *,
-    stop_at_found: bool,
-    time_limit_s: float | None = None,
-    most_pops: int | None = None,
-) -> SearchOutcome:
-    """Prove that no second path has a largest advantage above ``target_s``, or find one.
+class Search:
+    """A proof that no second path has a largest advantage above ``target_s``, or such a path.
 
     With ``stop_at_found`` the first such path ends the search; without, it
     becomes the new target, so that a closed search proves the exact gap.
     """
-    started = time.perf_counter()
-    state = _State(problem, target_s)
-    from_depots = problem.network.distances(
-        problem.scenarios.nominal_times, problem.depots.tolist()
-    )
-    question = (
-        *problem.network.outgoing.arrays, *problem.network.incoming.arrays,
-        problem.scenarios.embeddings, problem.scenarios.nominal_times,
-        problem.nominal_to_destination, from_depots, problem.destination,
-        problem.primary_matrix, problem.scenarios.radius,
-        problem.scenarios.eigenvalue_bounds.upper_offset, stop_at_found,
-    )  # fmt: skip
-    budget = most_pops or max(1, _NODES_PER_LOOK // problem.network.num_nodes)
-    while True:
-        end = kernels.explore(*question, budget, *state.arguments)
-        if end == kernels.LABELS_FULL:
-            state.more_labels()
-        elif end == kernels.BASES_FULL:
-            state.more_bases()
-        elif end in (kernels.CLOSED, kernels.FOUND):
-            break
-        if most_pops is not None:
-            break
-        late = time_limit_s is not None and time.perf_counter() - started > time_limit_s
-        if late or state.bytes > _MOST_BYTES:
-            break
-    return state.outcome(closed=end == kernels.CLOSED)
+
+    def __init__(self, problem: GapProblem, target_s: float, *, stop_at_found: bool) -> None:
+        network, scenarios = problem.network, problem.scenarios
+        from_depots = network.distances(scenarios.nominal_times, problem.depots.tolist())
+        self._question = (
+            *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings,
+            scenarios.nominal_times, problem.nominal_to_destination, from_depots,
+            problem.destination, problem.primary_matrix, scenarios.radius,
+            scenarios.eigenvalue_bounds.upper_offset, stop_at_found,
+        )  # fmt: skip
+        self._state = _State(problem, target_s)
+        self._pops_per_look = max(1, _NODES_PER_LOOK // network.num_nodes)
+        self._end = kernels.PAUSED
+
+    def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> SearchOutcome:
+        """Go on for so many labels or seconds, or to the end."""
+        started = time.perf_counter()
+        state, left = self._state, np.inf if most_pops is None else most_pops
+        while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
+            before = state.counters[kernels.POPS]
+            budget = int(min(left, self._pops_per_look))
+            self._end = kernels.explore(*self._question, budget, *state.arguments)
+            left -= state.counters[kernels.POPS] - before
+            if self._end == kernels.LABELS_FULL:
+                state.more_labels()
+            elif self._end == kernels.BASES_FULL:
+                state.more_bases()
+            if time.perf_counter() - started > time_limit_s or state.bytes > _MOST_BYTES:
+                break
+        return state.outcome(closed=self._end == kernels.CLOSED)
 
 
 class _State:

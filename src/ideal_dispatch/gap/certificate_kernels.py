@@ -27,7 +27,7 @@ import numpy as np
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
-from ideal_dispatch.scenarios.small_matrices import add_outer, inner, quadratic
+from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert, quadratic
 
 OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
 CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4
@@ -37,87 +37,39 @@ _REBASE = 0.08  # a base serves paths up to this length, as a share of γ
 _STEP = 1.18  # factor of the search for γ
 _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
 _DOMINANCE_TRIES = 3
+_HOPELESS = 1.2
 _SMALLEST_MULTIPLIER = 1e-9  # seconds; reached only where there is nothing to gain
 _ADD = {"reassoc", "contract"}
 
 
 @kernel(fastmath=_ADD)
-def factorise(matrix, factor):  # type: ignore[no-untyped-def]
-    """Fill the lower Cholesky factor; the log determinant, −∞ unless positive definite."""
-    size = matrix.shape[0]
-    logdet = 0.0
-    for j in range(size):
-        pivot = matrix[j, j]
-        for k in range(j):
-            pivot -= factor[j, k] * factor[j, k]
-        if not pivot > 0.0:
-            return -np.inf
-        logdet += math.log(pivot)
-        root = math.sqrt(pivot)
-        factor[j, j] = root
-        for i in range(j + 1, size):
-            value = matrix[i, j]
-            for k in range(j):
-                value -= factor[i, k] * factor[j, k]
-            factor[i, j] = value / root
-    return logdet
+def _distance_squared(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            value = second[i, j] - first[i, j]
+            total += value * value
+    return total
 
 
-@kernel(fastmath=_ADD)
-def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
-    """Fill the inverse of the matrix whose Cholesky factor is given."""
-    size = factor.shape[0]
-    for j in range(size):
-        scratch[j, j] = 1.0 / factor[j, j]
-        for i in range(j + 1, size):
-            value = 0.0
-            for k in range(j, i):
-                value += factor[i, k] * scratch[k, j]
-            scratch[i, j] = -value / factor[i, i]
-    for i in range(size):
-        for j in range(i + 1):
-            value = 0.0
-            for k in range(i, size):
-                value += scratch[k, i] * scratch[k, j]
-            inverse[i, j] = value
-            inverse[j, i] = value
-
-
-@kernel(fastmath=_ADD)
-def _shifted(matrix, factor, scale):  # type: ignore[no-untyped-def]
-    """Log determinant of I + scale · matrix, with its Cholesky factor."""
-    size = matrix.shape[0]
-    shifted = np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            shifted[i, j] = scale * matrix[i, j]
-        shifted[i, i] += 1.0
-    return factorise(shifted, factor)
-
-
-@kernel(fastmath=_ADD)
-def dominates(first, second, radius, width, difference, factor):  # type: ignore[no-untyped-def]
+@kernel
+def dominates(first, second, sooner, radius, width, difference, factor):  # type: ignore[no-untyped-def]
     """Whether the path of matrix ``first`` is proved no slower than ``second`` in any scenario.
 
-    Proved, never guessed; what is missed costs labels. ``width`` is M_ρ − 1.
+    Proved, never guessed; what is missed costs labels. ``sooner`` is how much
+    smaller the trace of ``first`` is, and ``width`` is M_ρ − 1.
     """
-    size = first.shape[0]
-    trace, square = 0.0, 0.0
-    for i in range(size):
-        trace += second[i, i] - first[i, i]
-    if not trace >= 0.0:
-        return False
-    for i in range(size):
-        for j in range(size):
-            difference[i, j] = second[i, j] - first[i, j]
-            square += difference[i, j] * difference[i, j]
-    if trace >= width * math.sqrt(square):
+    square = _distance_squared(first, second)
+    if sooner >= width * math.sqrt(square):
         return True
-    if trace * trace < min(1.2 * radius, 0.9) * square:  # hardly ever true then
+    if sooner * sooner < min(_HOPELESS * radius, 0.9) * square:  # hardly ever true then
         return False
-    scale = trace / square
+    for i in range(first.shape[0]):
+        for j in range(i + 1):
+            difference[i, j] = second[i, j] - first[i, j]
+    scale = sooner / square
     for _ in range(_DOMINANCE_TRIES):
-        logdet = _shifted(difference, factor, scale)
+        logdet = factorise(difference, scale, factor)
         if logdet >= radius:
             return True
         scale *= 0.6 if logdet <= 0.0 else 1.7
@@ -178,10 +130,10 @@ def _backward(  # type: ignore[no-untyped-def]
 @kernel
 def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore[no-untyped-def]
     """A good γ for W = ``matrix`` when the way on is about ``ahead`` long."""
-    logdet = _shifted(matrix, factor, -1.0 / multiplier)
+    logdet = factorise(matrix, -1.0 / multiplier, factor)
     while logdet == -np.inf:
         multiplier *= 1.5
-        logdet = _shifted(matrix, factor, -1.0 / multiplier)
+        logdet = factorise(matrix, -1.0 / multiplier, factor)
     best = multiplier * (radius - logdet - math.log1p(ahead / multiplier))
     for step in (1.0 / _STEP, _STEP):
         moved = False
@@ -189,7 +141,7 @@ def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore
             trial = multiplier * step
             if trial < _SMALLEST_MULTIPLIER:
                 break
-            logdet = _shifted(matrix, factor, -1.0 / trial)
+            logdet = factorise(matrix, -1.0 / trial, factor)
             bound = trial * (radius - logdet - math.log1p(ahead / trial))
             if logdet == -np.inf or not bound < best:
                 break
@@ -258,7 +210,7 @@ def explore(  # type: ignore[no-untyped-def]
             guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
             guess = max(guess, _SMALLEST_MULTIPLIER)
             gamma = _best_multiplier(work, radius, guess, known, factor)
-            logdet = _shifted(work, factor, -1.0 / gamma)
+            logdet = factorise(work, -1.0 / gamma, factor)
             b = counters[BASES]
             base_label[b] = label
             base_multiplier[b] = gamma
@@ -301,8 +253,12 @@ def explore(  # type: ignore[no-untyped-def]
             fate[new] = OPEN
             q = first_at[u]
             while q >= 0:
-                earlier = fate[q] != DOMINATED and nominal_time[q] <= time
-                if earlier and dominates(matrix[q], grown, radius, width, difference, factor):
+                sooner = time - nominal_time[q]
+                if (
+                    sooner >= 0.0
+                    and fate[q] != DOMINATED
+                    and dominates(matrix[q], grown, sooner, radius, width, difference, factor)
+                ):
                     fate[new], dominator[new] = DOMINATED, q
                     break
                 q = next_at[q]
@@ -310,8 +266,12 @@ def explore(  # type: ignore[no-untyped-def]
                 continue
             q = first_at[u]
             while q >= 0:
-                later = fate[q] == OPEN and nominal_time[q] > time
-                if later and dominates(grown, matrix[q], radius, width, difference, factor):
+                sooner = nominal_time[q] - time
+                if (
+                    sooner > 0.0
+                    and fate[q] == OPEN
+                    and dominates(grown, matrix[q], sooner, radius, width, difference, factor)
+                ):
                     fate[q], dominator[q] = DOMINATED, new
                 q = next_at[q]
             next_at[new] = first_at[u]

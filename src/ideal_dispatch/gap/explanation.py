@@ -54,10 +54,10 @@ class Explanation:
         lines = [f"A second ambulance could plausibly arrive {when}."]
         if gap.status == "exact":
             lines.append("This is exact for the scenario set.")
-        elif gap.worth_sending is not None and gap.threshold_s is not None:
+        if gap.worth_sending is not None and gap.threshold_s is not None:
             side = "more" if gap.worth_sending else "not more"
             lines.append(f"Proved: {side} than the threshold of {gap.threshold_s:.0f} s.")
-        else:
+        elif gap.status == "open":
             lines.append(f"It is proved only that it is no more than {gap.upper_s:.0f} s.")
         if not len(gap.secondary):
             lines.append("The second ambulance is there already.")

@@ -20,6 +20,8 @@ from ideal_dispatch.scenarios import ScenarioSet
 TOLERANCE_S = 1e-6
 """An exact gap is known to within this many seconds."""
 
+_FIRST_POPS = 128  # labels before the starts: most calls need no more
+
 Method = Literal["certified", "multistart", "dca"]
 Status = Literal["exact", "decided", "open"]
 
@@ -184,26 +186,39 @@ def status_of(lower_s: float, upper_s: float, threshold_s: float | None) -> Stat
 
 
 def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) -> OptimisticGap:
-    decide = threshold_s is not None
+    if threshold_s is not None:
+        return _decided(problem, threshold_s, deadline)
+    found = starts.best_start(problem, deadline=deadline)
     # half a tolerance away, so that rounding cannot undo what the search finds
-    target_s = -np.inf if threshold_s is None else threshold_s + TOLERANCE_S / 2
-    if decide:
-        outcome = certificate.bound_at_depots(problem, target_s)
-        if outcome.closed:  # no path can exceed it: one descent, for a path to show, is enough
-            found = starts.best_start(problem, rounds=0)
-            return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
-        # the proof would find what one round misses
-        found = starts.best_start(problem, target_s, rounds=1, deadline=deadline)
-    else:
-        found = starts.best_start(problem, deadline=deadline)
-        target_s = found.gap_s + TOLERANCE_S / 2
+    target_s = found.gap_s + TOLERANCE_S / 2
     left_s = deadline - time.perf_counter()
-    if left_s <= 0 or (decide and found.gap_s > target_s):
+    if left_s > 0:
+        search = certificate.Search(problem, target_s, stop_at_found=False)
+        outcome = search.run(time_limit_s=left_s)
+    else:
         outcome = certificate.bound_at_depots(problem, found.gap_s)
-        return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
-    outcome = certificate.search(
-        problem, target_s, stop_at_found=decide, time_limit_s=left_s if left_s < np.inf else None
-    )
+    if outcome.found is not None:
+        found = starts.polished(problem, outcome.found)
+    return _answer(found, outcome.upper_s, outcome.proof, "certified", None)
+
+
+def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> OptimisticGap:
+    """Cheapest first: one descent, a short search, the starts, and the search to its end."""
+    target_s = threshold_s + TOLERANCE_S / 2
+    search = certificate.Search(problem, target_s, stop_at_found=True)
+    outcome = search.run(most_pops=problem.depots.size)
+    found = starts.best_start(problem, rounds=0)
+
+    def undecided() -> bool:
+        proved = outcome.closed or outcome.found is not None or found.gap_s > target_s
+        return not proved and time.perf_counter() < deadline
+
+    if undecided():
+        outcome = search.run(most_pops=_FIRST_POPS, time_limit_s=deadline - time.perf_counter())
+    if undecided():  # the proof would find what one round misses
+        found = starts.best_start(problem, target_s, rounds=1, deadline=deadline)
+    if undecided():
+        outcome = search.run(time_limit_s=deadline - time.perf_counter())
     if outcome.found is not None:
         found = starts.polished(problem, outcome.found)
     return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)

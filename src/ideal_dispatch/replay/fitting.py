@@ -1,7 +1,7 @@
 """All that policies learn from past days, fitted on some of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
-from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
 from ideal_dispatch.dispatch.fitted import Fitted
 from ideal_dispatch.dispatch.ideal import Ideal
@@ -25,7 +24,8 @@ from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG, Report, replay
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
-_FEATURES = ("mean_s", "unshared_s", "first_width_s", "second_width_s")
+_ROUTER = "router"
+_FEATURES = [field.name for field in fields(GainFeatures)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,28 +57,39 @@ def fit_parts(
     model, paper_model = _models(experiment, ground, past.trips, dates, folder)
     drift = _drift(experiment, ground, past.quotes, dates, folder / "drift")
     parts = Fitted(model, drift, paper_model=paper_model)
-    gain_file, trigger_file = folder / "gain.json", folder / "calls.trigger"
-    if not trigger_file.exists():
+    files = [folder / name for name in ("gain.json", "drift-gain.json", "calls.trigger")]
+    if not files[-1].exists():
         calls = [
             call for day in sorted(days) for call in ground.calls(experiment, range(day, day + 1))
         ]
-        policies: list[Policy] = [
-            QuoteDifferencePolicy(name="router"),
-            *(
-                Ideal(model, None, drift, seconds=(kind,), report_gap=False, name=kind,
-                      method="multistart")
-                for kind in ("other-depot", "alternative", "gap-path")
-            ),
-        ]  # fmt: skip
         replay(
-            ground.world(experiment), ground.network, ground.depots, calls, policies,
+            ground.world(experiment), ground.network, ground.depots, calls,
+            [QuoteDifferencePolicy(name=_ROUTER), *_seconds(model, None), *_seconds(model, drift)],
             folder / "replay", region=ground.region, seed=experiment.seed, workers=workers,
             cluster=cluster, report=report,
         )  # fmt: skip
         entries = list(read_log(folder / "replay" / LOG))
-        _gain(entries, past.convention).save(gain_file)
-        _trigger(entries, past.convention, experiment.seed).save(trigger_file)
-    return replace(parts, gain=GainModel.load(gain_file), trigger=Trigger.load(trigger_file))
+        for corrected, file in zip((False, True), files, strict=False):
+            names = [policy.name for policy in _seconds(model, drift if corrected else None)]
+            _gain(entries, names, past.convention).save(file)
+        _trigger(entries, past.convention, experiment.seed).save(files[-1])
+    return replace(
+        parts,
+        gain=GainModel.load(files[0]),
+        drift_gain=GainModel.load(files[1]),
+        trigger=Trigger.load(files[2]),
+    )
+
+
+def _seconds(model: Model, drift: DriftModel | None) -> list[Ideal]:
+    """A policy for each kind of second, whose log has the rows to fit a gain on."""
+    return [
+        Ideal(
+            model, None, drift, seconds=(kind,), report_gap=False, method="multistart",
+            name=f"{kind}, corrected" if drift else kind,
+        )
+        for kind in ("other-depot", "alternative", "gap-path")
+    ]  # fmt: skip
 
 
 def _models(
@@ -120,12 +131,14 @@ def _drift(
     return DriftModel.load(folder)
 
 
-def _gain(entries: Iterable[dict[str, Any]], convention: World) -> GainModel:
-    """The spread of T₁ − T₂ over all seconds that were considered."""
+def _gain(
+    entries: Iterable[dict[str, Any]], policies: Sequence[str], convention: World
+) -> GainModel:
+    """The spread of T₁ − T₂ over the seconds that the named policies considered."""
     rows, differences = [], []
     for entry in entries:
-        for policy, decision in entry["decisions"].items():
-            if policy == "router" or decision["second"] is None:
+        for decision in map(entry["decisions"].__getitem__, policies):
+            if decision["second"] is None:
                 continue
             details = decision["details"]
             rows.append([np.nan if details[n] is None else details[n] for n in _FEATURES])
@@ -138,7 +151,7 @@ def _gain(entries: Iterable[dict[str, Any]], convention: World) -> GainModel:
 def _trigger(entries: Iterable[dict[str, Any]], convention: World, seed: int) -> Trigger:
     rows, saved = [], []
     for entry in entries:
-        decision = entry["decisions"]["router"]
+        decision = entry["decisions"][_ROUTER]
         if decision["second"] is not None:
             rows.append(decision["details"]["router_features"])
             saved.append(_saved_s(entry, decision, convention))

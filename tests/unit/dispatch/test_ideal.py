@@ -67,7 +67,7 @@ def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
     features = gain_features(grid, *ways)
     assert made.score_s == pytest.approx(float(GAIN.expected_gain_s(features)))
     assert (made.details["times_from"], made.details["spread_from"]) == ("quotes", "replays")
-    for name in ("mean_s", "unshared_s", "first_width_s", "second_width_s"):
+    for name in ("mean_s", "unshared_s", "first_above_s", "second_below_s"):
         assert made.details[name] == pytest.approx(float(getattr(features, name)), abs=1e-3)
     assert made.details["mean_s"] == pytest.approx(
         call.quote(one).duration_s - call.quote(two).duration_s, abs=1e-3

@@ -51,20 +51,23 @@ def test_unshared_time_by_hand() -> None:
 
 
 def test_features_of_two_ways() -> None:
-    one = Way("router", Assignment(0, DIRECT), 50.0, 20.0)
-    two = Way("router", Assignment(0, DETOUR), 120.0, math.nan)
+    one = Way("router", Assignment(0, DIRECT), 50.0, 15.0, 5.0)
+    two = Way("router", Assignment(0, DETOUR), 120.0, math.nan, math.nan)
     features = gain_features(NETWORK, one, two)
     assert features.mean_s == -70.0
     assert features.unshared_s == pytest.approx(110.0)
-    assert features.first_width_s == 20.0
-    assert np.isnan(features.second_width_s)
+    assert (features.first_above_s, features.first_below_s) == (15.0, 5.0)
+    assert np.isnan(features.second_above_s)
+    assert np.isnan(features.second_below_s)
 
 
 def test_a_quote_is_corrected_by_its_edges(grid: RoadNetwork) -> None:
     call = situation(grid)
     quote, told = call.quote(1), Assignment(1, call.quote(1).path)
     assert quoted("router", told, quote, None).expected_s == quote.duration_s
-    assert quoted("router", told, quote, None).width_s == quote.pessimistic_s - quote.optimistic_s
+    way = quoted("router", told, quote, None)
+    assert way.above_s == quote.pessimistic_s - quote.duration_s
+    assert way.below_s == quote.duration_s - quote.optimistic_s
     drift = np.linspace(-1.0, 2.0, grid.num_edges)
     corrected = quoted("router", told, quote, drift)
     assert corrected.expected_s == pytest.approx(quote.duration_s + drift[quote.path.edges].sum())

@@ -62,3 +62,14 @@ def test_nobody_else_can_be_as_quick() -> None:
     scenarios = ScenarioSet(np.diag([2.0, 9.0]), 0.01)
     gap = optimistic_gap(network, scenarios, [1], 2, network.path([0]))
     assert "s later at best" in str(explain(gap, network, scenarios, network.path([0])))
+
+
+def test_an_exact_answer_also_says_which_side_of_the_threshold() -> None:
+    network = RoadNetwork.from_arrays([0, 0, 1], [2, 2, 2], [500.0, 700.0, 900.0])
+    scenarios = ScenarioSet(np.diag([10.0, 11.0, 12.0]), 0.2)
+    primary = network.path([0])
+    gap = optimistic_gap(network, scenarios, [0, 1], 2, primary, threshold_s=5.0)
+    text = str(explain(gap, network, scenarios, primary))
+    assert gap.status == "exact"
+    assert "This is exact for the scenario set." in text
+    assert "Proved: more than the threshold of 5 s." in text

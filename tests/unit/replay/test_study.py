@@ -93,7 +93,7 @@ def test_every_policy_decides_about_every_call(run: Path) -> None:
     for entry in read_log(run / "B" / "test" / "incidents.jsonl"):
         assert list(entry["decisions"]) == ["router", "interval", "paper", "ideal", "learned"]
         details = entry["decisions"]["ideal"]["details"]
-        assert details.get("times_from", "corrected quotes") == "corrected quotes"
+        assert details.get("times_from", "quotes") == "quotes"
 
 
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
