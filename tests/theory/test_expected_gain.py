@@ -80,7 +80,7 @@ def test_the_fit_is_the_maximum_likelihood() -> None:
         spread = GainModel(tuple(np.exp(logs)), (1.0, 1.0)).spread_s(features)
         return -float(np.mean(student.logpdf(realised, 3, moved, spread)))
 
-    start, exact = np.log(model.coefficients), {"xatol": 1e-6, "fatol": 1e-12}
-    best = minimize(loss, start, method="Nelder-Mead", options=exact)
+    start = np.log(model.coefficients)
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12})
     assert loss(start) <= best.fun + 1e-3
     np.testing.assert_allclose(model.coefficients[1:], truth[1:], rtol=0.2)

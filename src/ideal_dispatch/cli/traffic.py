@@ -74,8 +74,13 @@ def simulate(
             params = SyntheticParams(days=days, first=begin, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
+        from ideal_dispatch.cli.terminal import warn
+        from ideal_dispatch.traffic.sumo.plausibility import broken_rules
+
         folder = work or output.with_suffix(".days")
         recording = _sumo(network, calendar, days, begin.year, seed, folder, workers)
+        for line in broken_rules(recording):
+            warn(f"not plausible: {line}")
     else:
         raise InputError(f"--engine {engine}: choose synthetic or sumo")
     recording.save(output)

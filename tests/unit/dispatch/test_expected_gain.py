@@ -146,8 +146,9 @@ def test_the_same_rows_give_the_same_file(tmp_path: Path) -> None:
     ],
 )
 def test_features_that_make_no_sense(columns: Any, says: str) -> None:
+    mean, unshared, above, below = columns
     with pytest.raises(InputError, match=says):
-        GainFeatures(*columns, 1.0, 1.0)
+        GainFeatures(mean, unshared, above, below, 1.0, 1.0)
 
 
 def test_fits_that_cannot_be_made() -> None:

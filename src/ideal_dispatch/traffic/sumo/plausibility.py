@@ -12,7 +12,11 @@ The four limits were given before the first run. What the first is a share of
 was settled after two-hour trial runs, before any planned day.
 """
 
-from ideal_dispatch.traffic.sumo.simulation import DayTimes
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.sumo.simulation import DayTimes, HourCount
 
 MOST_TELEPORTED = 0.01
 SLOWEST, QUICKEST_PEAK = 0.45, 0.80
@@ -22,9 +26,28 @@ MOST_WAITING = 0.10
 
 def is_plausible(day: DayTimes) -> list[str]:
     """Why the day breaks the rule, a line each; empty where it keeps it."""
+    return _broken(day.plan.date, day.plan.kind, day.hours, day.unfinished)
+
+
+def broken_rules(recording: RecordedTraffic) -> list[str]:
+    """Why days of a recording break the rule, a line each; days of other engines keep it."""
     reasons = []
-    for hour in day.hours:
-        at = f"{day.plan.date} {hour.start:%H:%M}"
+    for stretches in recording.days:
+        first = recording.stretches[stretches[0]]
+        if "hours" in first.notes:
+            hours = [
+                HourCount(**{**row, "start": datetime.fromisoformat(row["start"])})
+                for row in first.notes["hours"]
+            ]
+            day = recording.calendar.local(first.start).date()
+            reasons += _broken(day, first.notes["kind"], hours, first.notes["unfinished"])
+    return reasons
+
+
+def _broken(day: date, kind: str, hours: Sequence[HourCount], unfinished: float) -> list[str]:
+    reasons = []
+    for hour in hours:
+        at = f"{day} {hour.start:%H:%M}"
         on_road = hour.departed + hour.running
         if hour.teleported >= MOST_TELEPORTED * max(on_road, 1.0):
             reasons.append(f"{at}: {hour.teleported} of {on_road:.0f} vehicles teleported")
@@ -32,9 +55,9 @@ def is_plausible(day: DayTimes) -> list[str]:
             reasons.append(f"{at}: speed is {hour.relative_speed:.2f} of free flow")
         if hour.waiting > MOST_WAITING * max(hour.wanted, 1):
             reasons.append(f"{at}: {hour.waiting} of {hour.wanted} trips wait to enter")
-    slowest = min(hour.relative_speed for hour in day.hours)
-    if day.plan.kind == "weekday" and slowest > QUICKEST_PEAK:
-        reasons.append(f"{day.plan.date}: a weekday at {slowest:.2f} of free flow in its peak")
-    if day.unfinished > MOST_UNFINISHED:
-        reasons.append(f"{day.plan.date}: {day.unfinished:.1%} of the vehicles did not arrive")
+    slowest = min(hour.relative_speed for hour in hours)
+    if kind == "weekday" and slowest > QUICKEST_PEAK:
+        reasons.append(f"{day}: a weekday at {slowest:.2f} of free flow in its peak")
+    if unfinished > MOST_UNFINISHED:
+        reasons.append(f"{day}: {unfinished:.1%} of the vehicles did not arrive")
     return reasons
