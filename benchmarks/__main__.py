@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import gap, map_matching, replay, shortest_paths, target_radius, training
+from benchmarks import (
+    gap,
+    map_matching,
+    replay,
+    shortest_paths,
+    target_radius,
+    traffic,
+    training,
+)
 
 BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "shortest_paths": shortest_paths.run,
@@ -14,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "target_radius": target_radius.run,
     "gap": gap.run,
     "training": training.run,
+    "traffic": traffic.run,
     "replay": replay.run,
 }
 

@@ -167,10 +167,12 @@ def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.drift import DriftModel
 
+    spread = None if gain is None else GainModel.load(gain)
     return Fitted(
         None if model is None else Model.load(model),
         None if drift is None else DriftModel.load(drift),
-        None if gain is None else GainModel.load(gain),
+        spread,
+        drift_gain=spread,
     )
 
 
@@ -187,6 +189,8 @@ def _policy(kind: str, threshold: Any, parts: "Fitted") -> "Policy":
     if "model" in names and parts.model is None:
         raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
     table = {"kind": kind} | ({"threshold": threshold} if "threshold" in names else {})
+    if kind == "ideal" and parts.drift is not None:
+        table["use_drift"] = True
     return policies_from({kind: table}, parts)[0]
 
 
