@@ -42,10 +42,12 @@ def test_corrected_quotes_choose_the_primary(grid: RoadNetwork) -> None:
     for node in range(grid.num_nodes):
         call = situation(grid, node, (2, 2, 2, 2))
         seconds = drift.edge_drift_s(call.context, grid)
-        corrected = {
-            number: call.quote(number).duration_s + call.quote(number).path.time_s(seconds)
-            for number in call.available
-        }
+        corrected = {}
+        for number in call.available:
+            quote = call.quote(number)
+            above_s = quote.pessimistic_s - quote.duration_s
+            moved_s = GAIN.correction_s(above_s, quote.duration_s - quote.optimistic_s)
+            corrected[number] = quote.duration_s + quote.path.time_s(seconds) + moved_s
         made = decided(call, gain=GAIN, drift=drift, seconds=QUICK)
         best = min(corrected, key=lambda number: corrected[number])
         assert made.primary.station == best

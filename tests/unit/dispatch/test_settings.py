@@ -1,5 +1,6 @@
 import math
 import tomllib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ decide_by = "both"
 seconds = ["other-depot", "alternative"]
 overlap_limit = 0.3
 time_limit_s = "none"
-use_drift = false
+use_reversion = false
 [policies.ours.threshold]
 curve = "larsen-1993"
 cost = 0.02
@@ -36,14 +37,22 @@ bystander_cpr_s = 120
 [policies.dual]
 kind = "ideal"
 threshold = "always"
+use_drift = true
+radius = "paper"
 [policies.forest]
 kind = "learned-trigger"
 """
 
 
+GAIN_OF_DRIFT = replace(GAIN, reversion=(0.2, 0.3))
+
+
 @pytest.fixture(scope="module")
 def parts(grid: RoadNetwork) -> Fitted:
-    return Fitted(random_model(grid), random_drift(grid), GAIN, Slope())
+    return Fitted(
+        random_model(grid), random_drift(grid), GAIN, Slope(),
+        paper_model=random_model(grid), drift_gain=GAIN_OF_DRIFT,
+    )  # fmt: skip
 
 
 def read(text: str, parts: Fitted) -> Any:
@@ -61,13 +70,14 @@ def test_policies_of_a_file(parts: Fitted) -> None:
     assert (ours.decide_by, ours.overlap_limit, ours.time_limit_s) == ("both", 0.3, None)
     assert ours.seconds == ("other-depot", "alternative")
     assert ours.model is parts.model
-    assert (ours.drift, ours.gain) == (None, GAIN)
+    assert (ours.drift, ours.gain) == (None, replace(GAIN, reversion=(0.0, 0.0)))
     rule = ours.threshold
     assert isinstance(rule, ClinicalThreshold)
     assert (rule.curve.name, rule.curve.bystander_cpr_s) == ("larsen-1993", 120.0)
     assert (rule.cost.base, rule.cost.full_units) == (0.02, 6)
     assert dual.threshold is ALWAYS
-    assert dual.drift is parts.drift
+    assert (dual.drift, dual.gain) == (parts.drift, parts.drift_gain)
+    assert dual.model is parts.paper_model
     assert isinstance(forest, LearnedTrigger)
 
 
@@ -88,6 +98,7 @@ def test_every_kind_can_be_made(parts: Fitted) -> None:
         ('kind = "ideal"\nseconds = ["bus"]', "policies.x.seconds 'bus': one of"),
         ('kind = "ideal"\noverlap_limit = 2', "policies.x. overlap_limit 2.0: a share of 0 to 1"),
         ('kind = "ideal"\nuse_gain = 1', "policies.x.use_gain 1: true or false is needed"),
+        ('kind = "ideal"\nradius = "big"', "policies.x.radius 'big': choose calibrated or paper"),
         ('kind = "ideal"\nmodel = "m"', "policies.x.model is not known"),
         ('kind = "ideal"\ntime_limit_s = "long"', "time_limit_s 'long': a number is needed"),
         ('kind = "paper-ideal"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),

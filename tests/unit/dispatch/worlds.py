@@ -101,4 +101,4 @@ def random_drift(network: RoadNetwork, seed: int = 1) -> DriftModel:
     return DriftModel(replace(random_model(network, seed), details={"purpose": "drift"}))
 
 
-GAIN = GainModel((0.5, 0.4, 0.1, 0.1), (30.0, 30.0), rows=100)
+GAIN = GainModel((0.5, 0.4, 0.1, 0.1), (30.0, 30.0), (0.3, 0.4), 100)
