@@ -41,10 +41,11 @@ class Ideal:
 
     The primary has the shortest quote, corrected by ``drift`` and by the reversion
     of ``gain`` where they are given. The second is, of the kinds in ``seconds``,
-    the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route, the primary depot's
-    other route, or the path of the certified gap; the latter two only if at
-    most ``overlap_limit`` of their metres are on the primary's way, and the
-    second keeps to all of them that differs from it.
+    the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route,
+    the primary depot's other route, or the path of the certified gap; the latter
+    two only if at most ``overlap_limit`` of their metres are on the primary's way,
+    and the second keeps to all of them that differs from it. Where no other depot
+    has a unit, all kinds are considered.
 
     The expected gain takes its mean from the corrected quotes, or without
     ``drift`` from the quotes, and its spread from ``gain``. Without ``gain``
@@ -64,7 +65,7 @@ class Ideal:
     drift: DriftModel | None = None
     threshold: Threshold = _AT_ZERO
     decide_by: DecideBy = "gain"
-    seconds: tuple[Second, ...] = _KINDS
+    seconds: tuple[Second, ...] = ("other-depot",)
     overlap_limit: float = 0.5
     centre: Centre = "router"
     method: Method = "certified"
@@ -108,7 +109,7 @@ class Ideal:
         seen, gap = self.look(situation, first.assignment, rng)
         found = ways(
             situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
-            self.seconds, self.overlap_limit,
+            self.seconds if len(routes) > 1 else _KINDS, self.overlap_limit,
         )  # fmt: skip
         worths = [
             worth(

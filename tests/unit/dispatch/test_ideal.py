@@ -22,6 +22,7 @@ from tests.contracts.policy import told
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model, situation
 
 QUICK: tuple[Any, ...] = ("other-depot", "alternative")
+ALL: tuple[Any, ...] = (*QUICK, "gap-path")
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +135,10 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
     kinds = set()
     for node in range(2, grid.num_nodes, 6):
         call = situation(grid, node, (2, 2))
-        whole = decided(call, model=model, gain=GAIN)
+        whole = decided(call, model=model, gain=GAIN, seconds=ALL)
         kinds.add(whole.details["second"])
         single = [decided(call, model=model, gain=GAIN, seconds=(kind,))
-                  for kind in ("other-depot", "alternative", "gap-path")]  # fmt: skip
+                  for kind in ALL]  # fmt: skip
         assert whole.score_s == pytest.approx(max(one.score_s for one in single))
         for one in (whole, *single[1:]):
             if one.second is not None and one.details["second"] != "other depot":
@@ -148,9 +149,16 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
     assert kinds == {"other depot", "alternative", "gap path"}
 
 
+def test_the_second_comes_from_another_depot_where_one_has_a_unit(grid: RoadNetwork) -> None:
+    both = decided(situation(grid, 65, (2, 2)), gain=GAIN)
+    assert both.details["second"] == "other depot"
+    alone = decided(situation(grid, 65, (2,)), gain=GAIN, overlap_limit=1.0)
+    assert alone.details["second"] == "alternative"
+
+
 def test_nearly_the_same_road_is_left_to_the_other_depot(grid: RoadNetwork, model: Model) -> None:
     call = situation(grid, 65, (2, 2))
-    strict = decided(call, model=model, gain=GAIN, overlap_limit=0.0)
+    strict = decided(call, model=model, gain=GAIN, seconds=ALL, overlap_limit=0.0)
     assert strict.second is not None
     if strict.details["second"] != "other depot":
         assert strict.details["overlap"] == 0.0
@@ -279,7 +287,7 @@ def test_dual_is_the_same_policy_that_always_sends(grid: RoadNetwork) -> None:
     ("settings", "message"),
     [
         ({}, "policy ideal needs a trained model; without one it can decide only by a fitted gain"),
-        ({"gain": GAIN}, "needs a trained model"),
+        ({"gain": GAIN, "seconds": ALL}, "needs a trained model"),
         ({"gain": GAIN, "seconds": QUICK, "decide_by": "gap"}, "needs a trained model"),
         ({"gain": GAIN, "decide_by": "luck"}, "decide_by 'luck': choose gain, gap or both"),
         ({"gain": GAIN, "seconds": ()}, "choose of other-depot, alternative, gap-path"),
