@@ -116,6 +116,7 @@ def test_usage_errors_keep_their_own_message(town: Path) -> None:
 def test_interruption_is_one_line(town: Path) -> None:
     program = (
         "import os, signal, sys;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"  # a shell may have it ignored
         "sys.argv = ['ideal', 'network', 'build', 'edges.csv', '--nodes', 'nodes.csv', '-o', 'x'];"
         "from ideal_dispatch.cli.app import main;"
         "import ideal_dispatch.network.read as read;"
