@@ -89,6 +89,7 @@ def _page(run: Path) -> list[str]:
         lines += _tables(
             [
                 arrival_table(judged, world),
+                arrival_table(judged, world, judged.others),
                 difference_table(judged, world),
                 regret_table(judged, world),
                 wilcoxon_table(judged, "paper", world),
