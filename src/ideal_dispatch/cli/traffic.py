@@ -354,7 +354,8 @@ def _show(recording: "RecordedTraffic", file: Path) -> None:
     from ideal_dispatch.cli.terminal import out, print_facts
     from ideal_dispatch.traffic.recording import RATIOS
 
-    megabytes = sum(stretch.codes.nbytes for stretch in recording.stretches) / 1e6
+    arrays = {id(a): a for s in recording.stretches for a in (s.codes, s.truth) if a is not None}
+    megabytes = sum(array.nbytes for array in arrays.values()) / 1e6
     print_facts(
         file.name,
         {

@@ -56,7 +56,7 @@ class RecordedWorld:
         self.recording, self.params = recording, params or RouterParams()
         self.network = recording.network
         for name in ("window_s", "memory_s", "forward_s"):
-            if getattr(self.params, name) < recording.bin_s:
+            if not recording.bin_s <= getattr(self.params, name) < np.inf:
                 raise InputError(
                     f"{name} {getattr(self.params, name):g}: at least one bin, "
                     f"{recording.bin_s} s, is needed"
@@ -65,6 +65,8 @@ class RecordedWorld:
             raise InputError(
                 f"alternative_factor {self.params.alternative_factor:g}: more than 1 is needed"
             )
+        if not 0.0 < self.params.prior_bins < np.inf:
+            raise InputError(f"prior_bins {self.params.prior_bins:g}: more than zero is needed")
         self._window = round(self.params.window_s / recording.bin_s)
         self._starts = [stretch.start.astimezone(UTC) for stretch in recording.stretches]
         self._last = self._starts[0], self._starts[0], (0, 0)
