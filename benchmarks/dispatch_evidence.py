@@ -6,11 +6,13 @@ tables and in the experiment file.
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
+from ideal_dispatch.evaluation.figures import pareto
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
@@ -29,6 +31,7 @@ WORLDS = {
     "A": "a road takes what the router shows when it is entered, as in the paper",
     "B": "a road takes what really happens to who enters it",
 }
+FIGURE_OF = "B"
 PRINTED = {
     ("region", 0.0): (59.6, 324.1, 16.5, 158.2),
     ("router", 0.0): (5.2, 79.8, 8.6, 127.7),
@@ -61,6 +64,10 @@ def main() -> None:
         parser.error(f"{given.write} has no mark {begin}")
     with atomic_write(given.write) as file:
         file.write(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}".encode())
+    if (given.run / FIGURE_OF / "test").exists():
+        judged = _judged(given.run, FIGURE_OF)
+        shown = replace(judged, outcomes=judged.outcomes.only(FIGURE_OF))
+        pareto(shown).savefig(given.write.parent / "images" / "evidence_pareto.png", dpi=110)
 
 
 def _page(run: Path) -> list[str]:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.cluster import on_cluster
+from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainingRun
@@ -172,26 +173,9 @@ def _clear(folder: Path, resume: bool) -> None:
         err.print(f"{folder}: no checkpoint there, starting from the beginning", markup=False)
 
 
-@contextmanager
-def _workers(address: str | bool | None) -> Iterator[None]:
+def _workers(address: str | bool | None) -> AbstractContextManager[None]:
     """Target radii on a dask cluster, where an address is given."""
-    if not address:
-        yield
-        return
-    from importlib import import_module
-
-    from joblib import parallel_config
-
-    try:
-        connect = import_module("distributed").Client
-    except ImportError:
-        raise MissingExtraError("a dask cluster", "cluster") from None
-    try:
-        client = connect(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--cluster {address}: no dask scheduler answers ({error})") from None
-    with client, parallel_config(backend="dask"):
-        yield
+    return on_cluster(str(address)) if address else nullcontext()
 
 
 @contextmanager

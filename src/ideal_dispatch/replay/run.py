@@ -11,15 +11,15 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.errors import IdealError, InputError, MissingExtraError
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.replay.chunks import Chunks
 from ideal_dispatch.replay.incidents import check_incidents
@@ -28,7 +28,6 @@ from ideal_dispatch.replay.manifest import Manifest, settings
 from ideal_dispatch.traffic.recorded import RecordedWorld
 
 LOG = "incidents.jsonl"
-_CONNECT_S = 10.0
 
 Report = Callable[[int, int], None]
 """Told how many incidents are done, and of how many."""
@@ -124,15 +123,7 @@ def _backend(cluster: str | None) -> Iterator[None]:
         with parallel_config(backend="loky", inner_max_num_threads=1):
             yield
         return
-    try:
-        connect = import_module("distributed").Client
-    except ImportError:
-        raise MissingExtraError("a dask cluster", "cluster") from None
-    try:
-        client = connect(cluster, timeout=_CONNECT_S)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cluster {cluster}: no dask scheduler answers ({error})") from None
-    with client, parallel_config(backend="dask"):
+    with on_cluster(cluster):
         yield
 
 

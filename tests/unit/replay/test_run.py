@@ -78,7 +78,7 @@ def test_a_cluster_that_does_not_answer(
     grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    monkeypatch.setattr("ideal_dispatch.replay.run._CONNECT_S", 0.5)
+    monkeypatch.setattr("ideal_dispatch.cluster._CONNECT_S", 0.5)
     with pytest.raises(InputError, match=r"cluster tcp://127.0.0.1:9: no dask scheduler answers"):
         small_replay(grid, tmp_path / "run", cluster="tcp://127.0.0.1:9")
 
