@@ -11,7 +11,7 @@ setup: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the pinned packages (a minute or two the first time)"
-	@$(PIP) --editable '.[cluster,dev,geo,records,sumo,train]'
+	@$(PIP) --editable '.[cluster,dev,geo,records,service,sumo,train]'
 	@$(BIN)/python -m ideal_dispatch.gap.warm_up
 	@touch $@
 
