@@ -20,12 +20,12 @@ from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode, seen_when_over
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_entry, encode
 
 if TYPE_CHECKING:
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 
-_KIND = ArchiveKind("simulated-day", 1, "delete it to simulate the day again")
+_KIND = ArchiveKind("simulated-day", 2, "delete it to simulate the day again")
 
 Report = Callable[["DayPlan", float], None]
 """Called after every day with its plan and the CPU seconds it took, 0 where it was there."""
@@ -90,8 +90,8 @@ def _simulate_one(
         "commands": day.commands,
         "engine": _engine(),
     }
-    truth = np.split(encode(day.times_s, network), np.cumsum(day.bins)[:-1])
-    _KIND.write(file, manifest, {f"truth_{number}": codes for number, codes in enumerate(truth)})
+    parts = np.split(encode(day.times_s, network), np.cumsum(day.bins)[:-1])
+    _KIND.write(file, manifest, {f"codes_{number}": codes for number, codes in enumerate(parts)})
     return day.cpu_s
 
 
@@ -111,10 +111,14 @@ def _engine() -> dict[str, Any]:
     """What else the days depend on: a day of another engine is simulated again."""
     from ideal_dispatch.traffic.sumo.demand import PEAK_TRIPS_PER_LANE_KM
     from ideal_dispatch.traffic.sumo.engine import sumo_version
-    from ideal_dispatch.traffic.sumo.simulation import OPTIONS
+    from ideal_dispatch.traffic.sumo.network_export import OPTIONS as ROADS
+    from ideal_dispatch.traffic.sumo.simulation import CLEARANCE_S, OPTIONS, WARM_UP_S
 
     return {
         "options": OPTIONS,
+        "roads": ROADS,
+        "warm_up_s": WARM_UP_S,
+        "clearance_s": CLEARANCE_S,
         "peak_trips_per_lane_km": PEAK_TRIPS_PER_LANE_KM,
         "version": sumo_version(),
     }
@@ -148,8 +152,8 @@ def _pack(
         for number, (first, last) in enumerate(plan.hours):
             weather = np.array(plan.weather[first:last])
             start = plan.moment(first * 3600)
-            truth = arrays[f"truth_{number}"]
-            codes = seen_when_over(truth, network, bin_s)
+            codes = arrays[f"codes_{number}"]
+            truth = by_entry(codes, network, bin_s)
             stretches.append(Stretch(start, codes, weather, notes, truth))
     provenance = {
         "engine": "sumo",

@@ -48,7 +48,8 @@ class RecordedWorld:
     """Truth and router of recorded traffic.
 
     The truth of a bin in which nobody drove an edge is interpolated between
-    the bins before and after it; the router never sees that. Its long-run
+    the bins before and after it, and of a street nobody drove in the stretch it
+    is the median of its road class; the router never sees that. Its long-run
     means come from the stretches before the present one alone.
     """
 
@@ -139,6 +140,8 @@ class RecordedWorld:
         Read off one tree per bin and destination. Where two edges lead on
         equally fast, the canonical shortest path is asked, as a quote does.
         """
+        if node == destination:
+            raise InputError(f"node {node} is the destination: there is no way on from it")
         first, remaining_s, times = self._towards(*self._find(at), destination)
         edge = int(first[node])
         if edge < 0:  # tied, or there is no way and this says so
@@ -230,10 +233,10 @@ class RecordedWorld:
     def _fill(self, stretch: int) -> FloatArray:
         """Seconds of every bin and edge, pooled forward."""
         codes = np.asarray(self.recording.stretches[stretch].truth)
-        filled = np.empty(codes.shape, np.float32)
+        filled, usual = np.empty(codes.shape, np.float32), np.log(self._usual(codes))
         for first in range(0, codes.shape[1], _EDGES_AT_A_TIME):
             part = slice(first, first + _EDGES_AT_A_TIME)
-            filled[:, part] = _interpolated(codes[:, part], np.log(self._usual[part]))
+            filled[:, part] = _interpolated(codes[:, part], usual[part])
         ratios = np.exp(filled)
         ahead = round(self.params.forward_s / self.recording.bin_s)
         padded = np.concatenate([ratios, np.repeat(ratios[-1:], ahead - 1, axis=0)])
@@ -243,14 +246,11 @@ class RecordedWorld:
         times.flags.writeable = False
         return times
 
-    @cached_property
-    def _usual(self) -> FloatArray:
-        """Median ratio of each road class over the recording, for streets nobody drove."""
+    def _usual(self, codes: Codes) -> FloatArray:
+        """Median ratio of each edge's road class, for streets nobody drove."""
         classes = self.network.road_class.astype(np.int64)
-        counts = np.zeros((14, 256))
-        for stretch in self.recording.stretches:
-            pairs = classes * 256 + np.asarray(stretch.truth)
-            counts += np.bincount(pairs.ravel(), minlength=14 * 256).reshape(14, 256)
+        pairs = classes * 256 + codes
+        counts = np.bincount(pairs.ravel(), minlength=14 * 256).reshape(14, 256).astype(float)
         counts[:, 0] = 0.0
         counts[:, _FREE_FLOW] += 1e-9  # a class nobody drove: free flow
         below = np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)

@@ -5,8 +5,9 @@ byte (steps of 2 %, from half to a hundredfold), or 0 where no vehicle was seen.
 """
 
 import hashlib
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -28,7 +29,7 @@ from ideal_dispatch.context import (
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 
-KIND = ArchiveKind("traffic", 1, "make one with `ideal traffic simulate`", tight=True)
+KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True)
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
 _STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
 RATIOS: npt.NDArray[np.float32] = np.concatenate(
@@ -46,7 +47,8 @@ class Stretch:
     ``start`` is aware and begins the first bin. ``codes`` count a passage in the
     bin in which it ended: known when the bin is over, and so what a router may
     see. ``truth`` has the same shape and says what met those who entered in the
-    bin; it is ``codes`` where nothing better is known. ``weather`` holds the five
+    bin (:func:`by_entry` gives it where only ``codes`` were recorded); it is
+    ``codes`` where nothing is given. ``weather`` holds the five
     variables of every hour begun, from the hour of ``start`` on; ``notes`` what
     else is known about the day, such as demand and closures.
     """
@@ -88,25 +90,40 @@ def _levels(ratios: FloatArray) -> Codes:
     return levels
 
 
-def seen_when_over(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
-    """What a router may see of a truth: passages counted in the bin in which they end.
+def by_entry(codes: Codes, network: RoadNetwork, bin_s: int) -> Codes:
+    """Passages counted in the bin in which they ended, counted where they began.
 
-    Vehicles enter in the middle of their bin; where several bins' vehicles
-    leave together, their times are averaged. Who leaves after the last bin is
-    not seen.
+    Vehicles leave in the middle of their bin; where several bins' vehicles
+    entered together, their times are averaged. Who entered before the first
+    bin is left out.
     """
-    entered = np.flatnonzero(truth)
-    edges = truth.shape[1]
-    slowness = RATIOS[truth.ravel()[entered]]
-    lasted = slowness * (network.free_flow_times_s / bin_s).astype(np.float32)[entered % edges]
-    ended = entered + np.floor(0.5 + lasted).astype(np.int64) * edges
-    seen = ended < truth.size
-    total = np.bincount(ended[seen], slowness[seen], truth.size)
-    count = np.bincount(ended[seen], minlength=truth.size)
+    return _moved(codes, network, bin_s, lambda lasted: -np.ceil(lasted - 0.5))
+
+
+def by_exit(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
+    """Passages counted in the bin in which they began, counted where they ended.
+
+    Vehicles enter in the middle of their bin; who leaves after the last bin is
+    left out.
+    """
+    return _moved(truth, network, bin_s, lambda lasted: np.floor(lasted + 0.5))
+
+
+def _moved(
+    codes: Codes, network: RoadNetwork, bin_s: int, bins_of: Callable[[FloatArray], FloatArray]
+) -> Codes:
+    """Every cell moved by a number of bins that depends on how many its passage lasted."""
+    cells, edges = np.flatnonzero(codes), codes.shape[1]
+    slowness = RATIOS[codes.ravel()[cells]]
+    lasted = slowness * (network.free_flow_times_s / bin_s)[cells % edges]
+    moved = cells + bins_of(lasted).astype(np.int64) * edges
+    inside = (moved >= 0) & (moved < codes.size)
+    total = np.bincount(moved[inside], slowness[inside], codes.size)
+    count = np.bincount(moved[inside], minlength=codes.size)
     there = np.flatnonzero(count)
-    codes = np.zeros(truth.size, np.uint8)
-    codes[there] = _levels(total[there] / count[there])
-    return codes.reshape(truth.shape)
+    found = np.zeros(codes.size, np.uint8)
+    found[there] = _levels(total[there] / count[there])
+    return found.reshape(codes.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,11 +159,13 @@ class RecordedTraffic:
 
     @cached_property
     def checksum(self) -> str:
-        """Hash of all that was recorded."""
+        """Hash of all that was recorded: times, weather and notes."""
         digest = hashlib.blake2b(f"{self.network.checksum} {self.bin_s}".encode(), digest_size=16)
         for stretch in self.stretches:
             digest.update(str(stretch.start.timestamp()).encode())
-            digest.update(stretch.codes.tobytes() + np.asarray(stretch.truth).tobytes())
+            digest.update(json.dumps(dict(stretch.notes), sort_keys=True).encode())
+            for values in (stretch.codes, np.asarray(stretch.truth), stretch.weather):
+                digest.update(values.tobytes())
         return digest.hexdigest()
 
     def end(self, stretch: Stretch) -> datetime:
@@ -203,10 +222,10 @@ class RecordedTraffic:
         }  # fmt: skip
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, stretch in enumerate(self.stretches):
-            truth = np.asarray(stretch.truth)
-            arrays[f"truth_{number}"] = np.ascontiguousarray(truth.T)  # a quarter smaller
-            if not np.array_equal(stretch.codes, seen_when_over(truth, self.network, self.bin_s)):
-                arrays[f"codes_{number}"] = np.ascontiguousarray(stretch.codes.T)
+            codes, truth = stretch.codes, np.asarray(stretch.truth)
+            arrays[f"codes_{number}"] = np.ascontiguousarray(codes.T)  # a quarter smaller
+            if not np.array_equal(truth, by_entry(codes, self.network, self.bin_s)):
+                arrays[f"truth_{number}"] = np.ascontiguousarray(truth.T)
             arrays[f"weather_{number}"] = stretch.weather
         KIND.write(path, manifest, arrays)
 
@@ -244,11 +263,10 @@ def _stretch(
     network: RoadNetwork,
     bin_s: int,
 ) -> Stretch:
-    truth = arrays[f"truth_{number}"].T
-    codes = arrays.get(f"codes_{number}")
-    seen = seen_when_over(truth, network, bin_s) if codes is None else codes.T
+    codes, own = arrays[f"codes_{number}"].T, arrays.get(f"truth_{number}")
+    truth = by_entry(codes, network, bin_s) if own is None else own.T
     start, weather = datetime.fromisoformat(row["start"]), arrays[f"weather_{number}"]
-    return Stretch(start, seen, weather, row["notes"], truth)
+    return Stretch(start, codes, weather, row["notes"], truth)
 
 
 def _hour_of(at: datetime) -> datetime:

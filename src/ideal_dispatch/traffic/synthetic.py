@@ -30,7 +30,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
 
 _MAIN = np.isin(ROAD_CLASSES, ("motorway", "trunk", "primary", "motorway_link", "trunk_link"))
 _MIDDLE = np.isin(ROAD_CLASSES, ("secondary", "tertiary", "primary_link", "secondary_link"))
@@ -45,8 +45,8 @@ class SyntheticParams:
     """Days and their laws.
 
     ``hours`` are recorded stretches of every day, local time. ``seen`` is the
-    share of edge-bins in which a vehicle was seen on the busiest roads; 1 gives
-    the whole truth. The draws of truth and of who was seen are apart: another
+    share of edge-bins in which a vehicle entered the busiest roads, to be seen
+    when it leaves them; with 1 one enters every edge in every bin. The draws of truth and of who was seen are apart: another
     ``seen`` leaves the truth as it is.
     """
 
@@ -87,7 +87,8 @@ def synthetic_traffic(
             looks = np.random.default_rng([params.seed, 2, number, begin])
             truth = encode(times, network)
             hidden = looks.random(times.shape) > world.visibility(params.seen)
-            codes = np.where(hidden, 0, truth).astype(np.uint8)
+            entered = np.where(hidden, 0, truth).astype(np.uint8)
+            codes = by_exit(entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": world.incidents}
             stretches.append(Stretch(start, codes, _weather(rain, begin, end), notes, truth))
     return RecordedTraffic(

@@ -25,18 +25,26 @@ def test_who_was_seen_leaves_the_truth_as_it_is(grid: RoadNetwork) -> None:
     truth = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=1.0))
     partly = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=0.4))
     for whole, part in zip(truth.stretches, partly.stretches, strict=True):
-        assert whole.codes.all()
-        np.testing.assert_array_equal(part.truth, whole.codes)
+        assert np.asarray(whole.truth).all()
+        np.testing.assert_array_equal(part.truth, whole.truth)
         assert 0.2 < (part.codes > 0).mean() < 0.6
-        np.testing.assert_array_equal(part.codes[part.codes > 0], whole.codes[part.codes > 0])
+
+
+def test_a_road_is_seen_when_who_entered_it_has_left(grid: RoadNetwork) -> None:
+    long = replace(PARAMS, seen=1.0, bin_s=1)
+    stretch = synthetic_traffic(grid, CALENDAR, replace(long, days=1, hours=((3, 4),))).stretches[0]
+    times_s = RATIOS[np.asarray(stretch.truth)] * grid.free_flow_times_s
+    first_seen = (stretch.codes > 0).argmax(axis=0)
+    assert (first_seen >= np.floor(times_s.min(axis=0))).all()
+    assert first_seen.min() > 0
 
 
 def test_the_evening_peak_of_a_working_day_is_slower_than_night_and_saturday(
     grid: RoadNetwork,
 ) -> None:
     made = synthetic_traffic(grid, CALENDAR, replace(PARAMS, seen=1.0, rainy_share=0.0))
-    night, peak = (RATIOS[made.stretches[i].codes].mean() for i in (0, 1))
-    saturday = RATIOS[made.stretches[5].codes].mean()
+    night, peak = (RATIOS[np.asarray(made.stretches[i].truth)].mean() for i in (0, 1))
+    saturday = RATIOS[np.asarray(made.stretches[5].truth)].mean()
     assert made.calendar.local(made.stretches[5].start).weekday() == 5
     assert night < 1.15
     assert peak > saturday > night
@@ -45,7 +53,7 @@ def test_the_evening_peak_of_a_working_day_is_slower_than_night_and_saturday(
 def test_neighbouring_edges_and_minutes_are_alike(grid: RoadNetwork) -> None:
     quiet = replace(PARAMS, days=6, hours=((0, 4),), seen=1.0, incidents_per_hour=0.0)
     logs = np.concatenate(
-        [np.log(RATIOS[s.codes]) for s in synthetic_traffic(grid, CALENDAR, quiet).stretches]
+        [np.log(RATIOS[np.asarray(s.truth)]) for s in synthetic_traffic(grid, CALENDAR, quiet).stretches]
     )
     logs -= logs.mean(axis=0)
     correlation = np.corrcoef(logs.T)

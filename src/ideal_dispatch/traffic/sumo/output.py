@@ -61,12 +61,15 @@ def read_passages(path: Path) -> Passages:
     return Passages(np.concatenate(edges), np.concatenate(enters), np.concatenate(leaves))
 
 
-def entered_times_s(
+def left_times_s(
     passages: Passages, free_flow_s: FloatArray, from_s: float, bins: int, bin_s: float
 ) -> FloatGrid:
-    """Mean time of the passages that begin in each bin, (bins, edges), NaN where none does."""
+    """Mean time of the passages that end in each bin, (bins, edges), NaN where none does.
+
+    Times are clipped; when a passage ended is not.
+    """
     size = free_flow_s.size
-    row = np.floor((passages.enter_s - from_s) / bin_s).astype(np.int64)
+    row = np.floor((passages.leave_s - from_s) / bin_s).astype(np.int64)
     inside = (row >= 0) & (row < bins)
     cell = row[inside] * size + passages.edge[inside]
     took_s = clipped(passages.leave_s - passages.enter_s, free_flow_s[passages.edge])[inside]

@@ -13,7 +13,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo import output
 from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
-from ideal_dispatch.traffic.sumo.demand import Demand
+from ideal_dispatch.traffic.sumo.demand import Demand, Trips
 from ideal_dispatch.traffic.sumo.engine import SumoError, run, sumo_version
 from ideal_dispatch.traffic.sumo.network_export import export_network
 from ideal_dispatch.traffic.sumo.output import FloatGrid
@@ -49,7 +49,7 @@ _LIMIT_S = 3 * 3600.0
 class HourCount:
     """Vehicles of one simulated hour.
 
-    ``wanted`` trips and those that ``departed`` and ``completed`` within it,
+    ``wanted`` trips and vehicles that ``departed`` and ``completed`` within it,
     ``running`` on average, ``waiting`` to enter the network at its end,
     ``teleported`` out of a jam. ``relative_speed`` is free-flow time over real
     time of all passages that ended in the hour.
@@ -69,8 +69,8 @@ class HourCount:
 class DayTimes:
     """Edge times of a simulated day.
 
-    ``times_s``, (bins, edges), is what met the vehicles that entered the edge
-    in the bin, on average; NaN where none did. ``starts`` holds the beginning
+    ``times_s``, (bins, edges), is what the vehicles took that left the edge in
+    the bin, on average; NaN where none did. ``starts`` holds the beginning
     of each period and ``bins`` its number of rows; periods follow each other.
 
     ``unfinished`` is the share of departed vehicles that had not arrived an
@@ -108,15 +108,16 @@ def simulate_day(
     for first, last in plan.hours:
         with tempfile.TemporaryDirectory(dir=workdir, prefix=f"{plan.date}-{first}-") as name:
             folder = Path(name).resolve()
-            options = prepare_period(network, demand, plan, (first, last), net, folder)
+            trips = period_trips(demand, plan, (first, last))
+            options = prepare_period(network, trips, plan, (first, last), net, folder)
             done = run("sumo", options, folder, _LIMIT_S)
             passages = output.read_passages(folder / "routes.xml")
             summary = output.read_summary(folder / "summary.xml")
             _check_whole(summary, last * HOUR_S + CLEARANCE_S + CLOCK_S)
         from_s, bins = first * HOUR_S + CLOCK_S, (last - first) * HOUR_S // bin_s
         free_flow_s = network.free_flow_times_s
-        grids.append(output.entered_times_s(passages, free_flow_s, from_s, bins, bin_s))
-        hours += _hour_counts(plan, (first, last), passages, summary, free_flow_s)
+        grids.append(output.left_times_s(passages, free_flow_s, from_s, bins, bin_s))
+        hours += _hour_counts(plan, (first, last), trips, passages, summary, free_flow_s)
         departed += summary["inserted"][-1]
         unfinished += summary["inserted"][-1] - summary["ended"][-1]
         commands.append(" ".join(_portable(done.command, (net.parent, folder))))
@@ -145,9 +146,14 @@ def _check_whole(summary: dict[str, FloatArray], end_s: float) -> None:
         )
 
 
+def period_trips(demand: Demand, plan: DayPlan, hours: tuple[int, int]) -> Trips:
+    """Who leaves in a period and in the time before it that fills the roads."""
+    return demand.trips(plan, hours[0] * HOUR_S - WARM_UP_S, hours[1] * HOUR_S)
+
+
 def prepare_period(
     network: RoadNetwork,
-    demand: Demand,
+    trips: Trips,
     plan: DayPlan,
     hours: tuple[int, int],
     net: Path,
@@ -155,7 +161,6 @@ def prepare_period(
 ) -> list[str]:
     """Write what SUMO reads into ``folder``; the options of the run."""
     from_s, until_s = (hour * HOUR_S for hour in hours)
-    trips = demand.trips(plan, from_s - WARM_UP_S, until_s)
     write_trips(plan, trips, folder / "trips.xml")
     write_closures(network, plan, folder / "closures.xml")
     return [
@@ -174,11 +179,13 @@ def prepare_period(
 def _hour_counts(
     plan: DayPlan,
     period: tuple[int, int],
+    trips: Trips,
     passages: output.Passages,
     summary: dict[str, FloatArray],
     free_flow_s: FloatArray,
 ) -> list[HourCount]:
     counts = []
+    leave_s = trips.depart_s + CLOCK_S
     ideal_s, took_s = free_flow_s[passages.edge], passages.leave_s - passages.enter_s
     for hour in range(*period):
         from_s, until_s = hour * HOUR_S + CLOCK_S, (hour + 1) * HOUR_S + CLOCK_S
@@ -195,7 +202,7 @@ def _hour_counts(
         counts.append(
             HourCount(
                 start=plan.moment(hour * HOUR_S),
-                wanted=growth("inserted") + growth("waiting"),
+                wanted=int(((leave_s >= from_s) & (leave_s < until_s)).sum()),
                 departed=growth("inserted"),
                 completed=growth("ended"),
                 running=float(summary["running"][rows].mean()) if rows.any() else 0.0,

@@ -7,7 +7,7 @@ from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.traffic.sumo.output import (
     Passages,
     clipped,
-    entered_times_s,
+    left_times_s,
     read_passages,
     read_summary,
 )
@@ -67,12 +67,12 @@ def test_an_empty_summary_is_refused(tmp_path: Path) -> None:
 
 def test_bins_hold_means_and_nan_where_nobody_was() -> None:
     passages = Passages(
-        np.array([0, 0, 1, 1], np.int32),
-        np.array([0.0, 10.0, 50.0, 500.0]),
-        np.array([20.0, 40.0, 70.0, 520.0]),
+        np.array([0, 0, 1, 1, 1], np.int32),
+        np.array([0.0, 10.0, 50.0, 500.0, -40.0]),
+        np.array([20.0, 40.0, 70.0, 520.0, 10.0]),
     )
-    times = entered_times_s(passages, np.array([10.0, 10.0]), 0, 2, 60)
-    np.testing.assert_array_equal(times, [[25.0, 20.0], [np.nan, np.nan]])
+    times = left_times_s(passages, np.array([10.0, 10.0]), 0, 2, 60)
+    np.testing.assert_array_equal(times, [[25.0, 50.0], [np.nan, 20.0]])
     assert times.dtype == np.float32
 
 

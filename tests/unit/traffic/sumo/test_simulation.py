@@ -26,7 +26,7 @@ from ideal_dispatch.traffic.sumo.network_export import (
 )
 from ideal_dispatch.traffic.sumo.output import read_passages
 from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, rain_effect, write_closures
-from ideal_dispatch.traffic.sumo.simulation import _check_whole, prepare_period
+from ideal_dispatch.traffic.sumo.simulation import _check_whole, period_trips, prepare_period
 from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
 
 LIGHT = {"demand_factor": 0.4}
@@ -204,7 +204,8 @@ def test_drives_of_a_day_come_back_in_the_order_asked(grid: RoadNetwork, folder:
 @needs_sumo
 def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
     net = export_network(grid, tmp_path)
-    options = prepare_period(grid, Demand.of(grid), plan(**LIGHT), (7, 8), net, tmp_path)
+    trips = period_trips(Demand.of(grid), plan(**LIGHT), (7, 8))
+    options = prepare_period(grid, trips, plan(**LIGHT), (7, 8), net, tmp_path)
     path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
     depart_s = 25_800
     finished = []
