@@ -52,9 +52,8 @@ def test_the_evening_peak_of_a_working_day_is_slower_than_night_and_saturday(
 
 def test_neighbouring_edges_and_minutes_are_alike(grid: RoadNetwork) -> None:
     quiet = replace(PARAMS, days=6, hours=((0, 4),), seen=1.0, incidents_per_hour=0.0)
-    logs = np.concatenate(
-        [np.log(RATIOS[np.asarray(s.truth)]) for s in synthetic_traffic(grid, CALENDAR, quiet).stretches]
-    )
+    made = synthetic_traffic(grid, CALENDAR, quiet)
+    logs = np.concatenate([np.log(RATIOS[np.asarray(s.truth)]) for s in made.stretches])
     logs -= logs.mean(axis=0)
     correlation = np.corrcoef(logs.T)
     touching = np.zeros_like(correlation, dtype=bool)
