@@ -42,12 +42,17 @@ def plan_days(
     year: int = 2025,
     days: int = 18,
     whole_days: int = 3,
+    hours: tuple[tuple[int, int], ...] = PEAKS,
+    demand: float = 1.0,
 ) -> tuple[DayPlan, ...]:
     """Days spread over a year, in order; same arguments, same plans.
 
-    Most have the two peaks, ``whole_days`` of them all 24 hours. The weather
-    is synthetic; demand, closures and seed are drawn for each day.
+    Most have the periods ``hours``, ``whole_days`` of them all 24 hours. The
+    weather is synthetic; closures, seed and demand, around ``demand`` times the
+    usual, are drawn for each day.
     """
+    if not 0.0 < demand < np.inf:
+        raise InputError(f"demand {demand:g}: a factor above zero is needed")
     if not 0 <= whole_number(whole_days, "whole days") <= whole_number(days, "days") <= 200:
         raise InputError(f"{days} days, {whole_days} of them whole: at most 200, whole ones within")
     rng = np.random.default_rng(whole_number(seed, "seed"))
@@ -57,17 +62,19 @@ def plan_days(
     plans = []
     for number, day in enumerate(sorted(dates)):
         own = np.random.default_rng([seed, number])
-        hours = WHOLE_DAY if number in whole else PEAKS
+        periods = WHOLE_DAY if number in whole else hours
         busy = 1.04 if day.weekday() == 4 else 1.0  # Fridays
         plans.append(
             DayPlan(
                 date=day,
                 kind=_kind(calendar, day),
                 time_zone=calendar.time_zone,
-                hours=hours,
-                demand_factor=round(float(np.clip(busy * own.lognormal(0, 0.06), 0.88, 1.12)), 3),
+                hours=periods,
+                demand_factor=round(
+                    demand * float(np.clip(busy * own.lognormal(0, 0.06), 0.88, 1.12)), 3
+                ),
                 weather=tuple(map(tuple, _weather_of(weather, day).tolist())),
-                closures=_closures(network, hours, own),
+                closures=_closures(network, periods, own),
                 seed=int(own.integers(2**31)),
             )
         )

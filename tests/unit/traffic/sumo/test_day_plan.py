@@ -110,3 +110,14 @@ def test_a_dead_end_is_never_closed() -> None:
 def test_more_whole_days_than_days_are_refused(grid: RoadNetwork) -> None:
     with pytest.raises(InputError, match="2 days, 3 of them whole"):
         plan_days(grid, HONG_KONG, 1, days=2)
+
+
+def test_hours_and_demand_can_be_chosen(grid: RoadNetwork) -> None:
+    usual = plan_days(grid, HONG_KONG, 5)
+    busier = plan_days(grid, HONG_KONG, 5, hours=((17, 19),), demand=2.0)
+    assert [one.date for one in busier] == [one.date for one in usual]
+    assert {one.hours for one in busier} == {((17, 19),), ((0, 24),)}
+    for one, other in zip(busier, usual, strict=True):
+        assert one.demand_factor == pytest.approx(2 * other.demand_factor, abs=0.002)
+    with pytest.raises(InputError, match="demand 0: a factor above zero"):
+        plan_days(grid, HONG_KONG, 5, demand=0.0)
