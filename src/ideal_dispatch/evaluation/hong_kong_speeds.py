@@ -27,9 +27,11 @@ INSTANT = ("irn_segment_speed_20260416_1055.csv", "irn_all_edges.csv.gz", "irn_a
 
 
 def read_evening(folder: str | os.PathLike[str], road_type: str | None = None) -> Slowness:
-    """Friday 14 October 2016, 17:56–18:50, by the time of capture; one road type, or both.
+    """Friday 14 October 2016, captured 17:56:16 to 18:50:35; one road type, or both.
 
-    Links that repeat another link's whole series are left out: it is one detector.
+    The map published them two to five minutes later, from 18:00:48 to 18:52:52;
+    moments here are those of capture. Links that repeat another link's whole
+    series are left out: it is one detector.
     """
     speeds, links = (_table(folder, name) for name in EVENING)
     with _columns(folder, EVENING):
@@ -38,6 +40,9 @@ def read_evening(folder: str | os.PathLike[str], road_type: str | None = None) -
             speeds = speeds[speeds["road_type"] == road_type]
         caught = speeds.groupby("snapshot")["capture_date"].min()
         grid = speeds.pivot(index="snapshot", columns="link_id", values="speed_kmh")
+        if grid.isna().to_numpy().all():
+            of = "" if road_type is None else f" of type {road_type}"
+            raise FileFormatError(f"{os.fspath(folder)}: {EVENING[0]}: no speed{of} in it")
         grid = grid.loc[:, ~grid.T.duplicated()]
         links = links.loc[grid.columns]
         ends = [links[f"{end} Node {axis}"].to_numpy(float) for axis in ("Longitude", "Latitude")
@@ -47,6 +52,7 @@ def read_evening(folder: str | os.PathLike[str], road_type: str | None = None) -
             for axis in ("Eastings", "Northings")
         )
         limit = links["Road Type"].map(LIMITS_KMH).to_numpy(float)
+        # in the city's time; only differences are used
         moments = [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in caught]
     seconds = np.array([moment.timestamp() for moment in moments])
     return Slowness(

@@ -14,6 +14,7 @@ LEAST_SEEN = 10
 
 _MOST_PLACES = 3000
 _TOLERANCE_S = 45.0
+_NEAR = 0.15
 
 Values = npt.NDArray[np.float32]
 
@@ -92,11 +93,10 @@ class Correlation:
     pairs: FloatArray
 
     def near(self, at: float) -> float:
-        """The value at the nearest lag or distance that has one; NaN where none has."""
-        known = np.flatnonzero(~np.isnan(self.value))
-        return (
-            float(self.value[known[np.abs(self.at[known] - at).argmin()]]) if known.size else np.nan
-        )
+        """The value at the nearest lag or distance, at most 15 % away; NaN where it has none."""
+        nearest = np.abs(self.at - at).argmin()
+        near = abs(self.at[nearest] - at) <= _NEAR * at
+        return float(self.value[nearest]) if near else np.nan
 
 
 def autocorrelation(slowness: Slowness, lags_min: FloatArray) -> Correlation:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.slowness import (
     LEAST_SEEN,
     Correlation,
@@ -24,11 +25,12 @@ GROUPS = ("all roads", "main roads", "collector roads", "side streets")
 
 LAGS_MIN: FloatArray = np.array([1, 2, 4, 6, 8, 10, 14, 20, 30, 40, 50, 60, 90, 120.0])
 LIMITS_KM: FloatArray = np.array([0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6.0])
-EVENING = (18.0, 18.0 + 53 / 60)
-"""The hours of the real Hong Kong speeds, on the city's clock."""
+EVENING, EVENING_NAME = (17 + 56 / 60, 18 + 51 / 60), "17:56–18:51"
+"""Hours of the city's clock: the minutes in which the real Hong Kong speeds were captured."""
 
 SPEED_QUANTILES: FloatArray = np.arange(1, 100) / 100
 _SILENCE_S = 600.0
+_HALF = np.log(2.0) + 1e-6  # whole km/h hit it exactly, and rounding must not decide
 _HIERARCHY = [name.removesuffix("_link") for name in ROAD_CLASSES]
 _GROUP_OF_CLASS = np.select(
     [np.isin(_HIERARCHY, ("motorway", "trunk", "primary")),
@@ -43,7 +45,8 @@ class WindowChecks:
     ``memory`` is the autocorrelation of a place by minutes, against its mean in
     the window; ``swings`` by kilometres how far places get slower together;
     ``levels`` how far slow places lie together. ``relative_speed`` are the
-    :data:`SPEED_QUANTILES` of speed over free flow, weighted by length.
+    :data:`SPEED_QUANTILES` of speed over free flow, weighted by length;
+    ``below_half`` is the share of the length strictly slower than half of it.
     """
 
     name: str
@@ -53,10 +56,7 @@ class WindowChecks:
     swings: Correlation
     levels: Correlation
     relative_speed: FloatArray
-
-    def slow_share(self, below: float = 0.5) -> float:
-        """Share of the road length slower than ``below`` times free flow."""
-        return float(np.interp(below, self.relative_speed, SPEED_QUANTILES, left=0.0, right=1.0))
+    below_half: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,9 @@ class TrafficChecks:
 
     ``days`` counts the days of each of :data:`KINDS`. ``relative_speed`` is the
     speed over free flow, (kinds, groups of roads, hours of the clock), NaN
-    where nothing was recorded; ``observed`` the share of edge-bins with a
+    where nothing was recorded; ``peak_hour`` the slowest one of those recorded
+    on at least half of the working days, so that one day's rain makes no peak;
+    ``observed`` the share of edge-bins with a
     vehicle, by group. ``city_spread`` and ``edge_spread`` are standard
     deviations, over working days at the same hour, of the log of the whole
     city's and of a single road's hourly time, NaN with fewer than two such
@@ -78,6 +80,7 @@ class TrafficChecks:
     name: str
     days: tuple[int, int]
     relative_speed: FloatArray
+    peak_hour: int | None
     observed: FloatArray
     city_spread: float
     edge_spread: float
@@ -87,9 +90,9 @@ class TrafficChecks:
     silences: tuple[str, ...] = field(default=())
 
     def peak_and_night(self) -> tuple[float, float]:
-        """Relative speed of all roads: slowest hour of working days, mean of 1 to 5 o'clock."""
+        """Relative speed of all roads on working days: the peak hour, mean of 1 to 5 o'clock."""
         by_hour = self.relative_speed[0, 0]
-        peak = float(np.nanmin(by_hour)) if np.isfinite(by_hour).any() else np.nan
+        peak = np.nan if self.peak_hour is None else float(by_hour[self.peak_hour])
         night = by_hour[1:5][np.isfinite(by_hour[1:5])]
         return peak, float(night.mean()) if night.size else np.nan
 
@@ -97,19 +100,25 @@ class TrafficChecks:
 def check_traffic(recording: RecordedTraffic, name: str, rng: np.random.Generator) -> TrafficChecks:
     """The checks of a recording; ``rng`` samples roads where there are very many."""
     works = _works(recording)
-    speeds, city, edges = _by_hour(recording, works)
+    speeds, peak_hour, city, edges = _by_hour(recording, works)
     whole = slowness_of(recording)
     evening = slowness_of(recording, EVENING, works)
+    known = not np.isnan(evening.values).all()
     return TrafficChecks(
         name=name,
         days=_count_days(recording, works),
         relative_speed=speeds,
+        peak_hour=peak_hour,
         observed=_observed(recording),
         city_spread=city,
         edge_spread=edges,
         memory=autocorrelation(whole, LAGS_MIN),
         swings=together(whole, whole.swings(), LIMITS_KM, rng),
-        evening=check_window(evening, name, rng) if len(evening.values) >= LEAST_SEEN else None,
+        evening=(
+            check_window(evening, name, rng)
+            if known and len(evening.values) >= LEAST_SEEN
+            else None
+        ),
         silences=_silences(recording),
     )
 
@@ -117,6 +126,8 @@ def check_traffic(recording: RecordedTraffic, name: str, rng: np.random.Generato
 def check_window(slowness: Slowness, name: str, rng: np.random.Generator) -> WindowChecks:
     """The checks that need an hour at most; one moment is enough for levels and speeds."""
     known = ~np.isnan(slowness.values)
+    if not known.any():
+        raise InputError(f"{name}: no speed is known in this window")
     lengths = np.broadcast_to(slowness.length_m, known.shape)[known]
     speeds = np.exp(-slowness.values[known].astype(np.float64))
     order = np.argsort(speeds, kind="stable")
@@ -129,6 +140,7 @@ def check_window(slowness: Slowness, name: str, rng: np.random.Generator) -> Win
         swings=together(slowness, slowness.swings(), LIMITS_KM, rng),
         levels=together(slowness, slowness.levels(), LIMITS_KM, rng),
         relative_speed=speeds[order][np.searchsorted(below, SPEED_QUANTILES * below[-1])],
+        below_half=float(lengths[slowness.values[known] > _HALF].sum() / below[-1]),
     )
 
 
@@ -143,8 +155,8 @@ def slowness_of(
     for number, stretch in enumerate(recording.stretches):
         local = recording.calendar.local(stretch.start)
         inside_s = np.arange(stretch.bins) * bin_s
-        hour = (local.hour + local.minute / 60 + local.second / 3600 + inside_s / 3600) % 24
-        rows = (hour >= clock[0]) & (hour < clock[1])
+        second = (3600 * local.hour + 60 * local.minute + local.second + inside_s) % 86_400
+        rows = (second >= round(3600 * clock[0])) & (second < round(3600 * clock[1]))
         if stretches is not None and not stretches[number]:
             rows[:] = False
         values.append(np.log(RATIOS[np.asarray(stretch.truth)[rows]]))
@@ -185,8 +197,10 @@ def _observed(recording: RecordedTraffic) -> FloatArray:
     return np.array([share[rows].mean() if rows.any() else np.nan for rows in members])
 
 
-def _by_hour(recording: RecordedTraffic, works: BoolArray) -> tuple[FloatArray, float, float]:
-    """Relative speed by kind, group and hour; spread over days of the city and of a road.
+def _by_hour(
+    recording: RecordedTraffic, works: BoolArray
+) -> tuple[FloatArray, int | None, float, float]:
+    """Relative speed by kind, group and hour; peak hour; spread over days, of city and road.
 
     A speed is free-flow time over real time, both summed over all edge-bins
     with a vehicle: of who drives every metre as often as it was seen driven.
@@ -216,10 +230,14 @@ def _by_hour(recording: RecordedTraffic, works: BoolArray) -> tuple[FloatArray, 
                 roads.setdefault(hour, []).append(np.log(mean))
     speeds: FloatArray = np.full((2, 4, 24), np.nan)
     np.divide(sums[0], sums[1], out=speeds, where=sums[1] > 0)
+    most = max(map(len, city.values()), default=0)
+    usual = [hour for hour, days in city.items() if 2 * len(days) >= most]
+    peak_hour = min(usual, key=lambda hour: float(speeds[0, 0, hour]), default=None)
     of_city = [float(np.var(days, ddof=1)) for days in city.values() if len(days) > 1]
     of_roads = _variances([np.array(days) for days in roads.values()])
     return (
         speeds,
+        peak_hour,
         float(np.sqrt(np.mean(of_city))) if of_city else np.nan,
         float(np.sqrt(np.mean(of_roads))) if of_roads.size else np.nan,
     )

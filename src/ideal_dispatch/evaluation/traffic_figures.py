@@ -9,6 +9,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.motivation import WORLDS, Example, Races
 from ideal_dispatch.evaluation.slowness import Correlation
 from ideal_dispatch.evaluation.traffic_checks import (
+    EVENING_NAME,
     GROUPS,
     SPEED_QUANTILES,
     TrafficChecks,
@@ -62,7 +63,7 @@ def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "F
         _curve(right, window.memory, **style)
     for axes, title in (
         (left, "against the road's mean of the day"),
-        (right, "18:00–18:53, against the mean of the window"),
+        (right, f"{EVENING_NAME}, against the mean of the window"),
     ):
         axes.set(xlabel="minutes later", ylim=(-0.65, 1.02))
         axes.set_title(title, fontsize=10, color=INK, loc="left")

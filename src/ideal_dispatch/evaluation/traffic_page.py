@@ -20,6 +20,7 @@ from ideal_dispatch.evaluation.motivation import (
     race,
 )
 from ideal_dispatch.evaluation.traffic_checks import (
+    EVENING_NAME,
     TrafficChecks,
     WindowChecks,
     check_traffic,
@@ -97,7 +98,7 @@ class Plausibility:
         windows = [c.checks.evening for c in self.columns] + list(self.real)
         rows: list[tuple[str, Callable[[WindowChecks], str]]] = [
             ("evening: roads, mean length", lambda w: f"{w.places:,}, {w.mean_length_m:.0f} m"),
-            ("… length below half of free flow", lambda w: _percent(w.slow_share())),
+            ("… length below half of free flow", lambda w: _percent(w.below_half)),
             ("… memory after 2 / 10 / 30 min",
              lambda w: _numbers(w.memory.near(lag) for lag in (2, 10, 30))),
             ("… slower together, < 250 m / 1 km",
@@ -164,7 +165,7 @@ _CAPTIONS = {
     "traffic_by_hour": "Speed over free flow, waits at junctions included, by hour of the day: "
     "roads of three kinds on working days, and all roads on weekends and holidays. Hours that "
     "were not recorded are empty.",
-    "traffic_speeds": "Working days, 18:00–18:53: how much of the road length is slower than a "
+    "traffic_speeds": f"Working days, {EVENING_NAME}: how much of the road length is slower than a "
     "given share of free flow. A curve further left is a slower city. Hong Kong's speed map has "
     "no limits: urban roads are taken at 50 km/h, major routes at 70.",
     "traffic_memory": "1: a road that is slower than usual now is as much slower later; 0: now "
@@ -249,11 +250,10 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _slowest_by_group(checks: TrafficChecks) -> str:
-    by_hour = checks.relative_speed[0]
-    if np.isnan(by_hour[0]).all():
+    if checks.peak_hour is None:
         return _NONE
-    hour = int(np.nanargmin(by_hour[0]))
-    return f"{_percent(by_hour[1, hour])} / {_percent(by_hour[3, hour])}"
+    _, main, _, side = checks.relative_speed[0, :, checks.peak_hour].tolist()
+    return f"{_percent(main)} / {_percent(side)}"
 
 
 def _mean_loss(races: Races) -> str:

@@ -17,7 +17,8 @@ class RequestBudget:
 
     A request counts when it is sent, whatever comes back: a retry counts again,
     a recorded answer does not count. A matrix counts its elements, as it is
-    billed. Without a limit it only counts.
+    billed. Without a limit it only counts. What earlier runs sent can be counted
+    first: the limit is then one for all of them.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -41,6 +42,11 @@ class RequestBudget:
         """Requests sent so far."""
         return sum(self.counts.values())
 
+    def add(self, kind: str, count: int) -> None:
+        """Count what was sent before; nothing is refused."""
+        with self._lock:
+            self._counts[kind] += count
+
     def spend(self, kind: str, count: int = 1) -> None:
         """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
         with self._lock:
@@ -48,6 +54,6 @@ class RequestBudget:
             if self.limit is not None and spent + count > self.limit:
                 raise BudgetError(
                     f"{kind}: {count} more would exceed the budget of {self.limit} requests "
-                    f"({spent} sent); raise it or go on another day"
+                    f"({spent} sent); raise it to go on"
                 )
             self._counts[kind] += count

@@ -1,7 +1,8 @@
 """Quote logs: what a source said about the same trips, again and again.
 
 A log is a text file, one JSON object a line: a header, then one line for each
-quote or for its failure. Lines are only ever added.
+quote or for its failure. Lines are only ever added. A line without a trip
+counts requests to a paid source that came to no line of their own.
 """
 
 import json
@@ -20,7 +21,7 @@ from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, require_zone
 
-KIND, VERSION = "ideal-dispatch quote log", 1
+KIND, VERSION = "ideal-dispatch quote log", 2
 TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
 """Numbers of every quote; null where the source gives none."""
 
@@ -31,6 +32,7 @@ class LogLine:
 
     ``error`` says why there is no quote, ``realised_s`` what the quoted path
     took where a world knows it, and ``realised_error`` why it does not.
+    ``requests`` were sent to a source that counts them.
     """
 
     due: datetime
@@ -43,6 +45,7 @@ class LogLine:
     error: str = ""
     realised_s: float = np.nan
     realised_error: str = ""
+    requests: int = 0
 
     @property
     def key(self) -> tuple[datetime, int, int]:
@@ -73,6 +76,8 @@ class LogLine:
             row["realised_s"] = _null(self.realised_s)
             if self.realised_error:
                 row["realised_error"] = self.realised_error
+        if self.requests:
+            row["requests"] = self.requests
         return json.dumps(row, allow_nan=False, separators=(",", ":"))
 
     @classmethod
@@ -93,6 +98,7 @@ class LogLine:
             error=error,
             realised_s=_number(row.get("realised_s")),
             realised_error=str(row.get("realised_error", "")),
+            requests=_count(row.get("requests", 0)),
         )
 
 
@@ -102,7 +108,8 @@ class QuoteLog:
 
     ``failures`` are the lines without a quote. ``notes`` says what was wrong
     with the file and could be helped; ``whole_bytes`` is where its last whole
-    line ends.
+    line ends. It was begun to ask at ``start`` and each ``every_s`` after it, and
+    ``requests`` were sent for it so far.
     """
 
     network_checksum: str
@@ -111,6 +118,9 @@ class QuoteLog:
     failures: tuple[LogLine, ...] = ()
     notes: tuple[str, ...] = ()
     whole_bytes: int = 0
+    start: datetime | None = None
+    every_s: float = np.nan
+    requests: int = 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], network: RoadNetwork | None = None) -> "QuoteLog":
@@ -130,12 +140,13 @@ class QuoteLog:
         _, header = next(rows, (0, {}))
         if header.get("kind") != KIND:
             raise FileFormatError(f"{where}: no quote log; make one with `ideal traffic record`")
-        if header.get("version") != VERSION:
+        if header.get("version") not in (1, VERSION):
             raise FileFormatError(
-                f"{where}: version {header.get('version')}, this program reads {VERSION}"
+                f"{where}: version {header.get('version')}, this program reads up to {VERSION}"
             )
         checksum, source = header.get("network"), header.get("source")
-        if not isinstance(checksum, str) or not isinstance(source, dict):
+        start, every_s = _schedule(header.get("schedule"))
+        if not isinstance(checksum, str) or not isinstance(source, dict) or every_s <= 0:
             raise FileFormatError(f"{where}, line 1: the header is damaged")
         if network is not None and checksum != network.checksum:
             raise FileFormatError(
@@ -143,9 +154,13 @@ class QuoteLog:
                 f"{network.checksum})"
             )
         lines: list[LogLine] = []
+        requests = 0
         for number, row in rows:
             try:
-                lines.append(LogLine.read(row))
+                if row.keys() == {"requests"}:
+                    requests += _count(row["requests"])
+                else:
+                    lines.append(LogLine.read(row))
             except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise FileFormatError(
                     f"{where}, line {number}: damaged ({type(error).__name__}: {error})"
@@ -157,6 +172,9 @@ class QuoteLog:
             tuple(line for line in lines if line.error),
             tuple(notes),
             whole,
+            start,
+            every_s,
+            requests + sum(line.requests for line in lines),
         )
 
     def __len__(self) -> int:
@@ -206,10 +224,35 @@ class QuoteLog:
         return frozenset(line.key for line in (*self.lines, *self.failures))
 
 
-def header_text(network: RoadNetwork, source: Mapping[str, Any]) -> str:
+def header_text(
+    network: RoadNetwork, source: Mapping[str, Any], start: datetime, every_s: float
+) -> str:
     """The first line of a log, without its end."""
-    header = {"kind": KIND, "version": VERSION, "network": network.checksum, "source": source}
+    header = {
+        "kind": KIND,
+        "version": VERSION,
+        "network": network.checksum,
+        "source": source,
+        "schedule": {"start": start.isoformat(), "every_s": every_s},
+    }
     return json.dumps(header, allow_nan=False, separators=(",", ":"))
+
+
+def requests_text(count: int) -> str:
+    """The line that counts requests of an asking that was broken off, without its end."""
+    return json.dumps({"requests": count}, separators=(",", ":"))
+
+
+def _schedule(row: Any) -> tuple[datetime | None, float]:
+    """First asking and interval of a header, nothing in version 1; no seconds if damaged."""
+    if row is None:
+        return None, np.nan
+    try:
+        start = datetime.fromisoformat(row["start"])
+        require_zone(start)
+        return start, float(row["every_s"])
+    except (KeyError, TypeError, ValueError):
+        return None, 0.0
 
 
 def _rows(where: str, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -232,3 +275,9 @@ def _null(value: float) -> float | None:
 
 def _number(value: Any) -> float:
     return np.nan if value is None else float(value)
+
+
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError(f"{value} requests")
+    return int(value)

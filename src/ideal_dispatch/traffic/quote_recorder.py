@@ -14,11 +14,14 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.files import check_target
+from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
-from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text
+from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
 from ideal_dispatch.traffic.source import RouteQuote, TrafficWorld, require_zone
+
+EVERY_S = 300.0
+"""Seconds between the askings of a log that is told none."""
 
 
 class NetworkSource(Protocol):
@@ -90,51 +93,58 @@ class RecordingSummary:
 def record_quotes(
     source: NetworkSource,
     pairs: Sequence[tuple[int, int]],
-    start: datetime,
-    every_s: float,
+    start: datetime | None,
+    every_s: float | None,
     count: int,
     path: str | os.PathLike[str],
     budget: RequestBudget | None = None,
     realised: TrafficWorld | None = None,
     clock: Clock | None = None,
     progress: Callable[[int, int], None] | None = None,
+    requests: RequestBudget | None = None,
 ) -> RecordingSummary:
     """Ask for every pair at ``start`` and each ``every_s`` after it, ``count`` times.
 
     The log at ``path`` is begun or continued: what is in it is not asked again,
-    so an interrupted recording goes on with the same call. A quote that fails
-    becomes a line that says why; a used-up budget (``budget`` counts quotes, a
-    paid source may have its own of requests) ends the recording. Times come
-    from ``realised``, or from the source where it is a world; such a source is
-    asked on a virtual clock, any other on the machine's. ``progress`` is told
-    the askings done and their number.
+    so an interrupted recording goes on with the same call. Without ``start`` or
+    ``every_s`` it keeps the schedule the log was begun with; a new log begins now
+    and asks every :data:`EVERY_S`. A quote that fails becomes a line that says
+    why; a used-up budget ends the recording: ``budget`` counts quotes,
+    ``requests`` is a paid source's own and is kept in the log. Both count all
+    that was ever asked for the log. Times come from ``realised``, or from the
+    source where it is a world; such a source is asked on a virtual clock, any
+    other on the machine's. ``progress`` is told the askings done and their number.
     """
-    schedule = _schedule(source.network, pairs, start, every_s, count)
+    _check(source.network, pairs, start, every_s, count)
     pairs = [(int(origin), int(destination)) for origin, destination in pairs]
     world = realised or (source if isinstance(source, TrafficWorld) else None)
-    if clock is None:
-        virtual = isinstance(source, TrafficWorld)
-        clock = VirtualClock(schedule[0]) if virtual else LiveClock()
-    description = described(source)
-    known, notes = _opened(path, source.network, description)
+    if clock is None and not isinstance(source, TrafficWorld):
+        clock = LiveClock()
+    log = _opened(path, source.network, described(source), start, every_s, clock)
+    first, interval_s = _begun(log, path, start, every_s)
+    schedule = [first + timedelta(seconds=k * interval_s) for k in range(count)]
+    clock = clock or VirtualClock(schedule[0])
+    if budget is not None:
+        budget.add("earlier quotes", len(log.keys))
+    meter = _Meter(requests, log.requests)
     counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
     stopped = ""
     done = 0
     with open(path, "ab") as file:
         try:
             for due in schedule:
-                todo = [pair for pair in pairs if (due, *pair) not in known]
+                todo = [pair for pair in pairs if (due, *pair) not in log.keys]
                 counts["present"] += len(pairs) - len(todo)
                 if todo:
                     clock.sleep(max(0.0, (due - clock.now()).total_seconds()))
                 for pair in todo:
                     now = clock.now()
-                    if (now - due).total_seconds() >= every_s:
+                    if (now - due).total_seconds() >= interval_s:
                         counts["missed"] += 1
                         continue
                     if budget is not None:
                         budget.spend("quote")
-                    line = _asked(source, world, due, pair, now)
+                    line = replace(_asked(source, world, due, pair, now), requests=meter.read())
                     counts["failed" if line.error else "quoted"] += 1
                     file.write(line.text().encode() + b"\n")
                     file.flush()
@@ -146,8 +156,31 @@ def record_quotes(
         except BudgetError as error:
             stopped = str(error)
         finally:
+            if sent := meter.read():
+                file.write(requests_text(sent).encode() + b"\n")
             _sync(file)
-    return RecordingSummary(**counts, stopped=stopped, notes=notes)
+    if counts["missed"] and not counts["quoted"] + counts["failed"]:
+        stopped = stopped or (
+            f"{os.fspath(path)}: its last asking was due at {schedule[-1].isoformat()}; raise the "
+            "count to go on, or name another file"
+        )
+    return RecordingSummary(**counts, stopped=stopped, notes=log.notes)
+
+
+class _Meter:
+    """Requests since it was last read."""
+
+    def __init__(self, requests: RequestBudget | None, earlier: int) -> None:
+        self._requests = requests
+        if requests is not None:
+            requests.add("earlier runs", earlier)
+            self._known = requests.spent
+
+    def read(self) -> int:
+        if self._requests is None:
+            return 0
+        before, self._known = self._known, self._requests.spent
+        return self._known - before
 
 
 def described(source: object) -> Mapping[str, Any]:
@@ -189,15 +222,16 @@ def _asked(
         return replace(line, realised_error=str(error))
 
 
-def _schedule(
+def _check(
     network: RoadNetwork,
     pairs: Sequence[tuple[int, int]],
-    start: datetime,
-    every_s: float,
+    start: datetime | None,
+    every_s: float | None,
     count: int,
-) -> list[datetime]:
-    require_zone(start)
-    if not 0 < every_s < np.inf:
+) -> None:
+    if start is not None:
+        require_zone(start)
+    if every_s is not None and not 0 < every_s < np.inf:
         raise InputError(f"every {every_s} s: more than zero is needed")
     if whole_number(count, "count") < 1 or not len(pairs):
         raise InputError("a recording needs at least one pair and one time to ask")
@@ -209,24 +243,26 @@ def _schedule(
                 )
     if len(set(map(tuple, pairs))) < len(pairs):
         raise InputError("a pair is given twice; name each once")
-    # in UTC: a due time is the same moment however a later call writes its zone
-    first = start.astimezone(UTC)
-    return [first + timedelta(seconds=k * every_s) for k in range(count)]
 
 
 def _opened(
-    path: str | os.PathLike[str], network: RoadNetwork, description: Mapping[str, Any]
-) -> tuple[frozenset[tuple[datetime, int, int]], tuple[str, ...]]:
+    path: str | os.PathLike[str],
+    network: RoadNetwork,
+    description: Mapping[str, Any],
+    start: datetime | None,
+    every_s: float | None,
+    clock: Clock | None,
+) -> QuoteLog:
     """Begin the log, or make an existing one ready to be continued."""
     check_target(path)
     target = FilePath(path)
-    header = header_text(network, description).encode() + b"\n"
-    begun = target.read_bytes()[: len(header)] if target.exists() else b""
-    if header.startswith(begun) and begun != header:  # new, or interrupted in the header
-        with open(path, "wb") as file:
-            file.write(header)
-            _sync(file)
-        return frozenset(), ()
+    if not target.exists() or not target.stat().st_size:
+        if start is None and clock is None:
+            raise InputError("a recorded world has no present: say when to ask first")
+        first = start or (clock or LiveClock()).now()
+        header = header_text(network, description, first.astimezone(UTC), float(every_s or EVERY_S))
+        with atomic_write(path) as file:
+            file.write(header.encode() + b"\n")
     log = QuoteLog.load(path, network)
     if log.source != description:
         raise InputError(
@@ -234,7 +270,23 @@ def _opened(
         )
     if log.whole_bytes < target.stat().st_size:
         os.truncate(path, log.whole_bytes)
-    return log.keys, log.notes
+    return log
+
+
+def _begun(
+    log: QuoteLog, path: str | os.PathLike[str], start: datetime | None, every_s: float | None
+) -> tuple[datetime, float]:
+    """The first asking and the interval: as told, or as the log was begun."""
+    first, interval_s = start or log.start, every_s or log.every_s
+    if first is None or np.isnan(interval_s):
+        raise InputError(f"{os.fspath(path)}: tells no schedule; give a start and an interval")
+    if start is None and interval_s != log.every_s:
+        raise InputError(
+            f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
+            "leave the interval out, or name another file"
+        )
+    # in UTC: a due time is the same moment however a later call writes its zone
+    return first.astimezone(UTC), interval_s
 
 
 def _sync(file: BinaryIO) -> None:

@@ -50,7 +50,9 @@ class RecordedWorld:
     The truth of a bin in which nobody drove an edge is interpolated between
     the bins before and after it, and of a street nobody drove in the stretch it
     is the median of its road class; the router never sees that. Its long-run
-    means come from the stretches before the present one alone.
+    means come from the stretches before the present one alone. The age of its
+    data is that of the newest complete bin with a vehicle, be it in an earlier
+    stretch, and NaN where none was seen yet.
     """
 
     def __init__(self, recording: RecordedTraffic, params: RouterParams | None = None) -> None:
@@ -73,6 +75,7 @@ class RecordedWorld:
         self._last = self._starts[0], self._starts[0], (0, 0)
         self._filled = lru_cache(8)(self._fill)
         self._history = lru_cache(None)(self._long_run)
+        self._newest = lru_cache(None)(self._newest_bins)
         self._estimate = lru_cache(256)(self._router_times)
         self._towards = lru_cache(256)(self._first_edges)
 
@@ -95,13 +98,11 @@ class RecordedWorld:
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path as the router believes, from complete past bins alone."""
-        require_zone(at)
         times, _ = self._estimate(*self._find(at))
         return self._quote(self.network.shortest_path(times, origin, destination), at)
 
     def alternative(self, avoid: Path, at: datetime) -> RouteQuote | None:
         """The fastest path where ``avoid`` costs more; None where it is ``avoid`` again."""
-        require_zone(at)
         self.network.path(avoid.edges, avoid.origin)  # refuses a path of another network
         times, _ = self._estimate(*self._find(at))
         penalised = times.copy()
@@ -114,7 +115,6 @@ class RecordedWorld:
         stretch, present = self._find(at)
         times, seen = self._estimate(stretch, present)
         optimistic, pessimistic = self._range(stretch, present, path.edges)
-        inside = (at - self._starts[stretch]).total_seconds()
         fell_back = "" if seen else (
             f"no vehicle seen in the last {self.params.window_s:g} s; long-run means used"
         )  # fmt: skip
@@ -125,13 +125,12 @@ class RecordedWorld:
             optimistic_s=optimistic,
             pessimistic_s=pessimistic,
             asked_at=at,
-            data_age_s=inside - present * self.recording.bin_s,
+            data_age_s=self._age_s(stretch, present, at),
             fell_back=fell_back,
         )
 
     def router_times(self, at: datetime) -> FloatArray:
         """Seconds per edge as the router believes at ``at``."""
-        require_zone(at)
         return self._estimate(*self._find(at))[0]
 
     def way_on(self, node: int, destination: int, at: datetime) -> tuple[int, float, float]:
@@ -159,6 +158,7 @@ class RecordedWorld:
 
     def _find(self, at: datetime) -> tuple[int, int]:
         """As :meth:`RecordedTraffic.find`, quickly: most ask about the bin just found."""
+        require_zone(at)
         since, until, found = self._last
         if since <= at < until:
             return found
@@ -171,6 +171,21 @@ class RecordedWorld:
                 self._last = since, since + timedelta(seconds=bin_s), (number, present)
                 return number, present
         return self.recording.find(at)  # which says what is wrong
+
+    def _age_s(self, stretch: int, present: int, at: datetime) -> float:
+        """Seconds since the newest complete bin with a vehicle anywhere; NaN before the first."""
+        for number in range(stretch, -1, -1):
+            newest = int(self._newest(number)[present if number == stretch else -1])
+            if newest:
+                since = self._starts[number] + timedelta(seconds=newest * self.recording.bin_s)
+                return (at - since).total_seconds()
+        return np.nan
+
+    def _newest_bins(self, stretch: int) -> IntArray:
+        """After each number of bins, which one, counted from 1, was the last with a vehicle."""
+        seen = self.recording.stretches[stretch].codes.any(axis=1)
+        numbers = np.where(seen, np.arange(1, seen.size + 1), 0)
+        return np.maximum.accumulate(np.concatenate([[0], numbers])).astype(np.int32)
 
     def _router_times(self, stretch: int, present: int) -> tuple[FloatArray, bool]:
         """Times from the bins before ``present``, and whether any vehicle was seen in them."""
@@ -225,7 +240,6 @@ class RecordedWorld:
 
     def realised_times(self, at: datetime) -> FloatArray:
         """Seconds of every edge for who enters it at ``at``."""
-        require_zone(at)
         stretch, present = self._find(at)
         times: FloatArray = self._filled(stretch)[present]
         return times

@@ -7,7 +7,7 @@ byte (steps of 2 %, from half to a hundredfold), or 0 where no vehicle was seen.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context import (
     WEATHER_VARIABLES,
     Calendar,
@@ -97,7 +98,7 @@ def by_entry(codes: Codes, network: RoadNetwork, bin_s: int) -> Codes:
     entered together, their times are averaged. Who entered before the first
     bin is left out.
     """
-    return _moved(codes, network, bin_s, lambda lasted: -np.ceil(lasted - 0.5))
+    return _moved(codes, network, bin_s, later=False)
 
 
 def by_exit(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
@@ -106,24 +107,36 @@ def by_exit(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
     Vehicles enter in the middle of their bin; who leaves after the last bin is
     left out.
     """
-    return _moved(truth, network, bin_s, lambda lasted: np.floor(lasted + 0.5))
+    return _moved(truth, network, bin_s, later=True)
 
 
-def _moved(
-    codes: Codes, network: RoadNetwork, bin_s: int, bins_of: Callable[[FloatArray], FloatArray]
-) -> Codes:
-    """Every cell moved by a number of bins that depends on how many its passage lasted."""
-    cells, edges = np.flatnonzero(codes), codes.shape[1]
-    slowness = RATIOS[codes.ravel()[cells]]
-    lasted = slowness * (network.free_flow_times_s / bin_s)[cells % edges]
-    moved = cells + bins_of(lasted).astype(np.int64) * edges
-    inside = (moved >= 0) & (moved < codes.size)
-    total = np.bincount(moved[inside], slowness[inside], codes.size)
-    count = np.bincount(moved[inside], minlength=codes.size)
-    there = np.flatnonzero(count)
-    found = np.zeros(codes.size, np.uint8)
-    found[there] = _levels(total[there] / count[there])
-    return found.reshape(codes.shape)
+def _moved(codes: Codes, network: RoadNetwork, bin_s: int, *, later: bool) -> Codes:
+    """Every passage moved from the bin of one of its ends to that of the other."""
+    moved = np.zeros(codes.shape, np.uint8)
+    total, count = np.zeros(codes.shape, np.float32), np.zeros(codes.shape, np.uint16)
+    _move(codes, RATIOS, network.free_flow_times_s / bin_s, later, moved, total, count)
+    several = count > 1
+    moved[several] = _levels(total[several] / count[several])
+    return moved
+
+
+@kernel
+def _move(codes, ratios, free_flow_bins, later, moved, total, count):  # type: ignore[no-untyped-def]
+    """The codes that each bin and edge gets, with the sum and number of their ratios."""
+    bins, edges = codes.shape
+    for row in range(bins):
+        for edge in range(edges):
+            code = codes[row, edge]
+            if code:
+                lasted = ratios[code] * free_flow_bins[edge]
+                if later:
+                    other = row + int(np.floor(lasted + 0.5))
+                else:
+                    other = row - int(np.ceil(lasted - 0.5))
+                if 0 <= other < bins:
+                    moved[other, edge] = code
+                    total[other, edge] += ratios[code]
+                    count[other, edge] += 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

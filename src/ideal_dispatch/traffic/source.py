@@ -17,8 +17,8 @@ class RouteQuote:
     ``path`` is on our own network. ``next_segment_s`` is the predicted time of
     its first edge. ``optimistic_s`` and ``pessimistic_s`` are the router's own
     and need not lie around ``duration_s``; NaN where it gives none.
-    ``data_age_s`` is how old its newest data was; ``fell_back`` says in words
-    why the engine did not answer as asked, or is empty.
+    ``data_age_s`` is how old its newest data was, NaN where that is not known;
+    ``fell_back`` says in words why the engine did not answer as asked, or is empty.
     """
 
     path: Path

@@ -110,11 +110,13 @@ def test_one_moment_has_levels_but_no_memory() -> None:
     assert np.isfinite(together(slowness, slowness.levels(), np.array([0, 9.0]), rng).value).all()
 
 
-def test_near_skips_what_is_not_known() -> None:
+def test_near_is_near_and_known() -> None:
     slowness = _slowness(np.random.default_rng(9).standard_normal((30, 4)), step_s=120)
-    found = autocorrelation(slowness, np.array([1.0, 2.0, 60.0]))
-    assert found.near(1.0) == found.value[1]
-    assert np.isnan(autocorrelation(slowness, np.array([1.0])).near(1.0))
+    found = autocorrelation(slowness, np.array([1.0, 2.0, 8.0, 60.0]))
+    assert found.near(2.0) == found.near(2.2) == found.value[1]
+    assert np.isnan(found.near(1.0))  # not known, and two minutes are not one
+    assert np.isnan(found.near(10.0))  # nor are eight ten
+    assert np.isnan(found.near(60.0))  # an hour is longer than what was seen
 
 
 def test_moments_out_of_order_are_refused() -> None:

@@ -1,12 +1,16 @@
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.traffic_checks import (
+    EVENING,
     SPEED_QUANTILES,
     check_traffic,
+    check_window,
     road_groups,
     slowness_of,
 )
@@ -35,6 +39,21 @@ def test_speed_by_kind_of_day_hour_and_roads(grid: RoadNetwork) -> None:
     peak, night = found.peak_and_night()
     assert peak == found.relative_speed[0, 0, 18]
     assert np.isnan(night)
+
+
+def test_a_slow_hour_of_one_day_in_three_is_no_peak(grid: RoadNetwork) -> None:
+    days = [MONDAY, TUESDAY, date(2023, 5, 10)]
+    usual = np.ones((3, 120, grid.num_edges))
+    usual[:, 60:] = 1.5  # 18 o'clock
+    made = recording(grid, days, usual)
+    noon = recording(grid, [TUESDAY], np.full((1, 60, grid.num_edges), 3.0), first_hour=12)
+    order = sorted([*made.stretches, *noon.stretches], key=lambda stretch: stretch.start)
+    found = check_traffic(replace(made, stretches=tuple(order)), "town", np.random.default_rng(0))
+    assert found.relative_speed[0, 0, 12] == pytest.approx(1 / 3, rel=0.02)
+    assert found.peak_hour == 18
+    assert found.peak_and_night()[0] == pytest.approx(1 / 1.5, rel=0.02)
+    sunday = recording(grid, [SUNDAY], usual[:1])
+    assert check_traffic(sunday, "town", np.random.default_rng(0)).peak_hour is None
 
 
 def test_links_go_with_their_roads(grid: RoadNetwork) -> None:
@@ -72,9 +91,9 @@ def test_white_noise_has_no_memory_and_no_reach(grid: RoadNetwork) -> None:
     assert np.abs(found.swings.value[:3]).max() < 0.05
 
 
-def test_the_evening_is_of_working_days_from_18_to_18_53(grid: RoadNetwork) -> None:
+def test_the_evening_is_of_working_days_and_the_minutes_of_the_real_one(grid: RoadNetwork) -> None:
     ratios = _noise(grid, 2)
-    ratios[0, 60:113] = 2.0
+    ratios[0, 56:111] = 2.0
     ratios[1] = 4.0
     made = recording(grid, (MONDAY, date(2023, 5, 13)), ratios)
     evening = check_traffic(made, "town", np.random.default_rng(0)).evening
@@ -82,6 +101,18 @@ def test_the_evening_is_of_working_days_from_18_to_18_53(grid: RoadNetwork) -> N
     assert evening.relative_speed == pytest.approx(np.full(SPEED_QUANTILES.size, 0.5), rel=0.02)
     morning = recording(grid, [MONDAY], _noise(grid, 1), first_hour=7)
     assert check_traffic(morning, "town", np.random.default_rng(0)).evening is None
+    for first_hour in (16, 17):  # the same minutes, wherever a stretch begins
+        made = recording(grid, [MONDAY], _noise(grid, 1, 240), first_hour=first_hour)
+        assert len(slowness_of(made, EVENING).values) == 55
+
+
+def test_an_evening_without_a_vehicle_is_none(grid: RoadNetwork) -> None:
+    ratios = _noise(grid, 1)
+    ratios[0, 56:111] = np.nan
+    made = recording(grid, [MONDAY], ratios)
+    assert check_traffic(made, "town", np.random.default_rng(0)).evening is None
+    with pytest.raises(InputError, match="^town: no speed is known in this window"):
+        check_window(slowness_of(made, EVENING), "town", np.random.default_rng(0))
 
 
 def test_speeds_are_weighted_by_length(grid: RoadNetwork) -> None:
@@ -92,8 +123,7 @@ def test_speeds_are_weighted_by_length(grid: RoadNetwork) -> None:
     share = grid.length_m[longer].sum() / grid.length_m.sum()
     assert share > 0.52
     assert (evening.relative_speed < 0.5).mean() == pytest.approx(share, abs=0.02)
-    assert evening.slow_share(0.2) == 0.0
-    assert evening.slow_share(1.5) == 1.0
+    assert evening.below_half == pytest.approx(share)
 
 
 def test_a_simulation_that_broke_off_is_named(grid: RoadNetwork) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
-from ideal_dispatch.cli.traffic import plausibility
+from ideal_dispatch.cli.traffic_plausibility import plausibility
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.motivation import RaceParams
 from ideal_dispatch.evaluation.traffic_page import (

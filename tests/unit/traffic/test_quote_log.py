@@ -13,6 +13,7 @@ from ideal_dispatch.traffic.budget import RequestBudget
 from ideal_dispatch.traffic.google_routes import GoogleParams
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import (
+    EVERY_S,
     RecordingSummary,
     VirtualClock,
     path_time_s,
@@ -118,13 +119,62 @@ def test_an_interrupted_recording_goes_on(world: RecordedWorld, tmp_path: FilePa
     assert path.read_bytes() == whole.read_bytes()
 
 
-def test_interrupted_in_the_header(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_log_without_a_line_is_begun_again(world: RecordedWorld, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     record(world, tmp_path / "whole")
-    for begun in (0, 20, 100):
-        path.write_bytes((tmp_path / "whole").read_bytes()[:begun])
+    whole = (tmp_path / "whole").read_bytes()
+    for begun in (b"", whole[: whole.index(b"\n") + 1]):
+        path.write_bytes(begun)
         assert record(world, path).quoted == 12
-        assert path.read_bytes() == (tmp_path / "whole").read_bytes()
+        assert path.read_bytes() == whole
+
+
+def test_a_log_goes_on_with_the_schedule_it_began(world: RecordedWorld, tmp_path: FilePath) -> None:
+    """A live recording is begun now, and the same call half an hour later asks on."""
+    path, whole = tmp_path / "q", tmp_path / "whole"
+    source = Counted(world, lambda n: None)
+    record_quotes(source, PAIRS, None, None, 6, whole, clock=VirtualClock(BEGIN))
+    hasty = Counted(world, lambda n: KeyboardInterrupt() if n == 5 else None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(KeyboardInterrupt):
+        record_quotes(hasty, PAIRS, None, None, 6, path, clock=VirtualClock(BEGIN))
+    later = VirtualClock(BEGIN + timedelta(seconds=301))
+    done = record_quotes(source, PAIRS, None, None, 6, path, clock=later)
+    assert (done.quoted, done.present, done.missed) == (14, 4, 0)
+    log = QuoteLog.load(path)
+    assert (log.start, log.every_s) == (BEGIN, EVERY_S)
+    assert log.keys == QuoteLog.load(whole).keys
+    late = VirtualClock(BEGIN + timedelta(hours=1))
+    done = record_quotes(source, PAIRS, None, None, 8, path, clock=late)
+    assert (done.present, done.missed) == (18, 6)
+    assert "its last asking was due at 2023-05-09T23:05:00+00:00; raise the count" in done.stopped
+    with pytest.raises(InputError, match="asks every 300 s, not every 60 s; leave the interval"):
+        record_quotes(source, PAIRS, None, 60.0, 6, path, clock=late)
+
+
+def test_a_world_begins_when_it_is_told_and_goes_on_by_itself(
+    world: RecordedWorld, tmp_path: FilePath
+) -> None:
+    path = tmp_path / "q"
+    with pytest.raises(InputError, match="a recorded world has no present: say when to ask first"):
+        record_quotes(world, PAIRS, None, None, 4, path)
+    assert not path.exists()
+    record(world, path, count=2)
+    assert record_quotes(world, PAIRS, None, None, 4, path).quoted == 6
+    record(world, tmp_path / "whole")
+    assert path.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_log_of_the_first_version_tells_no_schedule(
+    world: RecordedWorld, tmp_path: FilePath
+) -> None:
+    path = tmp_path / "q"
+    record(world, path)
+    header, _, rest = path.read_text().partition("\n")
+    old = {name: value for name, value in json.loads(header).items() if name != "schedule"}
+    path.write_text(json.dumps(old | {"version": 1}) + "\n" + rest)
+    assert record(world, path).present == 12
+    with pytest.raises(InputError, match="tells no schedule; give a start and an interval"):
+        record_quotes(world, PAIRS, None, None, 4, path)
 
 
 def test_a_failed_quote_is_a_line_of_its_own(world: RecordedWorld, tmp_path: FilePath) -> None:
@@ -155,12 +205,15 @@ def test_the_end_of_the_recording_on_the_way(world: RecordedWorld, tmp_path: Fil
     assert "is not in the recording" in log.failures[0].error
 
 
-def test_a_budget_ends_it_and_another_day_goes_on(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_budget_is_of_the_whole_log(world: RecordedWorld, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     done = record(world, path, budget=RequestBudget(5))
     assert done.quoted == 5
     assert "quote: 1 more would exceed the budget of 5 requests" in done.stopped
-    done = record(world, path, budget=RequestBudget(50))
+    done = record(world, path, budget=RequestBudget(5))
+    assert (done.quoted, done.present) == (0, 5)
+    assert "budget of 5 requests (5 sent); raise it to go on" in done.stopped
+    done = record(world, path, budget=RequestBudget(12))
     assert (done.quoted, done.present, done.stopped) == (7, 5, "")
 
 
@@ -191,7 +244,9 @@ def test_a_live_service(grid: RoadNetwork, tmp_path: FilePath) -> None:
     begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
     clock, budget = VirtualClock(begin), RequestBudget(7)
     with connected(place, GoogleParams(), now=clock.now, budget=budget) as (source, _):
-        done = record_quotes(source, PAIRS, begin, 600, 3, tmp_path / "q", clock=clock)
+        done = record_quotes(
+            source, PAIRS, None, 600, 3, tmp_path / "q", clock=clock, requests=budget
+        )
     assert (done.quoted, done.failed) == (3, 1)
     assert "budget of 7 requests" in done.stopped
     log = QuoteLog.load(tmp_path / "q", grid)
@@ -199,6 +254,18 @@ def test_a_live_service(grid: RoadNetwork, tmp_path: FilePath) -> None:
     assert np.isnan(log.times("data_age_s")).all()
     assert (log.times("optimistic_s")[[0, 2]] > 0).all()
     assert "refused with HTTP 400" in log.failures[0].error
+    assert log.failures[0].requests == 1
+    assert [line.requests for line in log.lines] == [3, 0, 3]
+    assert log.requests == 7
+    clock, budget = VirtualClock(begin), RequestBudget(9)
+    with connected(place, GoogleParams(), now=clock.now, budget=budget) as (source, server):
+        done = record_quotes(
+            source, PAIRS, None, None, 3, tmp_path / "q", clock=clock, requests=budget
+        )
+        assert len(server.asked) == 2  # of nine, seven were sent before
+    assert "budget of 9 requests (9 sent)" in done.stopped
+    log = QuoteLog.load(tmp_path / "q")
+    assert (len(log), log.requests) == (3, 9)  # two were sent for an asking cut short
 
 
 def test_files_that_are_no_log_of_this_source(
@@ -237,8 +304,15 @@ def test_damaged_logs(world: RecordedWorld, tmp_path: FilePath) -> None:
         return str(caught.value).removeprefix(f"{path}")
 
     header = json.loads(lines[0])
-    assert damaged(0, json.dumps(header | {"version": 2})) == ": version 2, this program reads 1"
-    assert damaged(0, json.dumps(header | {"network": 5})) == ", line 1: the header is damaged"
+    assert damaged(0, json.dumps(header | {"version": 3})) == (
+        ": version 3, this program reads up to 2"
+    )
+    wrong: list[dict[str, Any]] = [
+        {"network": 5}, {"schedule": {}}, {"schedule": {"start": "soon", "every_s": 1}},
+        {"schedule": {"start": BEGIN.isoformat(), "every_s": 0}},
+    ]  # fmt: skip
+    for part in wrong:
+        assert damaged(0, json.dumps(header | part)) == ", line 1: the header is damaged"
     assert damaged(2, '{"due"') == ", line 3: damaged, no JSON object"
     assert damaged(2, "[]") == ", line 3: damaged, no JSON object"
     row = json.loads(lines[2])
@@ -246,6 +320,7 @@ def test_damaged_logs(world: RecordedWorld, tmp_path: FilePath) -> None:
     assert "no zone" in damaged(2, json.dumps(row | {"due": "2023-05-09T00:00:00"}))
     assert "line 3" in damaged(2, json.dumps(row | {"edges": ["x"]}))
     assert "line 3" in damaged(2, json.dumps(row | {"origin": None}))
+    assert "-1 requests" in damaged(2, json.dumps({"requests": -1}))
 
 
 @pytest.mark.parametrize(

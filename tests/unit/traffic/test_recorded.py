@@ -63,11 +63,21 @@ def test_router_pools_the_window_and_shrinks_to_the_long_run(grid: RoadNetwork) 
 def test_at_the_start_the_router_falls_back_and_says_so(grid: RoadNetwork) -> None:
     quote = RecordedWorld(recording(grid)).quote(0, 5, START)
     assert "long-run means used" in quote.fell_back
-    assert quote.data_age_s == 0
+    assert np.isnan(quote.data_age_s)  # it has no data
 
 
-def test_data_age_is_the_age_of_the_last_complete_bin(grid: RoadNetwork) -> None:
-    assert RecordedWorld(recording(grid)).quote(0, 5, NOW).data_age_s == 30.0
+def test_data_age_is_that_of_the_newest_vehicle(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    assert RecordedWorld(made).quote(0, 5, NOW).data_age_s == 30.0
+    silent = _without(made, 1, 37, 0)  # nobody from minute 37 on
+    quote = RecordedWorld(silent).quote(0, 5, NOW)
+    assert quote.data_age_s == 3.5 * 60
+    assert quote.fell_back == ""
+    quote = RecordedWorld(silent).quote(0, 5, NOW + timedelta(minutes=5))
+    assert quote.data_age_s == 8.5 * 60
+    assert "no vehicle seen in the last 300 s" in quote.fell_back
+    begin = START + timedelta(days=1, seconds=20)  # the last one was seen the day before
+    assert RecordedWorld(made).quote(0, 5, begin).data_age_s == 22 * 3600 + 20
 
 
 def test_quantiles_are_of_what_was_said_about_the_path(grid: RoadNetwork) -> None:
@@ -162,6 +172,14 @@ def test_the_way_on_is_the_start_of_a_quote(grid: RoadNetwork) -> None:
             edge, seconds, duration_s = world.way_on(node, grid.num_nodes - 1, at)
             assert (edge, seconds) == (quote.path.edges[0], quote.next_segment_s)
             assert duration_s == pytest.approx(quote.duration_s, rel=1e-12)
+
+
+def test_the_way_on_needs_a_zone_and_somewhere_to_go(grid: RoadNetwork) -> None:
+    world = RecordedWorld(recording(grid))
+    with pytest.raises(InputError, match="no zone; add its offset from UTC"):
+        world.way_on(0, 5, NOW.replace(tzinfo=None))
+    with pytest.raises(InputError, match="node 5 is the destination: there is no way on from it"):
+        world.way_on(5, 5, NOW)
 
 
 def test_there_may_be_no_way_on() -> None:

@@ -57,8 +57,7 @@ def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> R
     if finished.returncode:
         said = [line for line in finished.stderr.splitlines() if line.startswith("Error")]
         raise SumoError(
-            f"{program}: {said[0] if said else f'ended with code {finished.returncode}'} "
-            f"(files in {folder})"
+            f"{program}: {said[0] if said else f'ended with code {finished.returncode}'}"
         )
     return Run((program, *options), _children_cpu_s() - cpu_before, time.monotonic() - started)
 

@@ -1,0 +1,49 @@
+"""Where a command takes place: the network and depots it is told, or the embedded city's."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ideal_dispatch.arrays import IntArray
+    from ideal_dispatch.network import Depot, RoadNetwork
+
+NetworkOption = Annotated[
+    Path | None, typer.Option("--network", help="A .network file; the embedded city without.")
+]
+DepotsOption = Annotated[
+    Path | None, typer.Option("--depots", help="CSV with name, lon, lat; or the city's own.")
+]
+
+
+def read_network(file: Path | None) -> "RoadNetwork":
+    """The network of a file, or the embedded city's."""
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+
+    return harbour_city().network if file is None else RoadNetwork.load(file)
+
+
+def depots_and_regions(
+    network: "RoadNetwork", network_file: Path | None, file: Path | None
+) -> "tuple[Sequence[Depot], IntArray]":
+    """Depots, and the number of the one whose territory each node is in."""
+    if file is not None:
+        from ideal_dispatch.evaluation.traffic_page import nearest_region
+        from ideal_dispatch.network.csv_files import read_depots
+
+        depots, elsewhere = read_depots(file, network)
+        if not depots:
+            raise InputError(f"{file}: no depot lies on this network; {elsewhere[0]}")
+        return depots, nearest_region(network, depots)
+    if network_file is not None:
+        raise InputError("--network needs --depots: whose ambulances shall be asked for?")
+    from ideal_dispatch.cities import harbour_city
+
+    city = harbour_city()
+    return city.depots, city.region

@@ -1,0 +1,87 @@
+"""``ideal traffic plausibility``: whether recorded traffic is like traffic."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideal_dispatch.cli.places import (
+    DepotsOption,
+    NetworkOption,
+    depots_and_regions,
+    read_network,
+)
+from ideal_dispatch.errors import InputError
+
+EPILOG = """Examples:
+
+  ideal traffic plausibility city.traffic -o plausibility.html
+
+  ideal traffic plausibility days.traffic --hong-kong speeds/ --figures images -o page.html
+"""
+
+
+def plausibility(
+    files: Annotated[list[Path], typer.Argument(help=".traffic files of one network.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")],
+    days: Annotated[
+        int, typer.Option(min=1, help="Only the first so many days; later ones stay unseen.")
+    ] = 8,
+    synthetic_days: Annotated[
+        int, typer.Option(min=0, help="Days of the synthetic world beside them; 0 for none.")
+    ] = 7,
+    hong_kong: Annotated[
+        Path | None, typer.Option(help="Folder with the real Hong Kong speeds.")
+    ] = None,
+    figures_folder: Annotated[
+        Path | None, typer.Option("--figures", help="Write every figure here, too, as .png.")
+    ] = None,
+    network_file: NetworkOption = None,
+    depots_file: DepotsOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other calls.")] = 0,
+) -> None:
+    """Show whether recorded traffic is like traffic, and why a second ambulance may help.
+
+    Peak and night, memory in time, reach over distance, days apart; and the
+    three issues of the paper's introduction. The table is printed as Markdown.
+    """
+    from ideal_dispatch.cli.terminal import out, stages, warn
+    from ideal_dispatch.evaluation import traffic_page
+    from ideal_dispatch.files import check_target
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    check_target(output)
+    if figures_folder is not None and not figures_folder.is_dir():
+        raise InputError(f"{figures_folder}: no such folder; create it first")
+    network = read_network(network_file)
+    depots, region = depots_and_regions(network, network_file, depots_file)
+    recordings = {}
+    for file in files:
+        whole = RecordedTraffic.load(file, network)
+        simulated = len(files) == 1 and whole.provenance.get("engine") == "sumo"
+        name = "SUMO" if simulated else file.stem
+        if name in recordings or (synthetic_days and name == "synthetic"):
+            raise InputError(f"{file}: another column is called {name}; rename the file")
+        recordings[name] = whole.only(range(min(days, len(whole.days))))
+    with stages("Comparing") as show:
+        if synthetic_days:
+            from ideal_dispatch.traffic.synthetic import (
+                SyntheticParams,
+                synthetic_traffic,
+            )
+
+            show("synthetic world")
+            params = SyntheticParams(days=synthetic_days, hours=((0, 24),), seed=seed)
+            calendar = next(iter(recordings.values())).calendar
+            recordings["synthetic"] = synthetic_traffic(network, calendar, params)
+        found = traffic_page.examine(
+            recordings, depots, region, real_folder=hong_kong, seed=seed, report=show
+        )
+        drawn = found.figures()
+        found.page(drawn).save(output)
+        if figures_folder is not None:
+            traffic_page.save_figures(drawn, figures_folder)
+    for line in found.warnings():
+        warn(line)
+    out.print(traffic_page.markdown(*found.table()), markup=False, soft_wrap=True)
+    out.print(f"wrote {output}", markup=False, soft_wrap=True)

@@ -1,0 +1,269 @@
+"""``ideal traffic simulate | info | record``, as a person uses them."""
+
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch.cities import HARBOUR_STEM, harbour_city
+from ideal_dispatch.cli.traffic import app
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.traffic.quote_log import QuoteLog
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
+from tests.stand_in import serve
+from tests.unit.cli.test_network_command import ideal
+from tests.unit.traffic.small import START, recording
+from tests.unit.traffic.sumo.days import needs_sumo
+from tests.unit.traffic.valhalla_stand_in import ValhallaTown
+
+DEPOTS = "name,lon,lat\nWest,114.0,22.004\nEast,114.011,22.004\n"
+BEGIN = (START + timedelta(minutes=30)).isoformat()
+WHERE = ("--network", "town.network", "--depots", "depots.csv", "--places", "5")
+
+
+@pytest.fixture(scope="module")
+def made(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a town, its depots, three days of its traffic, and a tiny town."""
+    place = tmp_path_factory.mktemp("town")
+    grid.save(place / "town.network")
+    (place / "depots.csv").write_text(DEPOTS)
+    recording(grid).save(place / "town.traffic")
+    (place / "key.txt").write_text("\n")
+    ends = np.array([0, 1, 1, 2, 2, 3, 3, 0])
+    lon, lat = 114 + 0.001 * np.array([0, 1, 1, 0]), 22 + 0.001 * np.array([0, 0, 1, 1])
+    square = RoadNetwork.from_arrays(
+        np.r_[ends[::2], ends[1::2]], np.r_[ends[1::2], ends[::2]], np.full(8, 112.0), lon, lat
+    )
+    square.save(place / "square.network")
+    return place
+
+
+@pytest.fixture
+def town(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(made)
+    return made
+
+
+def said(*arguments: str) -> str:
+    """What a command of this process prints, both streams."""
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
+def record(output: Path, *arguments: str) -> str:
+    return said("record", *WHERE, "-o", str(output), *arguments)
+
+
+# --- simulate and info --------------------------------------------------------------------
+
+
+def test_synthetic_days_are_made_and_shown(town: Path, tmp_path: Path) -> None:
+    options = ("simulate", "--network", "town.network", "--days", "2", "--first", "2024-02-29")
+    texts = [
+        said(*options, "--seed", seed, "-o", str(tmp_path / name))
+        for seed, name in (("3", "a.traffic"), ("3", "b.traffic"), ("4", "c.traffic"))
+    ]
+    a, b, c = ((tmp_path / f"{name}.traffic").read_bytes() for name in "abc")
+    assert a == b != c
+    for text in (texts[0], said("info", str(tmp_path / "a.traffic"), "--network", "town.network")):
+        assert re.search("engine synthetic edges 436 bin 60 s days 2 in memory 1 MB", text)
+        assert len(re.findall(r"(Thu 29 Feb|Fri 01 Mar) 2024 (06:00–10|16:00–20):00", text)) == 4
+        assert "test days" not in text
+    assert f"wrote {tmp_path / 'a.traffic'} (0." in texts[0]
+
+
+def test_what_nobody_saw_is_a_dash(grid: RoadNetwork, town: Path, tmp_path: Path) -> None:
+    start = START - timedelta(hours=6)  # midnight there
+    empty = Stretch(start, np.zeros((1440, grid.num_edges), np.uint8), np.zeros((24, 5)))
+    RecordedTraffic(grid, Calendar("Asia/Hong_Kong", "HK"), 60, (empty,)).save(tmp_path / "e")
+    text = said("info", str(tmp_path / "e"), "--network", "town.network")
+    assert "engine not stated" in text
+    assert text.endswith("Tue 09 May 2023 00:00–24:00 0 0% –")
+
+
+def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> None:
+    text = said("info", str(HARBOUR_STEM.with_suffix(".traffic")))
+    assert len(set(re.findall(r"[A-Z][a-z]{2} \d\d [A-Z][a-z]{2} 2025 ", text))) == 8
+    told = r"test days, not described: 10, (\d\d \w{3}) to (\d\d \w{3} 2025); `ideal traffic info"
+    found = re.search(told, text)
+    assert found is not None
+    # a part of it, or a copy, is no way around; here a file of our own with two such days
+    network, calendar = harbour_city().network, Calendar("Asia/Hong_Kong", "HK")
+    days = ("16 Jan 2025", f"{found[1]} 2025", found[2])
+    starts = [datetime.strptime(f"{day} 08+0800", "%d %b %Y %H%z") for day in days]
+    codes, weather = np.full((60, network.num_edges), 36, np.uint8), np.zeros((1, 5))
+    stretches = tuple(Stretch(start, codes, weather) for start in starts)
+    part = RecordedTraffic(network, calendar, 60, stretches, {"engine": "sumo"})
+    part.save(tmp_path / "part.traffic")
+    text = said("info", str(tmp_path / "part.traffic"))
+    assert text.count("08:00–09:00") == 1
+    assert "test days, not described: 2, " in text
+    text = said("info", str(tmp_path / "part.traffic"), "--all")
+    assert text.count("08:00–09:00") == 3
+    assert "test days" not in text
+
+
+@needs_sumo
+def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
+    """Stopped when the first of two days is done; that day is not simulated again."""
+    options = ["simulate", "--engine", "sumo", "--days", "2", "--network", "square.network"]
+    options += ["--workers", "1", "-o", str(tmp_path / "square.traffic")]
+    program = (
+        "import os, signal, sys\n"
+        "from contextlib import contextmanager\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    import ideal_dispatch.cli.terminal as terminal\n"
+        "    from ideal_dispatch.cli.app import main\n"
+        "    @contextmanager\n"
+        "    def bars():\n"
+        "        yield lambda *told: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    terminal.bars = bars\n"
+        f"    sys.argv = ['ideal', 'traffic', *{options!r}]\n"
+        "    main()\n"
+    )
+    script = tmp_path / "interrupted.py"
+    script.write_text(program)
+    done = subprocess.run(
+        [sys.executable, script], cwd=town, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "interrupted")
+    assert not (tmp_path / "square.traffic").exists()
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("square.days/*.day")}
+    assert before
+    text = said(*options)
+    assert len(re.findall(r" 2023 06:00–10:00", text)) == 2
+    assert "test days" not in text
+    assert all(file.stat().st_mtime_ns == at for file, at in before.items())
+    assert len(list(tmp_path.glob("square.days/*.day"))) == 2
+
+
+# --- record -------------------------------------------------------------------------------
+
+
+def test_a_recording_stands_in_for_a_router(grid: RoadNetwork, town: Path, tmp_path: Path) -> None:
+    path = tmp_path / "quotes.jsonl"
+    text = record(path, "--traffic", "town.traffic", "--start", BEGIN, "--count", "3")
+    assert text == "quotes.jsonl quoted 30 failed 0 were there 0 missed 0"
+    log = QuoteLog.load(path, grid)
+    assert len(log) == 30
+    assert np.isfinite(log.realised_s).all()
+    assert (log.start, log.every_s) == (datetime.fromisoformat(BEGIN), 300.0)
+    text = record(path, "--traffic", "town.traffic", "--count", "4")  # it knows when it began
+    assert text == "quotes.jsonl quoted 10 failed 0 were there 30 missed 0"
+    text = record(path, "--traffic", "town.traffic", "--count", "5", "--most", "42")
+    assert "quoted 2 failed 0 were there 40" in text
+    assert "warning: quote: 1 more would exceed the budget of 42 requests (42 sent)" in text
+
+
+def test_an_interrupted_log_goes_on(town: Path, tmp_path: Path) -> None:
+    path, whole = tmp_path / "q", tmp_path / "whole"
+    options = ["--traffic", "town.traffic", "--start", BEGIN, "--count", "2"]
+    record(whole, *options)
+    program = (
+        "import os, signal, sys;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        f"sys.argv = ['ideal', 'traffic', 'record', *{[*WHERE, '-o', str(path), *options]!r}];"
+        "from ideal_dispatch.cli.app import main;"
+        "from ideal_dispatch.traffic.recorded import RecordedWorld as World;"
+        "quote, left = World.quote, iter(range(7));"
+        "World.quote = lambda *a: (next(left, None) is None "
+        "and os.kill(os.getpid(), signal.SIGINT)) or quote(*a);"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=town, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert len(QuoteLog.load(path)) == 7
+    with open(path, "ab") as file:
+        file.write(b'{"due"')
+    text = record(path, *options)
+    assert "warning: " in text
+    assert "its last line was interrupted and is dropped" in text
+    assert "quoted 13 failed 0 were there 7 missed 0" in text
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_a_live_log_keeps_its_schedule_and_its_budget(
+    grid: RoadNetwork, town: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "q"
+    with serve(ValhallaTown(grid, 2 * grid.free_flow_times_s).answer) as server:
+        live = ("--valhalla", server.url, "--count", "1", "--every", "3600")
+        text = record(path, *live, "--most", "4")
+        assert "quoted 4 failed 0 were there 0 missed 0 requests, all runs 4" in text
+        assert "more would exceed the budget of 4 requests (4 sent); raise it to go on" in text
+        text = record(path, *live, "--most", "6")
+        assert "quoted 2 failed 0 were there 4 missed 0 requests, all runs 6" in text
+        text = record(path, "--valhalla", server.url, "--count", "1")
+        assert "quoted 4 failed 0 were there 6 missed 0 requests, all runs 10" in text
+        assert len(server.asked) == 10
+    log = QuoteLog.load(path, grid)
+    assert {line.due for line in log.lines} == {log.start}
+    assert log.every_s == 3600
+
+
+# --- what can go wrong ----------------------------------------------------------------------
+
+SIMULATE, INFO = ("simulate", "-o", "x"), ("info", "town.traffic")
+RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*SIMULATE, "--engine", "cars"), "--engine cars: choose synthetic or sumo"),
+        ((*SIMULATE, "--first", "May"), "--first May: write it as 2023-05-08"),
+        ((*SIMULATE, "--time-zone", "Mars/Base"), "Mars/Base"),
+        ((*SIMULATE, "--country", "XX"), "XX"),
+        ((*SIMULATE, "--network", "none"), "none: no such file"),
+        (("simulate", "-o", "no/x"), "no/x: the folder no does not exist; create it first"),
+        (("info", "none.traffic"), "none.traffic: no such file"),
+        (("info", "depots.csv"), "depots.csv: not a traffic file; make one with"),
+        (INFO, "town.traffic: recorded on another network"),
+        (("record", "-o", "x"), "no router given: name one of --traffic, --google-key and"),
+        ((*RECORD, "--valhalla", "x"), "--traffic and --valhalla given: name one of"),
+        (RECORD, "--traffic needs --start: a moment of the recording, with its zone"),
+        ((*RECORD, "--start", "noon"), "--start noon: write it as 2023-05-08T08:10+08:00"),
+        ((*RECORD, "--start", "2023-05-08T08:10"), "--start 2023-05-08T08:10: add the zone, as in"),
+        (("record", "-o", "x", "--traffic", "town.traffic", "--network", "town.network",
+          "--start", BEGIN), "--network needs --depots: whose ambulances"),
+        (("record", "-o", "x", "--google-key", "none", *WHERE), "none: no such file"),
+        (("record", "-o", "x", "--google-key", "key.txt", *WHERE), "the API key is empty"),
+        (("record", "-o", "x", "--valhalla", "ftp://x", *WHERE),
+         "--valhalla ftp://x: write it as http://127.0.0.1:8002"),
+        (("record", "-o", "depots.csv", "--traffic", "town.traffic", *WHERE),
+         "depots.csv: no quote log; make one with"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(town: Path, arguments: tuple[str, ...], message: str) -> None:
+    before = sorted(town.iterdir())
+    done = CliRunner().invoke(app, arguments)
+    assert isinstance(done.exception, IdealError)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert done.stdout == ""
+    assert sorted(town.iterdir()) == before
+    assert (town / "depots.csv").read_text() == DEPOTS
+
+
+def test_from_the_shell(town: Path) -> None:
+    done = ideal("traffic", "info", "none.traffic", cwd=town, code=2)
+    assert (done.stdout, done.stderr) == ("", "error: none.traffic: no such file\n")
+    done = ideal("traffic", "info", "town.traffic", "--network", "town.network", cwd=town)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert done.stdout.count("06:00–08:00") == 3
+
+
+@pytest.mark.parametrize("command", ["simulate", "info", "plausibility", "record"])
+def test_help_has_examples(command: str) -> None:
+    assert "Examples" in said(command, "--help")
