@@ -11,6 +11,7 @@ from ideal_dispatch.cli.places import NetworkOption, read_network
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from ideal_dispatch.context import Calendar
@@ -27,6 +28,9 @@ _SIMULATE = """Examples:
   ideal traffic simulate --engine synthetic --days 6 -o city.traffic
 
   ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
+
+  ideal traffic simulate --engine sumo --network hk.network --hours 17-19
+  --whole-days 0 --demand 0.7 -o evenings.traffic
 """
 
 
@@ -41,6 +45,11 @@ def simulate(
         str, typer.Option(help="The first day; SUMO days are spread over its year.")
     ] = "2023-05-08",
     seed: Annotated[int, typer.Option(min=0, help="Another number, other days.")] = 0,
+    hours: Annotated[str, typer.Option(help="Periods of a day, local time.")] = "6-10,16-20",
+    whole_days: Annotated[
+        int | None, typer.Option(min=0, help="SUMO days of 24 hours; a sixth of all by default.")
+    ] = None,
+    demand: Annotated[float, typer.Option(help="Trips in SUMO relative to the usual.")] = 1.0,
     network_file: NetworkOption = None,
     time_zone: ZoneOption = "Asia/Hong_Kong",
     country: CountryOption = "HK",
@@ -59,19 +68,24 @@ def simulate(
 
     check_target(output)
     network, calendar = read_network(network_file), Calendar(time_zone, country)
-    begin = read_day("--first", first)
+    begin, periods = read_day("--first", first), _periods(hours)
     if engine == "synthetic":
         from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
         with stages("Simulating"):
-            params = SyntheticParams(days=days, first=begin, seed=seed)
+            params = SyntheticParams(days=days, first=begin, hours=periods, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
         from ideal_dispatch.cli.terminal import warn
+        from ideal_dispatch.traffic.sumo.planning import plan_days
         from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
         folder = work or output.with_suffix(".days")
-        recording = _sumo(network, calendar, days, begin.year, seed, folder, workers)
+        plans = plan_days(
+            network, calendar, seed, year=begin.year, days=days, hours=periods, demand=demand,
+            whole_days=days // 6 if whole_days is None else whole_days,
+        )  # fmt: skip
+        recording = _sumo(network, calendar, plans, folder, workers)
         for line in broken_rules(recording):
             warn(f"not plausible: {line}")
     else:
@@ -107,20 +121,24 @@ app.command(epilog=traffic_plausibility.EPILOG)(traffic_plausibility.plausibilit
 app.command(epilog=traffic_record.EPILOG)(traffic_record.record)
 
 
+def _periods(text: str) -> tuple[tuple[int, int], ...]:
+    try:
+        ends = [tuple(map(int, period.split("-"))) for period in text.split(",")]
+        return tuple((first, last) for first, last in ends)
+    except ValueError:
+        raise InputError(f"--hours {text}: write them as 6-10,16-20") from None
+
+
 def _sumo(
     network: "RoadNetwork",
     calendar: "Calendar",
-    days: int,
-    year: int,
-    seed: int,
+    plans: "Sequence[DayPlan]",
     folder: Path,
     workers: int | None,
 ) -> "RecordedTraffic":
     from ideal_dispatch.cli.terminal import bars
     from ideal_dispatch.traffic.campaign import simulate as campaign
-    from ideal_dispatch.traffic.sumo.planning import plan_days
 
-    plans = plan_days(network, calendar, seed, year=year, days=days, whole_days=days // 6)
     done = 0
     with bars() as show:
 

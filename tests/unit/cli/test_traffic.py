@@ -267,3 +267,15 @@ def test_from_the_shell(town: Path) -> None:
 @pytest.mark.parametrize("command", ["simulate", "info", "plausibility", "record"])
 def test_help_has_examples(command: str) -> None:
     assert "Examples" in said(command, "--help")
+
+
+def test_hours_are_chosen_and_nonsense_is_one_line(town: Path) -> None:
+    text = said(
+        "simulate", "--days", "1", "--hours", "7-8,17-19", "--network", "town.network",
+        "-o", "hours.traffic",
+    )  # fmt: skip
+    assert "07:00–08:00" in text
+    assert "17:00–19:00" in text
+    for wrong in ("seven", "7", "7-8-9"):
+        with pytest.raises(IdealError, match="write them as 6-10,16-20"):
+            said("simulate", "--hours", wrong, "--network", "town.network", "-o", "x.traffic")
