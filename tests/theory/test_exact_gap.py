@@ -5,6 +5,8 @@ import pytest
 from scipy.stats import ortho_group
 
 from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from ideal_dispatch.gap import certificate
+from ideal_dispatch.gap.problem import GapProblem
 from tests.theory.small_towns import Town, random_town
 
 RADII = (1e-6, 0.01, 0.1, 0.5, 2.0)
@@ -36,6 +38,25 @@ def test_decisions_are_those_of_the_enumerated_gap(seed: int, radius: float) -> 
         assert gap.status in ("exact", "decided")
         assert gap.worth_sending is bool(exact > threshold_s)
         gap.verify(*town.question(radius))
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_narrowed_search_finds_and_proves_the_same(seed: int, radius: float) -> None:
+    """The corridor and its spread lose no path above the target, however early they come."""
+    town = random_town(seed, depots=1 + seed % 3)
+    exact = town.exact_gap(radius)
+    problem = GapProblem.ask(*town.question(radius))
+    for target_s in (exact - 1.0, exact - 1e-3, exact + 1e-3, exact + 5.0):
+        search = certificate.Search(problem, target_s, stop_at_found=False)
+        search.narrow()
+        outcome = search.run()
+        assert outcome.closed
+        assert outcome.proof.corridor_multiplier.size == problem.depots.size
+        assert outcome.upper_s == pytest.approx(max(exact, target_s), abs=1e-6)
+        assert (outcome.found is not None) == (exact > target_s)
+        if outcome.found is not None:
+            assert town.advantage(outcome.found, radius) == pytest.approx(exact, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -1,7 +1,7 @@
 """A gap that is proved: the label search, and the record that lets anyone check it."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,15 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.gap import certificate_kernels as kernels
 from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.gap.spread import least_gain, least_spread
 from ideal_dispatch.network.shortest_path import heap_push
 
 _FIRST_ROOM = 2048  # labels, memory taken only as used; an eighth of it bases
 _NODES_PER_LOOK = 100_000  # searched at most between looks at the clock
 _MOST_BYTES = 1_000_000_000
+_ROUNDING = 1e-9  # of a length
+_MOST_CORRIDOR = 8192  # edges: its spread takes time with their square
+_SECONDS_PER_PAIR = 2e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +30,9 @@ class Proof:
     dominated by the label ``dominator`` at the same node, complete, or still
     open. Base j belongs to label ``base_label[j]`` and has the multiplier
     ``base_multiplier[j]``; see :mod:`ideal_dispatch.gap.certificate_kernels` for
-    what a base proves. Nothing else is needed to check the tree.
+    what a base proves. ``corridor_multiplier`` is empty, or holds a multiplier for
+    every depot: the bases with these multipliers left the corridor whose spread
+    the bases of the tree rely on. Nothing else is needed to check the tree.
     """
 
     node: IntArray
@@ -37,6 +43,7 @@ class Proof:
     dominator: IntArray
     base_label: IntArray
     base_multiplier: FloatArray
+    corridor_multiplier: FloatArray
 
     def __len__(self) -> int:
         return int(self.parent.size)
@@ -63,7 +70,7 @@ def bound_at_depots(problem: GapProblem, target_s: float) -> SearchOutcome:
 
 def nothing_proved(problem: GapProblem) -> Proof:
     """The proof before its first step: every depot open."""
-    return _State(problem, 0.0).proof
+    return _State(problem, 0.0, np.empty(0)).proof
 
 
 class Search:
@@ -74,17 +81,36 @@ class Search:
     """
 
     def __init__(self, problem: GapProblem, target_s: float, *, stop_at_found: bool) -> None:
-        network, scenarios = problem.network, problem.scenarios
-        from_depots = network.distances(scenarios.nominal_times, problem.depots.tolist())
+        self._problem, self._stop_at_found = problem, stop_at_found
+        self._found: IntArray | None = None
+        nothing = np.zeros(problem.network.num_nodes)
+        self._begin(target_s, nothing, np.empty(0))
+
+    def _begin(self, target_s: float, spread: FloatArray, corridor_multiplier: FloatArray) -> None:
+        network, scenarios = self._problem.network, self._problem.scenarios
+        from_depots = network.distances(scenarios.nominal_times, self._problem.depots.tolist())
         self._question = (
             *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings,
-            scenarios.nominal_times, problem.nominal_to_destination, from_depots,
-            problem.destination, problem.primary_matrix, scenarios.radius,
-            scenarios.eigenvalue_bounds.upper_offset, stop_at_found,
+            scenarios.nominal_times, self._problem.nominal_to_destination, from_depots,
+            frozen(spread), self._problem.destination, self._problem.primary_matrix,
+            scenarios.radius, scenarios.eigenvalue_bounds.upper_offset, self._stop_at_found,
         )  # fmt: skip
-        self._state = _State(problem, target_s)
+        self._state = _State(self._problem, target_s, corridor_multiplier)
         self._pops_per_look = max(1, _NODES_PER_LOOK // network.num_nodes)
         self._end = kernels.PAUSED
+
+    def narrow(self, time_limit_s: float = np.inf) -> None:
+        """Begin anew with the spread of what the depots' bases leave possible.
+
+        Where that is too much, or would last too long, all stays as it is.
+        """
+        self.run(most_pops=self._problem.depots.size - int(self._state.counters[kernels.POPS]))
+        corridor, multipliers = self._state.corridor()
+        lasts_s = _SECONDS_PER_PAIR * corridor.size**2
+        if corridor.size <= _MOST_CORRIDOR and lasts_s <= time_limit_s:
+            self._found = self._state.found
+            spread = least_spread(self._problem, corridor)
+            self._begin(float(self._state.target[0]), spread, multipliers)
 
     def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> SearchOutcome:
         """Go on for so many labels or seconds, or to the end."""
@@ -101,17 +127,20 @@ class Search:
                 state.more_bases()
             if time.perf_counter() - started > time_limit_s or state.bytes > _MOST_BYTES:
                 break
-        return state.outcome(closed=self._end == kernels.CLOSED)
+        outcome = state.outcome(closed=self._end == kernels.CLOSED)
+        return outcome if outcome.found is not None else replace(outcome, found=self._found)
 
 
 class _State:
     """The arrays of a running search; they grow by doubling."""
 
-    def __init__(self, problem: GapProblem, target_s: float) -> None:
+    def __init__(
+        self, problem: GapProblem, target_s: float, corridor_multiplier: FloatArray
+    ) -> None:
         size, nodes = problem.scenarios.dimension, problem.network.num_nodes
         depots = problem.depots[np.isfinite(problem.nominal_to_destination[problem.depots])]
         room = max(_FIRST_ROOM, 2 * depots.size)
-        self._problem = problem
+        self._problem, self.corridor_multiplier = problem, corridor_multiplier
         self.counters = np.zeros(4, np.int64)
         self.target = np.array([target_s, -1.0])
         self.labels: dict[str, Any] = {
@@ -133,6 +162,7 @@ class _State:
             "label": np.empty(room, np.int32),
             "multiplier": np.empty(room),
             "constant": np.empty(room),
+            "spread": np.empty(room),
             "limit": np.empty(room),
             "metric": np.empty((room, size, size)),
             "ahead": np.empty((room, nodes)),
@@ -179,12 +209,41 @@ class _State:
         }
         columns["base_label"] = self.bases["label"][:bases].copy()
         columns["base_multiplier"] = self.bases["multiplier"][:bases].copy()
+        columns["corridor_multiplier"] = self.corridor_multiplier
         return Proof(**{name: frozen(column) for name, column in columns.items()})
 
+    def corridor(self) -> tuple[IntArray, FloatArray]:
+        """Edges of the paths that the depots' bases allow above the target, and multipliers."""
+        network, embeddings = self._problem.network, self._problem.scenarios.embeddings
+        inside = np.zeros(network.num_edges, np.bool_)
+        multipliers = np.zeros(self._problem.depots.size)
+        for base in range(self.counters[kernels.BASES]):
+            label = self.bases["label"][base]
+            if self.labels["parent"][label] >= 0:
+                break
+            depot, ahead = self.labels["node"][label], self.bases["ahead"][base]
+            limit = self.bases["limit"][base] * (1.0 + _ROUNDING)
+            multipliers[self._problem.depots == depot] = self.bases["multiplier"][base]
+            lengths = kernels.corridor_lengths(
+                network.head, embeddings, self.bases["metric"][base], ahead, limit
+            )
+            behind = network.distances(lengths, int(depot))
+            inside |= behind[network.tail] + lengths + ahead[network.head] < limit
+        return np.flatnonzero(inside).astype(np.int32), multipliers
+
     def outcome(self, closed: bool) -> SearchOutcome:
-        proof = self.proof
-        found = _edges(proof, int(self.target[1])) if self.target[1] >= 0 else None
-        return SearchOutcome(self._upper(closed), closed, found, proof)
+        return SearchOutcome(self._upper(closed), closed, self.found, self.proof)
+
+    @property
+    def found(self) -> IntArray | None:
+        """The path that set the target, if one did."""
+        label, edges = int(self.target[1]), []
+        if label < 0:
+            return None
+        while self.labels["parent"][label] >= 0:
+            edges.append(self.labels["via"][label])
+            label = self.labels["parent"][label]
+        return np.array(edges[::-1], np.int32)
 
     def _upper(self, closed: bool) -> float:
         """What the open labels leave possible, and no less than the target."""
@@ -199,7 +258,8 @@ class _State:
             gamma = self.bases["multiplier"][base]
             length = self.labels["since_base"][label]
             length += self.bases["ahead"][base, self.labels["node"][label]]
-            bound = float(self.bases["constant"][base] - gamma * np.log1p(length / gamma))
+            gain = least_gain(length / gamma, self.bases["spread"][base])
+            bound = float(self.bases["constant"][base] - gamma * gain)
             upper = max(upper, bound if np.isfinite(bound) else np.inf)
         return upper
 
@@ -207,11 +267,3 @@ class _State:
 def _double(columns: dict[str, Any]) -> None:
     for name, column in columns.items():
         columns[name] = np.concatenate([column, np.empty_like(column)])
-
-
-def _edges(proof: Proof, label: int) -> IntArray:
-    edges = []
-    while proof.parent[label] >= 0:
-        edges.append(proof.via[label])
-        label = int(proof.parent[label])
-    return np.array(edges[::-1], np.int32)

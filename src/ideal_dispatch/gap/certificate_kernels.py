@@ -6,14 +6,15 @@ not to be exceeded.
 
 Bound. For any γ with A ≻ 0 and any way on S from v,
 
-    Δ(P + S) ≤ γρ − γ log det(A + G(S)/γ)
-             ≤ γρ − γ log det A − γ log(1 + ⟨G(S), Y⟩/γ),
+    Δ(P + S) ≤ γρ − γ log det(A + G(S)/γ) ≤ γρ − γ log det A − γ g(⟨G(S), Y⟩/γ),
 
-and ⟨G(S), Y⟩ is the length of S under the metric Y. So one backward search under
-Y, the *base* of P, bounds every continuation at once: those longer than
-``H = γ (exp(ρ − log det A − T/γ) − 1)`` cannot exceed T. A base serves all labels
-below it, for which the length since the base counts with; the farther they are
-from it, the more its bound loses, and a label takes a base of its own.
+with g(t) = log(1 + t), or more if the spread of the ways on is known
+(:mod:`ideal_dispatch.gap.spread`), and ⟨G(S), Y⟩ is the length of S under the
+metric Y. So one backward search under Y, the *base* of P, bounds every
+continuation at once: those longer than H, where g(H/γ) = ρ − log det A − T/γ,
+cannot exceed T. A base serves all labels below it, for which the length since
+the base counts with; the farther they are from it, the more its bound loses,
+and a label takes a base of its own.
 
 Dominance. P' makes P superfluous at the same node if it is no slower in any
 scenario: with E = G(P) − G(P'), if log det(I + sE) ≥ ρ for some s > 0, or, as
@@ -25,6 +26,7 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.gap.spread import least_gain, longest, relative_spread
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.burg import minimum_of_spectrum
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert, quadratic
@@ -33,7 +35,7 @@ OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
 CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4
 LABELS, WAITING, BASES, POPS = 0, 1, 2, 3  # counters
 
-_REBASE = 0.08  # a base serves paths up to this length, as a share of γ
+_REBASE = 0.1  # a base serves paths up to this length, as a share of γ
 _STEP = 1.18  # factor of the search for γ
 _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
 _DOMINANCE_TRIES = 3
@@ -128,13 +130,14 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore[no-untyped-def]
+def _best_multiplier(matrix, radius, multiplier, ahead, spread, excess, factor):  # type: ignore[no-untyped-def]
     """A good γ for W = ``matrix`` when the way on is about ``ahead`` long."""
     logdet = factorise(matrix, -1.0 / multiplier, factor)
     while logdet == -np.inf:
         multiplier *= 1.5
         logdet = factorise(matrix, -1.0 / multiplier, factor)
-    best = multiplier * (radius - logdet - math.log1p(ahead / multiplier))
+    gain = least_gain(ahead / multiplier, relative_spread(spread, multiplier, excess))
+    best = multiplier * (radius - logdet - gain)
     for step in (1.0 / _STEP, _STEP):
         moved = False
         while True:
@@ -142,13 +145,35 @@ def _best_multiplier(matrix, radius, multiplier, ahead, factor):  # type: ignore
             if trial < _SMALLEST_MULTIPLIER:
                 break
             logdet = factorise(matrix, -1.0 / trial, factor)
-            bound = trial * (radius - logdet - math.log1p(ahead / trial))
+            gain = least_gain(ahead / trial, relative_spread(spread, trial, excess))
+            bound = trial * (radius - logdet - gain)
             if logdet == -np.inf or not bound < best:
                 break
             multiplier, best, moved = trial, bound, True
         if moved:
             break
     return multiplier
+
+
+@kernel
+def corridor_lengths(head, embeddings, metric, ahead, limit):  # type: ignore[no-untyped-def]
+    """The length φᵀYφ of every edge; infinite where the way on alone reaches the limit."""
+    lengths = np.full(head.size, np.inf)
+    for e in range(head.size):
+        if ahead[head[e]] < limit:
+            lengths[e] = max(quadratic(metric, embeddings[e]), 0.0)
+    return lengths
+
+
+@kernel
+def _excess(matrix, scale, most, factor):  # type: ignore[no-untyped-def]
+    """A bound on λmax(−matrix), within a few per cent of the scale where that is small."""
+    for share in (0.02, 0.05, 0.1, 0.2, 0.4):
+        if share * scale >= most:
+            break
+        if factorise(matrix, 1.0 / (share * scale), factor) > -np.inf:
+            return share * scale
+    return most
 
 
 @kernel
@@ -164,11 +189,11 @@ def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
 @kernel
 def explore(  # type: ignore[no-untyped-def]
     out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, nominal,
-    to_destination, from_depots, destination, primary_matrix, radius, width, stop_at_found,
+    to_destination, from_depots, spread, destination, primary_matrix, radius, width, stop_at_found,
     budget, counters, target,
     node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at,
     first_at, keys, waiting,
-    base_label, base_multiplier, base_constant, base_limit, base_metric, base_ahead,
+    base_label, base_multiplier, base_constant, base_spread, base_limit, base_metric, base_ahead,
 ):  # fmt: skip
     """Expand labels in the order of nominal time until none is left.
 
@@ -204,21 +229,30 @@ def explore(  # type: ignore[no-untyped-def]
             continue
 
         b = base[label]
+        if spread[v] == np.inf:  # a depot with no way inside the corridor
+            fate[label] = BOUNDED
+            continue
         if b < 0 or since_base[label] > _REBASE * base_multiplier[b]:
             work = primary_matrix - matrix[label]
             known = to_destination[v] if b < 0 else base_ahead[b, v]
             guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
             guess = max(guess, _SMALLEST_MULTIPLIER)
-            gamma = _best_multiplier(work, radius, guess, known, factor)
+            excess = 0.0  # A ⪯ I + G(P)/γ
+            if spread[v] > 0.0:
+                excess = _excess(work, guess, nominal_time[label] * _SAFETY, factor)
+            gamma = _best_multiplier(work, radius, guess, known, spread[v], excess, factor)
             logdet = factorise(work, -1.0 / gamma, factor)
             b = counters[BASES]
             base_label[b] = label
             base_multiplier[b] = gamma
             base_constant[b] = gamma * (radius - logdet)
             exponent = radius - logdet - target[0] / gamma
-            base_limit[b] = gamma * math.expm1(exponent) * _SAFETY if exponent > 0.0 else 0.0
+            base_spread[b] = relative_spread(spread[v], gamma, excess)
+            base_limit[b] = 0.0
+            if exponent > 0.0:
+                base_limit[b] = gamma * longest(exponent, base_spread[b]) * _SAFETY
             invert(factor, scratch, base_metric[b])
-            # A ⪯ I + G(P)/γ, so 1 / (1 + tr G(P)/γ) is no more than Y's smallest eigenvalue
+            # no more than Y's smallest eigenvalue
             smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
             _backward(
                 in_start, in_edge, in_other, embeddings, nominal, base_metric[b], smallest,
@@ -235,7 +269,7 @@ def explore(  # type: ignore[no-untyped-def]
         for k in range(out_start[v], out_start[v + 1]):
             u = out_other[k]
             e = out_edge[k]
-            if not base_ahead[b, u] < base_limit[b]:
+            if not base_ahead[b, u] < base_limit[b] or spread[u] == np.inf:
                 continue
             length = since_base[label] + quadratic(base_metric[b], embeddings[e])
             if not length + base_ahead[b, u] < base_limit[b]:

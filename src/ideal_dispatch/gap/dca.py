@@ -58,8 +58,8 @@ def estimate(
     size = scenarios.dimension
     room = most_steps + 1
     metrics = np.empty((room, size, size))
-    values, decreases = np.full(room, np.nan), np.full(room, np.nan)
-    restarted = np.zeros(room, np.bool_)
+    values, decreases = np.empty(room), np.empty(room)
+    restarted = set()
     metric, smallest = np.eye(size), 1.0
     done = 0
     descend: Any = descent.descend
@@ -72,17 +72,13 @@ def estimate(
         if end != descent.RESTART or not restarts or scenarios.radius == 0:
             break
         done += 1
-        restarted[done] = True
+        restarted.add(done)
         metric = scenarios.sample(1, rng)[0]
         smallest = float(np.linalg.eigvalsh(metric)[0])
+    decrease_s = [*decreases[:done].tolist(), None]
     kept = [
-        DcaStep(
-            metrics[k],
-            float(values[k]),
-            None if k == done else float(decreases[k]),
-            bool(restarted[k]),
-        )
-        for k in range(done + 1)
+        DcaStep(metrics[k], gap_s, decrease_s[k], k in restarted)
+        for k, gap_s in enumerate(values[: done + 1].tolist())
     ]
     return DcaEstimate(
         gap_s=kept[-1].gap_s,

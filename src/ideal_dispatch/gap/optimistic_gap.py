@@ -20,7 +20,9 @@ from ideal_dispatch.scenarios import ScenarioSet
 TOLERANCE_S = 1e-6
 """An exact gap is known to within this many seconds."""
 
-_FIRST_POPS = 128  # labels before the starts: most calls need no more
+_FIRST_POPS = 8  # labels before the starts: where they do not decide, hundreds would not either
+_SECOND_POPS = 64
+_LIKELY_BELOW = 2.0  # a first bound below this many times the threshold mostly ends below it
 
 Method = Literal["certified", "multistart", "dca"]
 Status = Literal["exact", "decided", "open"]
@@ -194,7 +196,11 @@ def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) 
     left_s = deadline - time.perf_counter()
     if left_s > 0:
         search = certificate.Search(problem, target_s, stop_at_found=False)
-        outcome = search.run(time_limit_s=left_s)
+        outcome = search.run(most_pops=_FIRST_POPS, time_limit_s=left_s)
+        left_s = deadline - time.perf_counter()
+        if not outcome.closed and left_s > 0:
+            search.narrow(left_s)
+            outcome = search.run(time_limit_s=deadline - time.perf_counter())
     else:
         outcome = certificate.bound_at_depots(problem, found.gap_s)
     if outcome.found is not None:
@@ -203,7 +209,7 @@ def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) 
 
 
 def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> OptimisticGap:
-    """Cheapest first: one descent, a short search, the starts, and the search to its end."""
+    """Cheapest first: one descent and a short search, then the starts and the narrowed search."""
     target_s = threshold_s + TOLERANCE_S / 2
     search = certificate.Search(problem, target_s, stop_at_found=True)
     outcome = search.run(most_pops=problem.depots.size)
@@ -215,8 +221,14 @@ def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> Optimi
 
     if undecided():
         outcome = search.run(most_pops=_FIRST_POPS, time_limit_s=deadline - time.perf_counter())
+    likely_below = outcome.upper_s < _LIKELY_BELOW * target_s
+    if undecided() and likely_below:
+        search.narrow(deadline - time.perf_counter())
+        outcome = search.run(most_pops=_SECOND_POPS, time_limit_s=deadline - time.perf_counter())
     if undecided():  # the proof would find what one round misses
         found = starts.best_start(problem, target_s, rounds=1, deadline=deadline)
+    if undecided() and not likely_below:
+        search.narrow(deadline - time.perf_counter())
     if undecided():
         outcome = search.run(time_limit_s=deadline - time.perf_counter())
     if outcome.found is not None:

@@ -4,11 +4,12 @@ Nothing is taken over from the search but the tree of labels and the multipliers
 matrices are summed anew, bounds and dominances come from their definitions.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import CertificateError
 from ideal_dispatch.gap import certificate_kernels as fates
 from ideal_dispatch.gap.certificate import Proof
@@ -61,6 +62,32 @@ def _verify_status(gap: "OptimisticGap") -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """γ, γρ − γ log det A, the spread in units of γ², Y = A⁻¹, and under Y the lengths of edges
+    and of the ways on.
+    """
+
+    multiplier: float
+    constant: float
+    spread: float
+    metric: FloatArray
+    lengths: FloatArray
+    ahead: FloatArray
+
+    def bound(self, length: float | FloatArray) -> FloatArray:
+        """What any way on of this length, or a longer one, can gain at most."""
+        length = np.asarray(length) / self.multiplier
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.maximum(length - self.spread / length, 0.0) if self.spread else length
+            gain = length * np.where(mean > 1e-8, np.log1p(mean) / mean, 1.0 - mean / 2.0)
+        gain = np.where(np.isinf(length), np.inf, gain)
+        # log det is known to a few roundings, which a large multiplier magnifies
+        rounding = 8.0 * len(self.metric) * float(np.finfo(np.float64).eps)
+        bound: FloatArray = self.constant - self.multiplier * (gain + rounding)
+        return bound
+
+
 class _TreeCheck:
     """Every second path runs through a leaf of the tree, and no leaf allows more than the upper
     end.
@@ -69,7 +96,8 @@ class _TreeCheck:
     def __init__(self, proof: Proof, problem: GapProblem, upper_s: float) -> None:
         self._proof, self._problem, self._upper_s = proof, problem, upper_s
         self._radius = problem.scenarios.radius
-        self._bases: dict[int, tuple[float, float, FloatArray, FloatArray]] = {}
+        self._bases: dict[int, _Base] = {}
+        self._spread = np.zeros(problem.network.num_nodes)
         size = problem.scenarios.dimension
         self._matrix = np.zeros((len(proof), size, size))
         self._node = np.empty(len(proof), np.int64)
@@ -81,6 +109,8 @@ class _TreeCheck:
             fastest = problem.nominal_to_destination[problem.depots].min()
             self._require(problem.primary.time_s(problem.scenarios.nominal_times) - fastest)
             return
+        if proof.corridor_multiplier.size:
+            self._spread = self._least_spread(self._corridor())
         children: dict[int, set[int]] = {}
         for label in range(len(proof)):
             if proof.parent[label] >= 0:
@@ -138,45 +168,76 @@ class _TreeCheck:
 
     def _through(self, label: int, edge: int | None) -> float:
         """Bound on any second path that begins with the label, and the edge if given."""
+        node = int(self._node[label] if edge is None else self._problem.network.head[edge])
+        if self._spread[node] == np.inf:  # no way on in the corridor
+            return -np.inf
         base = int(self._proof.base[label])
         if base < 0:  # a depot that was never looked at
             bounds = self._problem.scenarios.eigenvalue_bounds
             return bounds.upper * float(np.trace(self._problem.primary_matrix))
-        gamma, constant, metric, ahead = self._base(base)
+        if base not in self._bases:
+            owner = int(self._proof.base_label[base])
+            gamma = float(self._proof.base_multiplier[base])
+            self._bases[base] = self._base(self._matrix[owner], int(self._node[owner]), gamma)
         owner = int(self._proof.base_label[base])
         if owner not in self._ancestors(label):
             raise CertificateError(f"label {label} has a base that is not on its way")
-        since = self._matrix[label] - self._matrix[owner]
-        length = float(np.sum(since * metric))
-        node = self._node[label]
+        known = self._bases[base]
+        length = float(np.sum((self._matrix[label] - self._matrix[owner]) * known.metric))
         if edge is not None:
-            embedding = self._problem.scenarios.embeddings[edge]
-            length += float(embedding @ metric @ embedding)
-            node = self._problem.network.head[edge]
-        # log det is known to a few roundings, which a large multiplier magnifies
-        rounding = 8.0 * len(metric) * float(np.finfo(np.float64).eps) * gamma
-        return constant - gamma * float(np.log1p((length + ahead[node]) / gamma)) - rounding
+            length += float(known.lengths[edge])
+        return float(known.bound(length + known.ahead[node]))
 
-    def _base(self, base: int) -> tuple[float, float, FloatArray, FloatArray]:
-        """γ, γρ − γ log det A, Y = A⁻¹ and the times to the destination under Y."""
-        if base not in self._bases:
-            gamma = float(self._proof.base_multiplier[base])
-            label = int(self._proof.base_label[base])
-            difference = self._problem.primary_matrix - self._matrix[label]
-            spectrum, vectors = np.linalg.eigh(difference)
-            if not gamma > max(0.0, spectrum[-1]):
-                raise CertificateError(f"base {base} has a multiplier that bounds nothing")
-            constant = gamma * (self._radius - float(np.log1p(-spectrum / gamma).sum()))
-            metric = (vectors / (1.0 - spectrum / gamma)) @ vectors.T
-            times = np.einsum(
-                "ei,ij,ej->e", *(self._problem.scenarios.embeddings, metric),
-                self._problem.scenarios.embeddings, optimize=True,
-            )  # fmt: skip
-            ahead = self._problem.network.distances_to(
-                np.maximum(times, 0.0), self._problem.destination
-            )
-            self._bases[base] = gamma, constant, metric, ahead
-        return self._bases[base]
+    def _base(self, matrix: FloatArray, node: int, gamma: float) -> "_Base":
+        """What the multiplier proves of every way on from the node behind a path of the matrix."""
+        problem = self._problem
+        spectrum, vectors = np.linalg.eigh(problem.primary_matrix - matrix)
+        if not gamma > max(0.0, spectrum[-1]):
+            raise CertificateError(f"a base at node {node} has a multiplier that bounds nothing")
+        metric = (vectors / (1.0 - spectrum / gamma)) @ vectors.T
+        embeddings = problem.scenarios.embeddings
+        lengths = np.einsum("ei,ij,ej->e", embeddings, metric, embeddings, optimize=True)
+        lengths = np.maximum(lengths, 0.0)
+        largest = 1.0 - min(0.0, float(spectrum[0])) / gamma
+        return _Base(
+            gamma,
+            gamma * (self._radius - float(np.log1p(-spectrum / gamma).sum())),
+            min(1.0, 2.0 * self._spread[node] / (largest * gamma) ** 2),
+            metric,
+            lengths,
+            problem.network.distances_to(lengths, problem.destination),
+        )
+
+    def _corridor(self) -> BoolArray:
+        """Edges of the second paths that may exceed the upper end, as far as bases at the depots
+        tell.
+        """
+        network = self._problem.network
+        inside = np.zeros(network.num_edges, np.bool_)
+        reach = self._problem.nominal_to_destination
+        nothing = np.zeros_like(self._problem.primary_matrix)
+        for i, depot in enumerate(self._problem.depots.tolist()):
+            if depot == self._problem.destination or not np.isfinite(reach[depot]):
+                continue
+            base = self._base(nothing, depot, float(self._proof.corridor_multiplier[i]))
+            behind = network.distances(base.lengths, depot)
+            through = behind[network.tail] + base.lengths + base.ahead[network.head]
+            inside |= base.bound(through) > self._upper_s
+        return inside
+
+    def _least_spread(self, corridor: BoolArray) -> FloatArray:
+        """The least Σ ĉ off over the ways on inside the corridor, direction by direction."""
+        network, scenarios = self._problem.network, self._problem.scenarios
+        times, embeddings = scenarios.nominal_times, scenarios.embeddings
+        costs = np.full(network.num_edges, np.inf)
+        for edge in np.flatnonzero(corridor).tolist():
+            along = np.zeros(network.num_edges)
+            if times[edge] > 0.0:
+                along = (embeddings @ embeddings[edge]) ** 2 / times[edge]
+            off = np.where(corridor, np.maximum(times - along, 0.0), np.inf)
+            ahead = network.distances_to(off, self._problem.destination)[network.head[edge]]
+            costs[edge] = times[edge] * ahead if np.isfinite(ahead) else np.inf
+        return network.distances_to(costs, self._problem.destination)
 
     def _check_dominance(self, label: int) -> None:
         """Some label at the same node is no slower in any scenario, and is not itself dropped."""

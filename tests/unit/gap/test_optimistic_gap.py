@@ -57,6 +57,20 @@ class TestCity:
         assert certificate.bound_at_depots(problem, 1e4).closed
         assert not certificate.bound_at_depots(problem, 0.0).closed
 
+    def test_a_narrowed_search_needs_fewer_labels(self, city_question: tuple[Any, ...]) -> None:
+        problem = GapProblem.ask(*city_question)
+        target_s = optimistic_gap(*city_question).lower_s + 1e-3
+        plain = certificate.Search(problem, target_s, stop_at_found=True).run()
+        search = certificate.Search(problem, target_s, stop_at_found=True)
+        search.narrow(time_limit_s=0.0)  # no time for it: nothing changes
+        assert not search.run(most_pops=1).proof.corridor_multiplier.size
+        search.narrow()
+        narrowed = search.run()
+        assert plain.closed
+        assert narrowed.closed
+        assert narrowed.proof.corridor_multiplier.size == len(city_question[2])
+        assert len(narrowed.proof) < len(plain.proof) / 2
+
     def test_no_time_leaves_a_valid_interval(self, city_question: tuple[Any, ...]) -> None:
         exact = optimistic_gap(*city_question)
         gap = optimistic_gap(*city_question, time_limit_s=0.0)
@@ -237,6 +251,21 @@ class TestLies:
         child = int(np.flatnonzero(proof.parent >= 0)[0])
         broken("does not extend its parent", parent=_set(proof.parent, [child], child))
 
+    def test_corridors(self, city_question: tuple[Any, ...]) -> None:
+        """A proof that relies on a corridor is checked with it, and fails with another."""
+        gap = optimistic_gap(*city_question)
+        multiplier = gap.proof.corridor_multiplier
+        assert multiplier.size
+        gap.verify(*city_question)
+        for message, changed in (
+            ("is not proved", np.empty(0)),
+            ("bounds nothing", multiplier * 1e-3),
+            ("points outside itself", multiplier[:-1]),
+        ):
+            forged = dataclasses.replace(gap.proof, corridor_multiplier=changed)
+            with pytest.raises(CertificateError, match=message):
+                dataclasses.replace(gap, proof=forged).verify(*city_question)
+
     def test_a_base_must_lie_on_the_way_of_its_labels(self) -> None:
         """A base elsewhere would bound nothing: what came since is then no path."""
         rng = np.random.default_rng(31)
@@ -250,7 +279,7 @@ class TestLies:
 
         forged = Proof(
             column(0, 2), column(-1, 0), column(-1, 2), column(0, 0), column(2, 2),
-            column(-1, -1), column(1), np.array([13.73823795883263]),
+            column(-1, -1), column(1), np.array([13.73823795883263]), np.empty(0),
         )  # fmt: skip
         with pytest.raises(CertificateError, match="a base that is not on its way"):
             dataclasses.replace(gap, proof=forged).verify(*question)
