@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-all check bench evidence dispatch-evidence city-traffic format clean
+.PHONY: setup demo test test-all check bench evidence dispatch-evidence sensitivity city-traffic experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -40,10 +40,27 @@ bench: $(VENV)/.bench
 evidence: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence ../shared/data/manhattan --write docs/evidence.md
 
-# replays of the embedded city under all policies: a quarter of an hour on two cores, resumable
+# replays under all policies, resumable: about an hour of computing for each experiment
+EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
-	@OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/port_almery.toml -o out/port_almery
-	@$(BIN)/python -m benchmarks.dispatch_evidence out/port_almery --write docs/evidence.md
+	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
+	@$(BIN)/python -m benchmarks.dispatch_evidence $(EXPERIMENTS:%=out/replays/%) --write docs/evidence.md
+
+# how much pooling window, prefix, dimension, radius and gap method matter, on training days
+sensitivity: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity --write docs/evidence.md
+
+# networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
+HONG_KONG := ../shared/data/hong_kong
+EVENINGS := --hours 17-19 --whole-days 0 --first 2026-01-01
+experiment-traffic: setup
+	mkdir -p out/experiments
+	$(BIN)/ideal network build $(HONG_KONG)/irn_nw_hk_island_edges.csv --nodes $(HONG_KONG)/irn_nw_hk_island_nodes.csv -o out/experiments/nw_hk_island.network
+	$(BIN)/ideal network build $(HONG_KONG)/irn_sha_tin_edges.csv --nodes $(HONG_KONG)/irn_sha_tin_nodes.csv -o out/experiments/sha_tin.network
+	$(BIN)/ideal network build ../shared/data/manhattan/manhattan_osm_20190115.osm.zip --bbox=-74.02,40.70,-73.96,40.76 -o out/experiments/manhattan.network
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 6 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic
 
 # SUMO days of the embedded city: hours of computing, in the background, resumable
 city-traffic: setup

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ideal_dispatch import RoadNetwork
+from tests.postgres import postgres as postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -23,4 +23,19 @@ def harbour_traffic(city: City) -> RecordedTraffic:
     return RecordedTraffic.load(f"{HARBOUR_STEM}.traffic", city.network)
 
 
-__all__ = ["TRAINING_DAYS", "City", "Hospital", "harbour_city", "harbour_traffic"]
+def harbour_model_folder() -> Path:
+    """A model of the harbour city with its spread of gains, fitted on the training days.
+
+    Made by ``python -m ideal_dispatch.replay.shipped_model``.
+    """
+    return HARBOUR_STEM.with_name("harbour_model")
+
+
+__all__ = [
+    "TRAINING_DAYS",
+    "City",
+    "Hospital",
+    "harbour_city",
+    "harbour_model_folder",
+    "harbour_traffic",
+]

@@ -51,6 +51,7 @@ def _options(
 def main() -> None:
     """Run the command line; bad input ends in one clear line and exit code 2."""
     from ideal_dispatch.cli import (
+        audit,
         decide,
         demo,
         model,
@@ -58,6 +59,7 @@ def main() -> None:
         records,
         replay,
         report,
+        serve,
         traffic,
         train,
     )
@@ -71,6 +73,8 @@ def main() -> None:
     app.add_typer(traffic.app, name="traffic")
     app.command(epilog=replay.EPILOG)(replay.replay)
     app.command(epilog=report.EPILOG)(report.report)
+    app.command(epilog=serve.EPILOG)(serve.serve)
+    app.add_typer(audit.app, name="audit")
     try:
         app()
     except IdealError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ideal_dispatch.cli.moments import read_moment
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.dispatch import Policy, Situation
     from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.dispatch.trace import Trace
     from ideal_dispatch.network import Depot, RoadNetwork
 
 EPILOG = """Examples:
 
   ideal decide --model model/ --node 700
+
+  ideal decide --model model/ --node 700 --trace
 
   ideal decide --model model/ --traffic city.traffic --at 2023-05-08T08:10+08:00
   --lon 114.15 --lat 22.28 --depot "Kelp Point=1" --json
@@ -81,6 +85,9 @@ def decide(
     country: Annotated[str, typer.Option(help="Of the holidays, without --traffic.")] = "HK",
     seed: Annotated[int, typer.Option(min=0, help="Of random choices and example calls.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    traced: Annotated[
+        bool, typer.Option("--trace", help="Show every step, what it gave and how long it took.")
+    ] = False,
 ) -> None:
     """Decide who drives to a call, and whether a second ambulance is worth it.
 
@@ -92,16 +99,22 @@ def decide(
 
     from ideal_dispatch.cli.decision_view import Answer
     from ideal_dispatch.cli.terminal import stages
+    from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 
+    trace = Trace() if traced else UNTRACED
     limit = _threshold(threshold, curve, cost)
     with stages("Deciding") as progress:
         progress("loading")
-        place = _place(network_file, depots_file)
-        parts = _parts(model_folder, drift_folder, gain_file)
-        chosen = _policy(policy, limit, parts)
+        with trace.step("city and model") as facts:
+            place = _place(network_file, depots_file)
+            parts = _parts(model_folder, drift_folder, gain_file)
+            chosen = _policy(policy, limit, parts)
+            facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}
+            if parts.model is not None:
+                facts["model"] = parts.model.checksum
         situation = _situation(
             place, parts, traffic_file, at, _Asked(node, lon, lat, tuple(units or ()), seed),
-            time_zone, country,
+            time_zone, country, trace,
         )  # fmt: skip
         progress("searching other roads")
         answer = Answer.of(chosen, situation, lambda: np.random.default_rng(seed), place.city)
@@ -181,7 +194,7 @@ def _policy(kind: str, threshold: Any, parts: "Fitted") -> "Policy":
 
     from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from
 
-    offered = [name for name in KINDS if name != "learned-trigger"]
+    offered = [name for name in KINDS if name not in ("learned-trigger", "quarter-hour")]
     if kind not in offered:
         raise InputError(f"--policy {kind}: choose one of {', '.join(offered)}")
     threshold_from(threshold)  # complaints about it name no table
@@ -202,6 +215,7 @@ def _situation(
     asked: _Asked,
     time_zone: str,
     country: str,
+    trace: "Trace",
 ) -> "Situation":
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.dispatch import Incident, observe
@@ -212,26 +226,29 @@ def _situation(
     network, city = place.network, place.city
     source: RecordedWorld | ForecastRouter
     if traffic_file is not None:
-        world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
+        with trace.step("recorded traffic") as facts:
+            world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
+            facts["days"] = len(world.recording.days)
         if at is None:
             raise InputError(
                 "--traffic needs --at: a moment of the recording, which begins at "
                 f"{world.recording.stretches[0].start.isoformat()}"
             )
-        moment = _moment(at)
+        moment = read_moment("--at", at)
         context = world.recording.context(moment)
     elif parts.model is not None:
-        moment = datetime.now(UTC) if at is None else _moment(at)
+        moment = datetime.now(UTC) if at is None else read_moment("--at", at)
         calendar = Calendar(time_zone, country) if city is None else _calendar(city)
         context = calendar.context(moment)
         source = ForecastRouter(parts.model, network, context)
     else:
         raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
-    node = _node(place, asked)
+    node = _node(place, asked, trace)
     return observe(
         source, network, Incident("call", node, moment), context, place.depots,
         units=_units(place.depots, asked.units),
         region=None if city is None else int(city.region[node]),
+        trace=trace,
     )  # fmt: skip
 
 
@@ -241,7 +258,7 @@ def _calendar(city: "City") -> "Calendar":
     return Calendar(city.time_zone, city.country)
 
 
-def _node(place: _Place, asked: _Asked) -> int:
+def _node(place: _Place, asked: _Asked, trace: "Trace") -> int:
     network = place.network
     if asked.node is not None:
         if asked.lon is not None or asked.lat is not None:
@@ -252,7 +269,10 @@ def _node(place: _Place, asked: _Asked) -> int:
             )
         return asked.node
     if asked.lon is not None and asked.lat is not None:
-        return network.snap(asked.lon, asked.lat).node
+        with trace.step("snapping") as facts:
+            snap = network.snap(asked.lon, asked.lat)
+            facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
+        return snap.node
     if asked.lon is not None or asked.lat is not None:
         raise InputError("--lon and --lat belong together; give both")
     if place.city is None:
@@ -275,13 +295,3 @@ def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:
             raise InputError(f"--depot {name.strip()}: no such depot; {advice}")
         units[names.index(name.strip())] = int(count)
     return units
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--at {text}: write it as 2023-05-08T08:10+08:00") from None
-    if moment.tzinfo is None:
-        raise InputError(f"--at {text}: add the zone, as in 2023-05-08T08:10+08:00")
-    return moment

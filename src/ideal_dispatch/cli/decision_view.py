@@ -42,13 +42,17 @@ class Answer:
         if isinstance(policy, Ideal | PaperIdeal | NominalGap):
             from ideal_dispatch.gap.warm_up import warm_up
 
-            warm_up()  # else loading kernels would use up the time of the search
-        decision = policy.decide(situation, generator())
+            with situation.trace.step("compiled kernels"):
+                warm_up()  # else loading kernels would use up the time of the search
+        with situation.trace.step("decision") as facts:
+            decision = policy.decide(situation, generator())
+            facts |= {"score_s": round(decision.score_s, 3), "send_second": decision.send_second}
         if isinstance(policy, Ideal | PaperIdeal | NominalGap):
-            seen, gap = policy.look(situation, decision.primary, generator())
-            if seen is not None and gap is not None:
-                path = decision.primary.path
-                explanation = str(explain(gap, situation.network, seen.scenarios, path))
+            with situation.trace.step("explanation"):
+                seen, gap = policy.look(situation, decision.primary, generator())
+                if seen is not None and gap is not None:
+                    path = decision.primary.path
+                    explanation = str(explain(gap, situation.network, seen.scenarios, path))
         rule = getattr(policy, "threshold", None)
         words = ""
         if rule is not None:
@@ -67,7 +71,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """All of it in plain values."""
         situation, made = self.situation, self.decision
-        incident, limit_s = situation.incident, made.threshold_s
+        incident, limit_s, steps = situation.incident, made.threshold_s, situation.trace.steps
         return {
             "incident": {
                 "node": incident.node,
@@ -96,7 +100,7 @@ class Answer:
                 "details": dict(made.details),
             },
             "explanation": self.explanation,
-        }
+        } | ({"trace": [step.as_dict() for step in steps]} if steps else {})
 
     def _assignment(self, one: Assignment) -> dict[str, Any]:
         return {
@@ -113,6 +117,7 @@ class Answer:
         from rich.text import Text
 
         from ideal_dispatch.cli.terminal import out, print_facts, warn
+        from ideal_dispatch.cli.trace_view import print_trace
 
         made, situation = self.decision, self.situation
         title = "Send a second ambulance" if made.send_second else "One ambulance"
@@ -132,6 +137,8 @@ class Answer:
             warn("the model was trained on another network")
         for note in sorted({s.quote.fell_back for s in situation.stations if s.quote} - {""}):
             warn(note)
+        if situation.trace.steps:
+            print_trace(situation.trace)
 
     def _orders(self) -> list[str]:
         """Who goes, and by which roads."""

@@ -32,11 +32,12 @@ def replay(
     """Learn from past days, then replay calls under every policy in the same traffic.
 
     The run is resumable: the same command goes on where it was interrupted,
-    and gives the same bytes for any number of workers.
+    and gives the same bytes for any number of workers. An experiment with a
+    [transfer] fits nothing and replays its test days with another run's parts.
     """
     from ideal_dispatch.cli.terminal import bars, out, print_next
     from ideal_dispatch.replay.experiment import Experiment
-    from ideal_dispatch.replay.study import TEST, TRAINING, run_experiment
+    from ideal_dispatch.replay.study import TEST, TRAINING, calibration_of, run_experiment
 
     experiment = Experiment.load(file)
     with bars() as bar:
@@ -48,5 +49,6 @@ def replay(
     for world in experiment.worlds:
         out.print(f"wrote {output / world / made}", soft_wrap=True)
     first = output / experiment.worlds[-1]
-    calibration = "" if training_only else f" --calibration {first / TRAINING}"
+    thresholds = calibration_of(output, first.name)
+    calibration = "" if training_only else f" --calibration {thresholds}"
     print_next(f"ideal report {first / made}{calibration} --world {first.name} -o report")

@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold, Threshold
-from ideal_dispatch.dispatch.way import pair_details, routed
+from ideal_dispatch.dispatch.way import pair_details, primary_of, routed, sent_way
 from ideal_dispatch.errors import InputError
 
 _AT_ZERO = ConstantThreshold(0.0)
@@ -25,6 +25,9 @@ class RegionPolicy:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         region = situation.region
+        if situation.sent is not None:
+            depot = situation.stations[situation.sent.station].depot.name
+            return Decision(self.name, situation.sent, None, 0.0, 0.0, f"{depot}: already sent")
         if region is None:
             raise InputError(
                 f"incident {situation.incident.name}: its territory is not known; "
@@ -49,7 +52,8 @@ class RouterPolicy:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary, second = router_pair(situation)
-        reason = f"{situation.stations[primary.station].depot.name}: the shortest quote"
+        why = "the shortest quote" if situation.sent is None else "already sent"
+        reason = f"{situation.stations[primary.station].depot.name}: {why}"
         details = pair_details(situation, primary, second)
         return Decision(self.name, primary, second, 0.0, 0.0, reason, details)
 
@@ -81,15 +85,19 @@ class IntervalPolicy:
     threshold: Threshold = _AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary = situation.fastest
-        quote = situation.quote(primary)
-        slow_s = _known(quote.pessimistic_s, quote.duration_s)
+        first = primary_of(situation)
+        primary = first.station
+        if situation.sent is None:
+            quote = situation.quote(primary)
+            slow_s = _known(quote.pessimistic_s, quote.duration_s)
+        else:
+            way = sent_way(situation, first)
+            slow_s = way.expected_s + _known(way.above_s, 0.0)
         quick_s = {
             number: _known(situation.quote(number).optimistic_s, situation.quote(number).duration_s)
             for number in situation.others(primary)
         }
         other = min(quick_s, key=lambda number: quick_s[number], default=None)
-        first = routed(situation, primary)
         second = None if other is None else routed(situation, other)
         score_s = 0.0 if other is None else slow_s - quick_s[other]
         return decision(
@@ -99,11 +107,10 @@ class IntervalPolicy:
 
 
 def router_pair(situation: Situation) -> tuple[Assignment, Assignment | None]:
-    """The router's shortest route, and the shortest from any other depot."""
-    primary = situation.fastest
-    others = situation.others(primary)
-    second = routed(situation, others[0]) if others else None
-    return routed(situation, primary), second
+    """The primary by :func:`primary_of`, and the router's shortest from any other depot."""
+    primary = primary_of(situation)
+    others = situation.others(primary.station)
+    return primary, routed(situation, others[0]) if others else None
 
 
 def _known(value: float, otherwise: float) -> float:

@@ -12,7 +12,7 @@ from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
 from ideal_dispatch.dispatch.scenario_gap import Centre, gap_details, outlook, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
-from ideal_dispatch.dispatch.way import differing, overlap, pair_details, routed, unshared_s
+from ideal_dispatch.dispatch.way import differing, overlap, pair_details, primary_of, unshared_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap.optimistic_gap import Method
@@ -84,13 +84,13 @@ class RouterAlternativePolicy:
     threshold: Threshold = _AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        number = situation.fastest
-        primary = routed(situation, number)
+        primary = primary_of(situation)
+        number = primary.station
         second = alternative(situation, number)
         score_s = 0.0
         other = situation.stations[number].alternative
         if second is not None and other is not None:
-            score_s = situation.quote(number).duration_s - other.duration_s
+            score_s = situation.expected_s(number, primary.path) - other.duration_s
         return decision(
             self.name, situation, primary, second, score_s, self.threshold, "difference of quotes",
             details=pair_details(situation, primary, second),
@@ -170,7 +170,11 @@ def alternative(situation: Situation, station: int) -> Assignment | None:
     other = situation.stations[station].alternative
     if other is None or station not in situation.second_stations(station):
         return None
-    follow = differing(other.path, situation.quote(station).path)
+    sent = situation.sent
+    first = (
+        sent.path if sent is not None and sent.station == station else situation.quote(station).path
+    )
+    follow = differing(other.path, first)
     return Assignment(station, other.path, follow) if follow else None
 
 

@@ -101,11 +101,14 @@ def decision(
     """The decision by a score and a threshold, with its reason in words.
 
     ``what`` names the score in the reason, ``unit`` stands after it. ``primary_s``
-    is when the primary is expected, by its quote where not given.
+    is when the primary is expected, by the router where not given.
     """
     if primary_s is None:
-        primary_s = situation.quote(primary.station).duration_s
-    limit_s = threshold.seconds(primary_s, situation.free_units)
+        primary_s = situation.expected_s(primary.station, primary.path)
+    with situation.trace.step("threshold") as facts:
+        limit_s = threshold.seconds(primary_s, situation.free_units)
+        facts |= {"primary_s": round(primary_s, 3), "free_units": situation.free_units}
+        facts["threshold_s"] = round(limit_s, 3) if math.isfinite(limit_s) else "always"
     first = situation.stations[primary.station].depot.name
     if second is None:
         reason = f"{first} alone: there is no other unit on another road"

@@ -1,24 +1,54 @@
 """What policies were fitted with: one bundle for all policies of an experiment."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ideal_dispatch.dispatch.controls import Estimator
 from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.quarter_hours import QuarterHours
+from ideal_dispatch.dispatch.worth import Second
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
+
+Trained = Literal["practical", "paper"]
+"""How a network was trained: in our practical mode, or by Algorithm 1 as printed."""
+
+Radius = Literal["calibrated", "paper"]
+"""How its radius was: by a quantile loss with conformal scaling, or by the paper's
+mean absolute error."""
+
+Form = tuple[Trained, Radius]
+Seconds = tuple[Second, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
     """The trained model, the drift of quotes, the spread of gains, and the learned trigger.
 
-    ``paper_model`` is the same model with the radius of the paper's loss, and
-    ``drift_gain`` the spread of gains where quotes are corrected by the drift.
+    ``gain`` is the spread where the second is another depot's route, and
+    ``drift_gain`` the same where quotes are corrected by the drift; ``gains``
+    has those of policies that consider other kinds of second, by these kinds
+    and whether the drift corrects. ``models`` has other forms of the model.
+    ``hours`` and ``hours_gain`` are of the control that corrects by the clock.
     """
 
     model: Model | None = None
     drift: DriftModel | None = None
     gain: GainModel | None = None
     trigger: Estimator | None = None
-    paper_model: Model | None = None
     drift_gain: GainModel | None = None
+    models: Mapping[Form, Model] = field(default_factory=dict)
+    gains: Mapping[tuple[Seconds, bool], GainModel] = field(default_factory=dict)
+    hours: QuarterHours | None = None
+    hours_gain: GainModel | None = None
+
+    def gain_for(self, seconds: Seconds, corrected: bool) -> GainModel | None:
+        """The gain of a policy with these kinds of second."""
+        usual = self.drift_gain if corrected else self.gain
+        return self.gains.get((kinds(seconds), corrected), usual)
+
+
+def kinds(seconds: Seconds) -> Seconds:
+    """The kinds in the one order by which gains are kept."""
+    return tuple(sorted(set(seconds)))

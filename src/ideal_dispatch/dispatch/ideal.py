@@ -18,7 +18,7 @@ from ideal_dispatch.dispatch.scenario_gap import (
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import ClinicalThreshold, ConstantThreshold, Threshold
-from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed
+from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed, sent_way
 from ideal_dispatch.dispatch.worth import Second, Worth, ways, worth
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -39,8 +39,9 @@ _AT_ZERO = ConstantThreshold(0.0)
 class Ideal:
     """Our form of IDEAL, the default.
 
-    The primary has the shortest quote, corrected by ``drift`` and by the reversion
-    of ``gain`` where they are given. The second is, of the kinds in ``seconds``,
+    The primary is the ambulance that was already sent; without one it has the
+    shortest quote, corrected by ``drift`` and by the reversion of ``gain`` where
+    they are given. The second is, of the kinds in ``seconds``,
     the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route,
     the primary depot's other route, or the path of the certified gap; the latter
     two only if at most ``overlap_limit`` of their metres are on the primary's way,
@@ -105,20 +106,28 @@ class Ideal:
             quoted("other depot", routed(situation, number), situation.quote(number), edge_drift_s)
             for number in situation.available
         ]
-        first = min(routes, key=self._expected_s)
-        seen, gap = self.look(situation, first.assignment, rng)
+        if situation.sent is None:
+            first = min(routes, key=self._expected_s)
+            seen, gap = self.look(situation, first.assignment, rng)
+        else:
+            seen, gap = self.look(situation, situation.sent, rng)
+            nominal = None if seen is None else seen.scenarios.nominal_times
+            first = sent_way(situation, situation.sent, edge_drift_s, nominal)
+        elsewhere = any(way.assignment.station != first.assignment.station for way in routes)
         found = ways(
             situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
-            self.seconds if len(routes) > 1 else _KINDS, self.overlap_limit,
+            self.seconds if elsewhere else _KINDS, self.overlap_limit,
         )  # fmt: skip
-        worths = [
-            worth(
-                situation, first, way, seen,
-                model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
-            )
-            for way in found
-        ]  # fmt: skip
-        best = max(worths, key=lambda one: one.gain_s, default=None)
+        with situation.trace.step("expected gain") as facts:
+            worths = [
+                worth(
+                    situation, first, way, seen,
+                    model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
+                )
+                for way in found
+            ]  # fmt: skip
+            best = max(worths, key=lambda one: one.gain_s, default=None)
+            facts |= {"ways_considered": len(worths), **(best.details if best else {})}
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
         return decision(

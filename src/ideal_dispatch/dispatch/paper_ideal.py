@@ -15,7 +15,7 @@ from ideal_dispatch.dispatch.scenario_gap import (
 )
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
-from ideal_dispatch.dispatch.way import pair_details, routed
+from ideal_dispatch.dispatch.way import pair_details, primary_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap import OptimisticGap
@@ -31,21 +31,25 @@ _AT_ZERO = ConstantThreshold(0.0)
 class PaperIdeal:
     """[IDEAL] sections 2.2 and 6.1.2, exactly.
 
-    The primary z₁ is the router's shortest route. Algorithm 2 (DCA) gives the
-    gap over the model's scenario set of the context and the second path z₂, of
-    which the first ``prefix`` segments are kept to; it may start at the
-    primary's own depot and even be the primary's path. The threshold is taken
-    at the model's nominal time of z₁.
+    The primary z₁ is the router's shortest route, or the ambulance that was
+    already sent. Algorithm 2 (DCA) gives the gap over the model's scenario set of
+    the context and the second path z₂, of which the first ``prefix`` segments are
+    kept to; it may start at the primary's own depot and even be the primary's
+    path. The threshold is taken at the model's nominal time of z₁.
 
     Unlike the paper, more than two depots are asked at once and not in pairs,
     which gives the same gap, and a depot counts only while it has a unit. Another
-    ``method`` than Algorithm 2 shows what a better gap is worth in the same policy.
+    ``method`` than Algorithm 2 shows what a better gap is worth in the same policy;
+    "certified" proves it, or stops after ``time_limit_s`` with the best it has.
+    ``form`` says in words which network and radius the model has.
     """
 
     model: Model
     threshold: Threshold = _AT_ZERO
     prefix: int = PREFIX
     method: Method = "dca"
+    time_limit_s: float | None = None
+    form: str = ""
     name: str = "paper-ideal"
 
     def __post_init__(self) -> None:
@@ -59,7 +63,10 @@ class PaperIdeal:
     ) -> tuple[Outlook, OptimisticGap | None]:
         """The scenario set of the context, and Algorithm 2's gap over it."""
         seen = outlook(situation, self.model)
-        return seen, situation_gap(situation, seen.scenarios, primary, rng, method=self.method)
+        return seen, situation_gap(
+            situation, seen.scenarios, primary, rng,
+            method=self.method, time_limit_s=self.time_limit_s,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class NominalGap:
 def _decide(
     policy: PaperIdeal | NominalGap, situation: Situation, rng: np.random.Generator
 ) -> Decision:
-    primary = routed(situation, situation.fastest)
+    primary = primary_of(situation)
     seen, gap = policy.look(situation, primary, rng)
     nominal_s = primary.path.time_s(seen.scenarios.nominal_times)
     second, score_s = None, 0.0

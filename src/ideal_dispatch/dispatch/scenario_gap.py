@@ -49,13 +49,18 @@ def outlook(
     Around the router's edge times, "router", where it tells them; a ``radius``
     given here replaces the model's.
     """
-    forecast = model.forecast(situation.context, situation.network, path)
-    embeddings, times = forecast.embeddings, situation.router_times_s
-    anchored = centre == "router" and times is not None
-    if anchored and times is not None:
-        embeddings = recentred(embeddings, times)
-    size = forecast.radius if radius is None else radius
-    return Outlook(ScenarioSet(embeddings, size), forecast, "router" if anchored else "forecast")
+    with situation.trace.step("forecast") as facts:
+        forecast = model.forecast(situation.context, situation.network, path)
+        facts |= {"dimension": forecast.embeddings.shape[1], "radius": round(forecast.radius, 6)}
+    with situation.trace.step("scenario set") as facts:
+        embeddings, times = forecast.embeddings, situation.router_times_s
+        anchored = centre == "router" and times is not None
+        if anchored and times is not None:
+            embeddings = recentred(embeddings, times)
+        scenarios = ScenarioSet(embeddings, forecast.radius if radius is None else radius)
+        seen = Outlook(scenarios, forecast, "router" if anchored else "forecast")
+        facts |= seen.details
+    return seen
 
 
 def recentred(embeddings: FloatArray, times_s: FloatArray) -> FloatArray:
@@ -84,16 +89,19 @@ def situation_gap(
     if not stations:
         return None
     seed = int(rng.integers(2**31)) if method == "dca" else 0
-    return optimistic_gap(
-        situation.network,
-        scenarios,
-        [situation.stations[number].depot for number in stations],
-        situation.incident.node,
-        primary.path,
-        method=method,
-        time_limit_s=time_limit_s,
-        seed=seed,
-    )
+    with situation.trace.step("gap search") as facts:
+        gap = optimistic_gap(
+            situation.network,
+            scenarios,
+            [situation.stations[number].depot for number in stations],
+            situation.incident.node,
+            primary.path,
+            method=method,
+            time_limit_s=time_limit_s,
+            seed=seed,
+        )
+        facts |= {"method": method, "labels": len(gap.proof), **gap_details(gap)}
+    return gap
 
 
 def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assignment:

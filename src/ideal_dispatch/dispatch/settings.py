@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args
 
-from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
+from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal, quarter_hours
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.fitted import Fitted, Form, Radius, Seconds, Trained, kinds
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -30,13 +30,30 @@ KINDS: Mapping[str, type[Any]] = {
     "gap-other-depot": controls.GapTriggeredOtherDepot,
     "nominal-gap": paper_ideal.NominalGap,
     "learned-trigger": controls.LearnedTrigger,
+    "quarter-hour": quarter_hours.QuarterHourPolicy,
     "paper-ideal": paper_ideal.PaperIdeal,
     "ideal": ideal.Ideal,
 }
 """The policies by the ``kind`` of their table."""
 
-_PARTS = {"model": "model", "drift": "drift", "gain": "gain", "estimator": "trigger"}
-_NEEDED = {"estimator": "a trigger fitted on replays", "model": "a trained model"}
+_PARTS = {"estimator": "trigger", "hours": "hours", "gain": "hours_gain"}
+_NEEDED = {
+    "estimator": "a trigger fitted on replays",
+    "model": "a trained model",
+    "hours": "ratios of quarter hours",
+    "gain": "a gain fitted on quotes corrected by the quarter hour",
+}
+_WORDS = {
+    "practical": "network trained in our practical mode",
+    "paper": "network trained by Algorithm 1",
+}
+_RADIUS_WORDS = {
+    "calibrated": "radius by the quantile loss, conformally scaled",
+    "paper": "radius by the mean absolute loss",
+}
+_USUAL: Form = ("practical", "calibrated")
+_PRINTED: Form = ("paper", "paper")
+_USUAL_SECONDS: Seconds = ("other-depot",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +81,42 @@ def policies_from(tables: Mapping[str, Any], parts: Fitted) -> tuple[Policy, ...
     that policy; a ``time_limit_s`` of "none" leaves the search its time. What was
     fitted comes from ``parts``; ``use_drift`` true corrects quotes by the drift,
     ``use_reversion`` false takes them as they are, ``use_gain`` false leaves the gain
-    to the forecast, and ``radius`` "paper" takes the model with the radius of the
-    paper's loss.
+    to the forecast. ``trained`` ("practical" or "paper") and ``radius``
+    ("calibrated" or "paper") choose among the forms of the model: both are "paper"
+    for paper-ideal unless told, and our own for all others. Where ``parts`` has
+    a single model and the table does not choose, it is that one as it is.
     """
     return tuple(_policy(name, table, parts) for name, table in tables.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the policies of some tables must be fitted with."""
+
+    models: frozenset[Form]
+    gains: frozenset[tuple[Seconds, bool]]
+    drift: bool
+    hours: bool
+    trigger: bool
+
+
+def asked_of(tables: Mapping[str, Any]) -> Asked:
+    """The parts that :func:`policies_from` will look for."""
+    models, gains, drift = set(), set(), False
+    found = [(name, dict(table)) for name, table in tables.items() if isinstance(table, Mapping)]
+    for name, table in found:
+        kind, where = str(table.get("kind")), f"policies.{name}"
+        if kind in KINDS and "model" in {field.name for field in fields(KINDS[kind])}:
+            models.add(_form(table, kind, where)[0])
+        if kind == "ideal":
+            corrected = _flag(table, "use_drift", where, False)
+            drift |= corrected
+            gains.add((kinds(_seconds(table)), corrected))
+    used = {table.get("kind") for _, table in found}
+    return Asked(
+        frozenset(models), frozenset(gains), drift, "quarter-hour" in used,
+        "learned-trigger" in used,
+    )  # fmt: skip
 
 
 def threshold_from(value: Any, where: str = "threshold") -> Threshold:
@@ -107,12 +156,18 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
     for field, part in _PARTS.items():
         if field in known:
             given[field] = getattr(parts, part)
-    if "model" in known and _choice(values, "radius", ("calibrated", "paper"), where) == "paper":
-        given["model"] = parts.paper_model
+    if "model" in known:
+        form, chosen = _form(values, kind, where)
+        model = parts.model if form == _USUAL else parts.models.get(form)
+        alone = not chosen and not parts.models
+        given["model"] = parts.model if alone else model
+        if "form" in known:
+            words = f"{_WORDS[form[0]]}, {_RADIUS_WORDS[form[1]]}"
+            given["form"] = "the model that was given" if alone else words
     if "drift" in known:
         corrected = _flag(values, "use_drift", where, False)
         given["drift"] = parts.drift if corrected else None
-        given["gain"] = parts.drift_gain if corrected else parts.gain
+        given["gain"] = parts.gain_for(_seconds(values), corrected)
         if not _flag(values, "use_gain", where, True):
             given["gain"] = None
         if not _flag(values, "use_reversion", where, True) and given["gain"] is not None:
@@ -124,11 +179,24 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
     return policy
 
 
-def _choice(values: dict[str, Any], key: str, choices: tuple[str, ...], where: str) -> str:
-    chosen = values.pop(key, choices[0])
-    if chosen not in choices:
-        raise InputError(f"{where}.{key} {chosen!r}: choose {' or '.join(choices)}")
-    return str(chosen)
+def _form(values: dict[str, Any], kind: str, where: str) -> tuple[Form, bool]:
+    """The form of the model that a table takes, and whether it says so itself."""
+    usual = _PRINTED if kind == "paper-ideal" else _USUAL
+    chosen = "trained" in values or "radius" in values
+    trained = values.pop("trained", usual[0])
+    radius = values.pop("radius", usual[1])
+    for key, value, choices in (
+        ("trained", trained, get_args(Trained)), ("radius", radius, get_args(Radius)),
+    ):  # fmt: skip
+        if value not in choices:
+            raise InputError(f"{where}.{key} {value!r}: choose {' or '.join(choices)}")
+    return (trained, radius), chosen
+
+
+def _seconds(values: Mapping[str, Any]) -> Seconds:
+    """The kinds of second that a table of our form considers; nonsense is refused later."""
+    given = values.get("seconds", _USUAL_SECONDS)
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 def _flag(values: dict[str, Any], key: str, where: str, default: bool) -> bool:

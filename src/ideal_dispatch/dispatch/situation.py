@@ -1,15 +1,20 @@
 """What a dispatcher knows when a call comes in, and nothing of what the streets will do."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import Context
+from ideal_dispatch.context import WEATHER_VARIABLES, Context
+from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource, require_zone
+
+if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.decision import Assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,9 @@ class Situation:
 
     ``region`` is the station of the agency's static territory, where one is
     known. ``router_times_s`` is what the router believes of every edge, for
-    routers that tell.
+    routers that tell. ``sent`` is the ambulance that the agency has already
+    sent, where it has: it is the primary of every policy, and no longer among
+    the units of its station. ``trace`` is told the steps towards a decision.
     """
 
     network: RoadNetwork
@@ -58,9 +65,11 @@ class Situation:
     stations: tuple[Station, ...]
     region: int | None = None
     router_times_s: FloatArray | None = None
+    sent: "Assignment | None" = None
+    trace: Trace = UNTRACED
 
     def __post_init__(self) -> None:
-        if not self.available:
+        if self.sent is None and not self.available:
             raise InputError(
                 f"incident {self.incident.name}: no depot has a free unit and a route to it"
             )
@@ -77,6 +86,8 @@ class Situation:
                 f"incident {self.incident.name}: region {self.region} is none of "
                 f"{len(self.stations)} stations"
             )
+        if self.sent is not None:
+            self._check_sent(self.sent)
         times = self.router_times_s
         if times is not None and times.shape != (self.network.num_edges,):
             raise InputError(
@@ -84,10 +95,21 @@ class Situation:
                 f"the network has {self.network.num_edges}"
             )
 
+    def _check_sent(self, sent: "Assignment") -> None:
+        where = f"incident {self.incident.name}: the ambulance already sent"
+        if not 0 <= sent.station < len(self.stations):
+            raise InputError(f"{where} is of station {sent.station}, none of {len(self.stations)}")
+        ends = (self.stations[sent.station].depot.node, self.incident.node)
+        for node, wanted, verb in zip(
+            (sent.path.origin, sent.path.destination), ends, ("starts", "ends"), strict=True
+        ):
+            if node != wanted:
+                raise InputError(f"{where} {verb} at node {node}, not at node {wanted}")
+
     @property
     def free_units(self) -> int:
-        """Units of all depots that are free when the call comes in."""
-        return sum(station.units for station in self.stations)
+        """Units of all depots that are free when the call comes in, one already sent included."""
+        return sum(station.units for station in self.stations) + (self.sent is not None)
 
     @property
     def available(self) -> tuple[int, ...]:
@@ -105,6 +127,23 @@ class Situation:
             raise InputError(f"{self.stations[station].depot} has no route to the incident")
         return quote
 
+    def expected_s(self, station: int, path: Path, nominal_s: FloatArray | None = None) -> float:
+        """When an ambulance on a path from a station is expected, quoted or not.
+
+        By the station's quote where it is the quoted path. Else by the router's
+        edge times where it tells them, or by ``nominal_s`` (free flow without)
+        scaled so that they give the quote its own time.
+        """
+        quote = self.stations[station].quote
+        if quote is not None and quote.path == path:
+            return quote.duration_s
+        if self.router_times_s is not None:
+            return path.time_s(self.router_times_s)
+        times = self.network.free_flow_times_s if nominal_s is None else nominal_s
+        usual_s = 0.0 if quote is None else quote.path.time_s(times)
+        scale = quote.duration_s / usual_s if quote is not None and usual_s > 0.0 else 1.0
+        return scale * path.time_s(times)
+
     @property
     def fastest(self) -> int:
         """The available station with the shortest quoted time; the first of equals."""
@@ -117,7 +156,8 @@ class Situation:
 
     def second_stations(self, primary: int) -> tuple[int, ...]:
         """Stations that still have a unit once the primary has left."""
-        return tuple(n for n in self.available if self.stations[n].units > (n == primary))
+        leaving = None if self.sent is not None else primary
+        return tuple(n for n in self.available if self.stations[n].units > (n == leaving))
 
 
 @runtime_checkable
@@ -147,21 +187,60 @@ def observe(
     *,
     units: Sequence[int] | None = None,
     region: int | None = None,
+    sent: "Assignment | None" = None,
+    trace: Trace = UNTRACED,
 ) -> Situation:
-    """Ask the router for every depot with a free unit (two each, where not told)."""
+    """Ask the router for every depot with a free unit (two each, where not told).
+
+    The depot of an ambulance that was ``sent`` is asked about in any case.
+    """
     free = [2] * len(depots) if units is None else list(units)
     if len(free) != len(depots):
         raise InputError(f"free units of {len(free)} depots given, there are {len(depots)}")
+    with trace.step("the call") as facts:
+        facts |= _came_in(incident, context)
     stations = []
-    for depot, count in zip(depots, free, strict=True):
-        quote = other = None
-        if count > 0:
-            try:
-                quote = source.quote(depot.node, incident.node, incident.at)
-            except UnreachableError:
-                quote = None  # this depot cannot serve the call
-        if quote is not None and isinstance(source, OffersAlternatives):
-            other = source.alternative(quote.path, incident.at)
-        stations.append(Station(depot, count, quote, other))
-    times = source.router_times(incident.at) if isinstance(source, TellsEdgeTimes) else None
-    return Situation(network, incident, context, tuple(stations), region, times)
+    for number, (depot, count) in enumerate(zip(depots, free, strict=True)):
+        asked = count > 0 or (sent is not None and sent.station == number)
+        with trace.step(f"quotes from {depot.name}") as facts:
+            station = _station(source, incident, depot, count) if asked else Station(depot, 0, None)
+            facts |= _told(station)
+        stations.append(station)
+    with trace.step("edge times of the router") as facts:
+        times = source.router_times(incident.at) if isinstance(source, TellsEdgeTimes) else None
+        facts["edges"] = 0 if times is None else times.size
+    return Situation(network, incident, context, tuple(stations), region, times, sent, trace)
+
+
+def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int) -> Station:
+    try:
+        quote = source.quote(depot.node, incident.node, incident.at)
+    except UnreachableError:
+        return Station(depot, units, None)  # this depot cannot serve the call
+    other = None
+    if isinstance(source, OffersAlternatives):
+        other = source.alternative(quote.path, incident.at)
+    return Station(depot, units, quote, other)
+
+
+def _came_in(incident: Incident, context: Context) -> Facts:
+    """The call, for the trace."""
+    weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
+    known = {name: value.value for name, value in weather if value.known}
+    at = context.at.isoformat(timespec="seconds")
+    return {"node": incident.node, "at": at, "holiday": context.holiday} | known
+
+
+def _told(station: Station) -> Facts:
+    """What the router said, for the trace."""
+    facts: Facts = {"units": station.units}
+    if station.quote is not None:
+        names = ("duration_s", "optimistic_s", "pessimistic_s")
+        seconds = {name: round(float(getattr(station.quote, name)), 3) for name in names}
+        facts |= {name: value for name, value in seconds.items() if not math.isnan(value)}
+        facts["segments"] = len(station.quote.path)
+        if station.quote.fell_back:
+            facts["fell_back"] = station.quote.fell_back
+    if station.alternative is not None:
+        facts["alternative_s"] = round(station.alternative.duration_s, 3)
+    return facts

@@ -1,5 +1,6 @@
 """The ways of two ambulances: what is expected of each, and what they share."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,11 @@ class Way:
         return self.assignment.path
 
 
+def primary_of(situation: Situation) -> Assignment:
+    """The ambulance that was already sent, else the router's shortest route."""
+    return situation.sent or routed(situation, situation.fastest)
+
+
 def routed(situation: Situation, station: int) -> Assignment:
     """A unit of the station on the router's route, asking again at every junction."""
     return Assignment(station, situation.quote(station).path)
@@ -45,6 +51,29 @@ def quoted(
     expected_s = max(quote.duration_s + drift_s, 0.0)
     above_s = quote.pessimistic_s - quote.duration_s
     return Way(kind, assignment, expected_s, above_s, quote.duration_s - quote.optimistic_s)
+
+
+def sent_way(
+    situation: Situation,
+    sent: Assignment,
+    edge_drift_s: FloatArray | None = None,
+    nominal_s: FloatArray | None = None,
+) -> Way:
+    """The way of an ambulance that was already sent, expected by :meth:`Situation.expected_s`.
+
+    On another path than its depot's quote, the quote's range goes along in proportion.
+    """
+    quote = situation.stations[sent.station].quote
+    if quote is not None and quote.path == sent.path:
+        return quoted("sent", sent, quote, edge_drift_s)
+    seconds = situation.expected_s(sent.station, sent.path, nominal_s)
+    if edge_drift_s is not None:
+        seconds = max(seconds + sent.path.time_s(edge_drift_s), 0.0)
+    if quote is None:
+        return Way("sent", sent, seconds, math.nan, math.nan)
+    scale = seconds / max(quote.duration_s, 1.0)
+    above_s = scale * (quote.pessimistic_s - quote.duration_s)
+    return Way("sent", sent, seconds, above_s, scale * (quote.duration_s - quote.optimistic_s))
 
 
 def overlap(network: RoadNetwork, first: Path, second: Path) -> float:

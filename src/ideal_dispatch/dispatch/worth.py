@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.controls import alternative
@@ -101,6 +100,8 @@ def forecast_spread_s(
     second order the set correlates two paths like their matrices G, and the
     difference is taken to be a Student-t of three degrees.
     """
+    from scipy.special import stdtrit  # a fifth of a second to import, and seldom needed
+
     share = level if level is not None and level > 0.5 else _USUAL_LEVEL
     matrices = [scenarios.path_matrix(path) for path in (first, second)]
     sizes = [float(np.linalg.norm(matrix)) for matrix in matrices]

@@ -32,7 +32,7 @@ def caveats(judged: Judged) -> list[str]:
             lines.append(
                 f"{len(off)} strategies miss their volume by more than {100 * _OFF_TARGET:.0f} "
                 f"points, {worst.label} most with {100 * worst.extra:+.1f} %: compare them at "
-                "the volume reached, in the figures."
+                "matched volume, in the table of differences, or in the figures."
             )
     if len(outcomes.days) < ENOUGH_DAYS:
         lines.append(

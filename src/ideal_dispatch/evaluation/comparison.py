@@ -87,7 +87,9 @@ def arrival_comparison(runs: Sequence[Judged], world: str) -> Table:
                 bold.add(row.label)
     columns = [Column("strategy")]
     for name in names(runs):
-        columns += [Column(f"{name}: mean s", arrow="↓"), Column(f"{name}: P95 s", arrow="↓")]
+        columns += [
+            Column(f"{name}: mean s", 2, arrow="↓"), Column(f"{name}: P95 s", 2, arrow="↓")
+        ]  # fmt: skip
     return Table(
         f"comparison-arrival-{world}",
         f"Driving time of the first ambulance to arrive in {WORLD_WORDS[world]}",
@@ -105,7 +107,7 @@ def saving_comparison(runs: Sequence[Judged], world: str) -> Table:
     return Table(
         f"comparison-saving-{world}",
         f"Seconds saved per call against interval-selective in {WORLD_WORDS[world]}",
-        (Column("strategy"), *(Column(name, signed=True) for name in names(runs))),
+        (Column("strategy"), *(Column(name, 2, signed=True) for name in names(runs))),
         rows,
         note="Mean over all calls with a 95 % interval that draws whole days.",
     )

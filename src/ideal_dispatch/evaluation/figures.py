@@ -61,7 +61,7 @@ def styles(judged: Judged) -> Mapping[str, Style]:
 def candidate_bars(judged: Judged) -> "Figure":
     """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    rows = judged.rows(judged.main)
+    rows = judged.rows(judged.main or judged.others)
     figure, panels = plain_axes(len(worlds), (4.5 * len(worlds) + 1, 0.8 + 0.3 * len(rows)))
     places = np.arange(len(rows))
     for axes, world in zip(panels, worlds, strict=True):
@@ -234,8 +234,8 @@ def _ecdf(axes: "Axes", values: FloatArray, label: str, style: Style, end: float
 
 
 def _ends(judged: Judged) -> list[Strategy]:
-    """One-ambulance and always-dual rows of the main policies."""
-    rows = judged.rows(judged.main)
+    """One-ambulance and always-dual rows of the main policies, or of all where none is one."""
+    rows = judged.rows(judged.main or judged.others)
     return [row for row in rows if not row.form.startswith("+")]
 
 

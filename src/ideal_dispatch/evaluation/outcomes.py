@@ -63,13 +63,20 @@ class Drives:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyOutcomes:
-    """What one policy decided about every incident, and what came of it in each world."""
+    """What one policy decided about every incident, and what came of it in each world.
+
+    ``second_drive`` numbers the drives of an incident: two policies with the
+    same number send the same second. ``proved`` is 1 where its gap is exact, 0
+    where it is not, and NaN where it has none.
+    """
 
     name: str
     score_s: FloatArray
     threshold_s: FloatArray
     has_second: BoolArray
     same_depot: BoolArray
+    second_drive: IntArray
+    proved: FloatArray
     drives: Mapping[str, Drives]
 
     def sent_above(self, threshold_s: float | FloatArray) -> BoolArray:
@@ -213,12 +220,15 @@ class _Reader:
         score, threshold = float(decision["score_s"]), decision["threshold_s"]
         if not math.isfinite(score):
             raise InputError(f"policy {policy}: its score is {score}; scores are finite")
+        status = (decision.get("details") or {}).get("gap_status")
         stations = [drives[key]["station"] for key in (primary, second) if key is not None]
         values = {
             "score": score,
             "threshold": -math.inf if threshold is None else float(threshold),
             "second": second is not None,
             "same_depot": len(stations) == 2 and stations[0] == stations[1],
+            "drive": -1 if second is None else list(drives).index(second),
+            "proved": math.nan if status is None else status == "exact",
         }
         for name, value in values.items():
             self._columns[policy, name].append(value)
@@ -265,6 +275,8 @@ class _Reader:
             self._column(name, "threshold"),
             self._column(name, "second") > 0,
             self._column(name, "same_depot") > 0,
+            self._column(name, "drive").astype(np.int32),
+            self._column(name, "proved"),
             MappingProxyType(drives),
         )
 
@@ -281,7 +293,7 @@ def _run_name(folder: Path) -> str:
 
 def _roles(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """Who plays which part: by the type in the manifest, and by name where there are several."""
-    types = {name: _type(manifest.get("policies", {}).get(name)) for name in names}
+    types = {name: type_of(manifest.get("policies", {}).get(name)) for name in names}
     known = {kind for kind, *_ in ROLES.values()}
     found = {}
     for role, (kind, *usual) in ROLES.items():
@@ -292,14 +304,19 @@ def _roles(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _type(described: Any) -> str:
-    """The type of a policy; of one that differs by day, that of its first."""
+def first_of(described: Any) -> Mapping[str, Any]:
+    """What a manifest says of a policy; of one that differs by day, of its first."""
     if not isinstance(described, dict):
-        return ""
+        return {}
     by_day = described.get("policies")
     if isinstance(by_day, dict) and by_day:
-        return _type(next(iter(by_day.values())))
-    return str(described.get("type", ""))
+        return first_of(next(iter(by_day.values())))
+    return described
+
+
+def type_of(described: Any) -> str:
+    """The type of a policy by what a manifest says of it."""
+    return str(first_of(described).get("type", ""))
 
 
 def _total_s(drive: Mapping[str, Any]) -> float:

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.evaluation import figures
 from ideal_dispatch.evaluation.caveats import caveats
+from ideal_dispatch.evaluation.difference_tables import difference_table
+from ideal_dispatch.evaluation.gap_tables import gap_table
 from ideal_dispatch.evaluation.incident_map import incident_map, words
 from ideal_dispatch.evaluation.metrics import ArrivalSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.report_figures import CAPTIONS, Progress, report_figures
 from ideal_dispatch.evaluation.result_tables import (
     WORLD_WORDS,
     Judged,
     arrival_table,
     benchmark_table,
-    difference_table,
     our_policies,
     regret_table,
     second_table,
     wilcoxon_table,
 )
-from ideal_dispatch.evaluation.significance import day_interval
+from ideal_dispatch.evaluation.significance import day_t_interval
 from ideal_dispatch.evaluation.standing_out import standing_out
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Table
@@ -34,25 +35,6 @@ from ideal_dispatch.pages import Page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Progress = Callable[[str], None]
-
-_CAPTIONS = {
-    "arrivals": "Left: mean seconds that second ambulances save against the router's one "
-    "ambulance, by how many calls get one; higher is better, and of two policies at the same "
-    "place the higher buys more with the same ambulances. A diamond has no choice of volume. "
-    "Right: calls that no ambulance has reached after so many minutes of driving, for one "
-    "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
-    "lines mark 8 and 12 minutes.",
-    "candidate-optimal": "Share of incidents on which a strategy is no later than the best drive "
-    "of the paper's candidate set: every depot's adaptive drive and the printed policy's second "
-    "path.",
-    "pareto": "Regret against the paper's candidate set by dispatch volume, every threshold of "
-    "every policy; lower and further left is better. Left the mean, right the mean of the worst "
-    "5 %. A policy whose path is not in the set may fall below zero.",
-    "regret-cdf": "Share of incidents with at most so much regret; a curve further up and left is "
-    "better. Rare regrets beyond the right end are not drawn.",
-}
 
 
 def write_report(
@@ -76,10 +58,9 @@ def write_report(
     for table in tables(judged):
         made += [where / "tables" / name for name in table.save(where / "tables")]
     drawn = {}
-    for name, make in _FIGURES.items():
-        progress(f"figure {name}")
-        drawn[name] = make(judged)
-        made += _save(drawn[name], where / "figures" / name)
+    for name, figure in report_figures(judged, network, progress):
+        drawn[name] = figure
+        made += _save(figure, where / "figures" / name)
     page = _page(judged, drawn)
     page.heading("Calls on the map")
     page.text(_maps_in_words(judged))
@@ -103,6 +84,7 @@ def tables(judged: Judged) -> list[Table]:
         made += [regret_table(judged, world)]
         made += [wilcoxon_table(judged, own, world) for own in our_policies(judged.outcomes)]
         made += [benchmark_table(judged, world), second_table(judged, world)]
+        made += [gap_table(judged, world)]
         if judged.others:
             made.append(arrival_table(judged, world, judged.others))
     return [table for table in made if table is not None and table.rows]
@@ -122,7 +104,7 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
         page.warning(line)
 
     def figure(name: str) -> None:
-        page.figure(drawn[name], _CAPTIONS[name])
+        page.figure(drawn[name], CAPTIONS[name])
 
     def each_world(make: Callable[[str], Table | None]) -> None:
         made = [make(world) for world in outcomes.worlds]
@@ -132,6 +114,11 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
         for note in dict.fromkeys(table.note for table in shown if table.note):
             page.text(note)
 
+    if "issues" in drawn:
+        page.heading("Why one ambulance may not be enough")
+        figure("issues")
+        if "forecast" in drawn:
+            figure("forecast")
     page.heading("When the first ambulance arrives")
     each_world(lambda world: arrival_table(judged, world))
     figure("arrivals")
@@ -148,6 +135,9 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
     each_world(lambda world: benchmark_table(judged, world))
     page.heading("Where the second ambulance drives")
     each_world(lambda world: second_table(judged, world))
+    if any(gap_table(judged, world) for world in outcomes.worlds):
+        page.heading("What a better gap than Algorithm 2's changes")
+        each_world(lambda world: gap_table(judged, world))
     if judged.others:
         page.heading("Controls")
         page.text(
@@ -196,7 +186,7 @@ def _facts(judged: Judged) -> list[tuple[str, str]]:
 
 def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
     """Seconds sooner as a fact, with its interval in the label."""
-    interval = day_interval(saved, judged.outcomes.day, seed=judged.seed)
+    interval = day_t_interval(saved, judged.outcomes.day)
     ends = ""
     if not np.isnan(interval.low):
         ends = f" (95 %: {_signed(-interval.high)} … {_signed(-interval.low)})"
@@ -204,7 +194,7 @@ def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
 
 
 def _signed(seconds: float) -> str:
-    return f"{round(seconds, 1) + 0.0:+.1f}".replace("-", "−")
+    return f"{round(seconds, 2) + 0.0:+.2f}".replace("-", "−")
 
 
 def _calibration_in_words(judged: Judged) -> str:
@@ -226,9 +216,9 @@ def _conventions(page: Page, judged: Judged) -> None:
         "n % of the calls do not exceed, interpolated between neighbours; CVaR95 is the mean of "
         "the worst 5 %, the last call in it counted by its fraction. A threshold for a volume is "
         "the highest score that gets no second; equal scores are treated alike, whichever side is "
-        "nearer to the volume. Intervals are 95 % and resample whole days "
-        f"(seed {judged.seed}), but those of the Wilcoxon tables, which take calls as independent "
-        "as the paper does."
+        "nearer to the volume. Intervals are 95 %: Student's of the days' means, or of whole days "
+        f"drawn again where a bootstrap is named (seed {judged.seed}); those of the Wilcoxon "
+        "tables take calls as independent, as the paper does."
     )
     if judged.curve is not None:
         curve = judged.curve
@@ -280,13 +270,6 @@ def _maps(
 
 
 # --- parts --------------------------------------------------------------------------
-
-_FIGURES: "dict[str, Callable[[Judged], Figure]]" = {
-    "arrivals": figures.arrivals,
-    "candidate-optimal": figures.candidate_bars,
-    "pareto": figures.pareto,
-    "regret-cdf": figures.regret_cdf,
-}
 
 
 def _save(figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf")) -> list[Path]:

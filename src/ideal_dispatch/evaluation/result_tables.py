@@ -1,4 +1,4 @@
-"""The tables of a run: arrivals, the paper's two, wider benchmarks, differences, second trips."""
+"""The tables of a run: arrivals, the paper's two, wider benchmarks, second trips."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ import numpy as np
 
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.evaluation.metrics import ArrivalSummary, RegretSummary
-from ideal_dispatch.evaluation.outcomes import BENCHMARKS, ROLES, Outcomes
-from ideal_dispatch.evaluation.significance import day_interval, days_won, paired_wilcoxon
+from ideal_dispatch.evaluation.outcomes import BENCHMARKS, ROLES, Outcomes, first_of, type_of
+from ideal_dispatch.evaluation.significance import paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import (
     VOLUMES,
     Strategy,
@@ -27,7 +27,7 @@ WORLD_WORDS: Mapping[str, str] = {
     "B": "world B (streets take what really happens next)",
 }
 _BENCHMARK_WORDS = {"common": "all drives", "hindsight": "hindsight"}
-_EXTRA = Column("extra %", 1, signed=True, percent=True)
+EXTRA = Column("reached %", 1, signed=True, percent=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +87,14 @@ class Judged:
         ]
         return next(iter([*named, *rest]), None)
 
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """Every form of the paper's policy, the one with a part in the story first."""
+        known = self.outcomes.manifest.get("policies", {})
+        main = self.outcomes.roles.get("paper")
+        forms = [n for n in self.outcomes.policies if type_of(known.get(n)) == "PaperIdeal"]
+        return tuple(sorted(forms, key=lambda name: name != main))
+
     def bold(self, policies: Iterable[str]) -> frozenset[int]:
         """Numbers of the rows to make stand out."""
         return frozenset(i for i, policy in enumerate(policies) if policy == self.own)
@@ -96,8 +104,8 @@ def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = N
     """When the first ambulance comes; policies with a part in the story unless told."""
     rows = judged.rows(judged.main if policies is None else policies, as_set=True)
     columns: tuple[Column, ...] = (
-        Column("strategy"), _EXTRA, Column("mean s", arrow="↓"), Column("P90 s", arrow="↓"),
-        Column("P95 s", arrow="↓"), Column("<8 min", percent=True, arrow="↑"),
+        Column("strategy"), EXTRA, Column("mean s", 2, arrow="↓"), Column("P90 s", 2, arrow="↓"),
+        Column("P95 s", 2, arrow="↓"), Column("<8 min", percent=True, arrow="↑"),
         Column("<12 min", percent=True, arrow="↑"),
         Column("survival", 2, percent=True, arrow="↑"),
     )  # fmt: skip
@@ -114,30 +122,36 @@ def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = N
         columns,
         tuple(cells),
         judged.bold(row.policy for row in rows),
-        "Extra: calls that get a second ambulance. Below 8 and 12 minutes: share of calls, %."
+        "In a strategy's name the share of calls that shall get a second ambulance, beside it the "
+        "share that did. Below 8 and 12 minutes: share of calls, %."
         + ("" if judged.curve is None else f" Survival: expected by {judged.curve.name}, %."),
     )
 
 
 def regret_table(judged: Judged, world: str) -> Table:
-    """The paper's first table: regret against its candidate set."""
-    rows = judged.rows(judged.main)
+    """The paper's first table, and its candidate-optimal rate: every form of its policy."""
+    others = [name for name in judged.printed if name not in judged.main]
+    rows = judged.rows([*judged.main, *others])
     best = judged.outcomes.best_s[world]["paper"]
     tail = r"$\mathrm{CVaR}_{0.%d}$"
     names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
         s = RegretSummary.of(row.arrival_s[world], best)
-        cells.append((_paper_label(row), s.mean_s, s.p95_s, s.p99_s, s.cvar95_s, s.cvar99_s))
+        cells.append(
+            (_paper_label(row), s.optimal, s.mean_s, s.p95_s, s.p99_s, s.cvar95_s, s.cvar99_s)
+        )
     return Table(
         f"regret-{world}",
         f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
-        (Column("Strategy"), *(Column(name, arrow="↓", latex=latex) for name, latex in names)),
+        (Column("Strategy"), Column("Optimal %", percent=True, arrow="↑"),
+         *(Column(name, 2, arrow="↓", latex=latex) for name, latex in names)),
         tuple(cells),
         judged.bold(row.policy for row in rows),
         "Regret is against the best of every depot's adaptive drive and the printed policy's "
-        "second path; percentages are the dispatch volume reached.",
-    )
+        f"second path; percentages are the dispatch volume reached. {forms_in_words(judged)}"
+        "A form whose second is not the set's may fall below zero.",
+    )  # fmt: skip
 
 
 def wilcoxon_table(judged: Judged, own: str, world: str) -> Table:
@@ -147,7 +161,7 @@ def wilcoxon_table(judged: Judged, own: str, world: str) -> Table:
     columns = (
         Column("Baseline"), Column("Evaluation n", latex="Evaluation $n$"),
         Column("Wilcoxon n≠0", latex=r"Wilcoxon $n_{\ne0}$"),
-        Column("Mean diff. (s; normal 95% CI)", latex=r"Mean diff.\ (s; normal 95\% CI)"),
+        Column("Mean diff. (s; normal 95% CI)", 2, latex=r"Mean diff.\ (s; normal 95\% CI)"),
         Column("Statistic"), Column("p-value", scientific=True, latex="$p$-value"),
     )  # fmt: skip
     cells: list[tuple[Cell, ...]] = []
@@ -173,12 +187,12 @@ def benchmark_table(judged: Judged, world: str) -> Table:
     """Regret against wider benchmarks, for a set with our own path in it flatters us."""
     rows, known = judged.rows(judged.main), judged.outcomes.best_s[world]
     used = [one for one in BENCHMARKS[1:] if one in known]
-    columns = [Column("strategy"), _EXTRA]
+    columns = [Column("strategy"), EXTRA]
     for one in used:
         words = _BENCHMARK_WORDS[one]
         columns += [Column(f"{words}: best %", percent=True, arrow="↑"),
-                    Column(f"{words}: mean s", arrow="↓"),
-                    Column(f"{words}: CVaR95 s", arrow="↓")]  # fmt: skip
+                    Column(f"{words}: mean s", 2, arrow="↓"),
+                    Column(f"{words}: CVaR95 s", 2, arrow="↓")]  # fmt: skip
     cells = []
     for row in rows:
         line: list[Cell] = [row.label, row.extra]
@@ -197,48 +211,13 @@ def benchmark_table(judged: Judged, world: str) -> Table:
     )
 
 
-def difference_table(judged: Judged, world: str) -> Table | None:
-    """Seconds saved against interval-selective at equal volume, with day-clustered intervals.
-
-    None where no interval policy took part.
-    """
-    outcomes = judged.outcomes
-    reference = outcomes.roles.get("interval")
-    if reference is None:
-        return None
-    baselines = {share: judged.at(reference, share) for share in VOLUMES}
-    rows, names = [], []
-    for name, policy in outcomes.policies.items():
-        if name == reference or sends_one(outcomes, name) or not is_selective(policy):
-            continue
-        line: list[Cell] = [name]
-        ahead = []
-        for share, baseline in baselines.items():
-            saved = baseline.arrival_s[world] - judged.at(name, share).arrival_s[world]
-            line.append(day_interval(saved, outcomes.day, seed=judged.seed))
-            ahead.append(f"{days_won(saved, outcomes.day)[0]}")
-        rows.append((*line, f"{', '.join(ahead)} of {len(outcomes.days)}"))
-        names.append(name)
-    return Table(
-        f"saved-{world}",
-        f"Seconds saved per call against {reference} at the same volume in {WORLD_WORDS[world]}",
-        (Column("policy"), *(Column(f"+{100 * v:.0f} %", signed=True) for v in VOLUMES),
-         Column("days ahead")),
-        tuple(rows),
-        judged.bold(names),
-        "Mean over all calls with a 95 % interval that draws whole days; above zero throughout, "
-        "the policy is better beyond chance. Days ahead: on how many its mean was better, at each "
-        "volume.",
-    )  # fmt: skip
-
-
 def second_table(judged: Judged, world: str) -> Table:
     """Where the second ambulance drives, and how often it is first."""
     columns = (
         Column("policy"), Column("has second %", percent=True),
         Column("same road %", percent=True), Column("same depot %", percent=True),
         Column("overlap %", percent=True), Column("second first %", percent=True),
-        Column("s saved each, dual", 1), Column("s saved each, +25 %", 1),
+        Column("s saved each, dual", 2), Column("s saved each, +25 %", 2),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     names = []
@@ -265,6 +244,13 @@ def second_table(judged: Judged, world: str) -> Table:
         "Overlap: part of the second's driving time on streets the first drives too. Seconds "
         "saved each: what one second ambulance brings forward the arrival, on average.",
     )
+
+
+def forms_in_words(judged: Judged) -> str:
+    """Which network and radius every form of the paper's policy has, with a space at the end."""
+    known = judged.outcomes.manifest.get("policies", {})
+    forms = [(name, first_of(known.get(name)).get("form")) for name in judged.printed]
+    return "".join(f"{name}: {form}. " for name, form in forms if form)
 
 
 def _paper_label(row: Strategy) -> str:

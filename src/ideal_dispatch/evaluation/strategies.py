@@ -72,6 +72,25 @@ def at_volume(
     return at_threshold(policy, threshold_s, f"+{100 * share:.0f} %")
 
 
+def matched_arrival_s(policy: PolicyOutcomes, share: float, world: str) -> FloatArray:
+    """Arrivals if exactly ``share`` seconds per incident go, on the very incidents judged.
+
+    Between two neighbouring thresholds both arrivals count by how near their
+    volumes are, as if a coin were thrown over the incidents between them. With
+    fewer seconds than asked for, all go.
+    """
+    levels, counts = _levels(policy)
+    sent = np.concatenate([[0], np.cumsum(counts)])
+    wanted = min(_share(share) * policy.score_s.size, float(sent[-1]))
+    above = int(np.searchsorted(sent, wanted))
+    cuts = [max(above - 1, 0), above]
+    ends = [float(levels[cut]) if cut < levels.size else ALWAYS for cut in cuts]
+    fewer, more = (at_threshold(policy, end).arrival_s[world] for end in ends)
+    weight = (wanted - sent[cuts[0]]) / max(int(sent[cuts[1]] - sent[cuts[0]]), 1)
+    arrival: FloatArray = (1.0 - weight) * fewer + weight * more
+    return arrival
+
+
 def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     """The threshold at which as nearly as possible ``share`` of all incidents get a second.
 
@@ -80,8 +99,7 @@ def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     above where both are equally near. Where fewer incidents than asked for have
     a second at all, every one of them gets it.
     """
-    if not 0.0 <= share <= 1.0:
-        raise InputError(f"a volume of {share}: it is a share between 0 and 1")
+    _share(share)
     levels, counts = _levels(policy)
     if not levels.size:
         return ALWAYS
@@ -135,6 +153,12 @@ def strategies(
 def sends_one(outcomes: Outcomes, policy: str) -> bool:
     """Whether it is a baseline that never sends a second, whatever it considered."""
     return policy in (outcomes.roles.get("region"), outcomes.roles.get("router"))
+
+
+def _share(share: float) -> float:
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"a volume of {share}: it is a share between 0 and 1")
+    return share
 
 
 def _same(one: Strategy, other: Strategy) -> bool:

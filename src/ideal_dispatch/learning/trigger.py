@@ -69,6 +69,11 @@ class Trigger:
         predicted: FloatArray = self._forest.predict(rows)
         return predicted
 
+    def describe(self) -> dict[str, Any]:
+        """What a manifest should know: how the forest grows, and from what."""
+        grown = {"type": "Trigger", "parameters": _FOREST, "seed": self.seed, "names": self.names}
+        return grown | {"features": self.features, "saved_s": self.saved_s}
+
     @cached_property
     def _forest(self) -> Any:
         from sklearn.ensemble import RandomForestRegressor

@@ -1,11 +1,12 @@
 """An experiment: one file that says, before anything is looked at, what is replayed and how."""
 
+import hashlib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,27 +16,32 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.records.depots import read_depot_book
-from ideal_dispatch.records.settings import Depots
+from ideal_dispatch.network.csv_files import read_depots
+from ideal_dispatch.records.depots import plain_name
 from ideal_dispatch.records.toml_tables import built
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
-EMBEDDED = "harbour"
+Printed = Literal["hong-kong-island", "sha-tin"]
+"""The experiments whose tables the paper prints."""
+
+_FREE_TABLES = ("policies", "training", "paper_training")
 
 
 @dataclass(frozen=True, slots=True)
 class CityFiles:
     """Where the city is; file names are looked for beside the experiment file.
 
+    Of the depots, those named by ``only`` take part, or all on the network.
     Without a network it is the embedded city with its simulated days.
     """
 
     network: str = ""
     depots: str = ""
     traffic: str = ""
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +49,15 @@ class Calls:
     """How calls are drawn.
 
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
-    at most ``contested`` times the nearest one's free-flow time, and not in the
-    last ``margin_s`` of a stretch, so that drives can be finished.
+    at most ``contested`` times the nearest one's free-flow time, and neither in
+    the first ``lead_s`` of a stretch, in which the router has seen little, nor in
+    its last ``margin_s``, so that drives can be finished.
     """
 
     per_day: int = 120
     contested: float = 2.0
     margin_s: float = 2400.0
+    lead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +76,30 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """A run folder of another experiment whose fitted parts are used as they are."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """The first ``training_days`` are to learn and to choose by, the others to test.
 
-    What is learned and then judged on training days is cross-fitted: in
-    ``folds`` groups of days, each decided with what the other days taught.
+    Of the training days the first ``warm_up_days`` have no calls: they are the
+    history that the router remembers. What is learned and then judged on
+    training days is cross-fitted: in ``folds`` groups of days, each decided
+    with what the other days taught. With a ``transfer`` nothing is fitted, no
+    training day is replayed, and thresholds are those of the other run.
     ``policies`` are the tables of :func:`policies_from`, ``training`` the
-    parameters of training that differ from the defaults.
+    parameters of training that differ from the defaults and ``paper_training``
+    those that differ from Algorithm 1's. ``printed`` names the paper's results
+    that stand beside ours. ``digest`` is of the file.
     """
 
     name: str
     training_days: int
+    warm_up_days: int = 0
     seed: int = 0
     folds: int = 4
     worlds: tuple[str, ...] = ("A", "B")
@@ -88,33 +109,54 @@ class Experiment:
     past: Past = field(default_factory=Past)
     policies: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    paper_training: Mapping[str, Any] = field(default_factory=dict)
+    transfer: Transfer = field(default_factory=Transfer)
+    printed: Printed = "hong-kong-island"
     folder: Path = Path()
+    digest: str = ""
 
     def __post_init__(self) -> None:
-        if not 2 <= self.folds <= self.training_days:
+        if not 0 <= self.warm_up_days <= self.training_days:
             raise InputError(
-                f"folds {self.folds} of {self.training_days} training days: at least two folds "
-                "and a day for each are needed"
+                f"warm_up_days {self.warm_up_days} of {self.training_days} training days: they "
+                "are the first of them"
+            )
+        days = len(self.learning_days)
+        if not self.transfer.run and not 2 <= self.folds <= days:
+            raise InputError(
+                f"folds {self.folds} of {days} training days: at least two folds and a day for "
+                "each are needed"
             )
         wrong = [name for name in self.worlds if name not in tuple(World)]
         if wrong or not self.worlds:
             raise InputError(f"worlds {list(self.worlds)}: choose of A and B")
+
+    @property
+    def learning_days(self) -> range:
+        """The recorded days to learn from, by number: those of training but for the first."""
+        return range(self.warm_up_days, self.training_days)
+
+    @property
+    def transferred(self) -> Path | None:
+        """The run whose fitted parts are used, where it is not this one."""
+        return self.folder / self.transfer.run if self.transfer.run else None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Experiment":
         """Read the file, or say in one line what is wrong with it."""
         check_source(path)
         where = os.fspath(path)
+        content = Path(path).read_bytes()
         try:
-            with open(path, "rb") as file:
-                tables = tomllib.load(file)
+            tables = tomllib.loads(content.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise FileFormatError(f"{where}: not TOML: {error}") from None
-        given = {name: tables.pop(name, {}) for name in ("policies", "training")}
+        given = {name: tables.pop(name, {}) for name in _FREE_TABLES}
         if not given["policies"]:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
         try:
-            return built(cls, tables, "", **given, folder=Path(path).parent)
+            return built(cls, tables, "", **given, folder=Path(path).parent, digest=digest)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
 
@@ -125,9 +167,23 @@ class Experiment:
             city = harbour_city()
             return Ground(harbour_traffic(city), city.depots, city.region)
         network = RoadNetwork.load(self.folder / files.network)
-        book = read_depot_book(self.folder / files.depots, network, Depots())
+        depots = _depots(self.folder / files.depots, network, files.only)
         recording = RecordedTraffic.load(self.folder / files.traffic, network)
-        return Ground(recording, tuple(book.depots))
+        return Ground(recording, depots)
+
+
+def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depot, ...]:
+    found, elsewhere = read_depots(file, network)
+    named = {plain_name(depot.name): depot for depot in found}
+    for name in only:
+        if plain_name(name) not in named:
+            off = [line for line in elsewhere if line.startswith(f"depot {name}:")]
+            known = ", ".join(depot.name for depot in found) or "none"
+            raise InputError(
+                f"city.only: {off[0]}" if off
+                else f"city.only {name!r}: no such depot on the network; there are: {known}"
+            )  # fmt: skip
+    return tuple(named[plain_name(name)] for name in only) if only else tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,5 +236,5 @@ class Ground:
         calls = experiment.calls
         return sample_incidents(
             self.recording.only(days), self.weights(calls), calls.per_day, experiment.seed,
-            calls.margin_s,
+            calls.margin_s, calls.lead_s,
         )  # fmt: skip

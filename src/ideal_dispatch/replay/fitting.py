@@ -1,40 +1,58 @@
 """All that policies learn from past days, fitted on some of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import date
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
+from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.fitted import Fitted, Seconds
 from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.quarter_hours import QuarterHours
+from ideal_dispatch.dispatch.settings import Asked, asked_of
+from ideal_dispatch.dispatch.worth import Second
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
-from ideal_dispatch.forecast.model import MANIFEST
 from ideal_dispatch.learning.trigger import Trigger, fit_trigger
-from ideal_dispatch.records import Trips
+from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG, Report, replay
-from ideal_dispatch.traffic.quote_log import QuoteLog
+from ideal_dispatch.replay.trained import (
+    DRIFT,
+    HOURS,
+    USUAL,
+    PastDays,
+    fit_drift_on,
+    fit_hours,
+    load_models,
+    train_models,
+)
 
+__all__ = ["TRIGGER", "PastDays", "fit_parts", "load_parts"]
+
+TRIGGER = "calls.trigger"
 _ROUTER = "router"
+_HOURS_GAIN = "hours-gain.json"
+_USUAL_GAIN: tuple[Seconds, bool] = (("other-depot",), False)
 _FEATURES = [field.name for field in fields(GainFeatures)]
+_LEAST_DAYS = 2  # a drift is fitted on one day and stops with another
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PastDays:
-    """Trips and quotes of the training days in one world."""
+class _Apart:
+    """What was learned for each date from the other half of the dates."""
 
-    trips: Trips
-    quotes: QuoteLog
-    convention: World
+    drift: dict[str, DriftModel]
+    hours: dict[str, QuarterHours]
 
 
 def fit_parts(
@@ -48,100 +66,134 @@ def fit_parts(
     cluster: str | None = None,
     report: Report | None = None,
 ) -> Fitted:
-    """Model, drift, gain and trigger, learned from the numbered days alone.
+    """What the experiment's policies ask for, learned from the numbered days alone.
 
-    They are kept in ``folder``; what is there is not fitted again.
+    The gain of corrected quotes is fitted on days that the correction was not:
+    each half of the days with what the other half taught, where both have
+    enough. All is kept in ``folder``; what is there is not fitted again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    dates = {ground.dates()[day] for day in days}
-    model, paper_model = _models(experiment, ground, past.trips, dates, folder)
-    drift = _drift(experiment, ground, past.quotes, dates, folder / "drift")
-    parts = Fitted(model, drift, paper_model=paper_model)
-    files = [folder / name for name in ("gain.json", "drift-gain.json", "calls.trigger")]
-    if not files[-1].exists():
+    asked = asked_of(experiment.policies)
+    dates = [ground.dates()[day] for day in sorted(days)]
+    models = train_models(experiment, ground, past.trips, dates, folder, asked.models)
+    if asked.drift:
+        fit_drift_on(experiment, ground, past.quotes, dates, folder / DRIFT)
+    if asked.hours and not (folder / HOURS).exists():
+        fit_hours(ground, past.quotes, dates).save(folder / HOURS)
+    if not (folder / TRIGGER).exists():  # the last to be written
+        apart = _apart(experiment, ground, past, dates, folder, asked)
         calls = [
             call for day in sorted(days) for call in ground.calls(experiment, range(day, day + 1))
         ]
         replay(
             ground.world(experiment), ground.network, ground.depots, calls,
-            [QuoteDifferencePolicy(name=_ROUTER), *_seconds(model, None), *_seconds(model, drift)],
-            folder / "replay", region=ground.region, seed=experiment.seed, workers=workers,
-            cluster=cluster, report=report,
+            _observers(models[USUAL], asked, apart), folder / "replay", region=ground.region,
+            seed=experiment.seed, workers=workers, cluster=cluster, report=report,
         )  # fmt: skip
         entries = list(read_log(folder / "replay" / LOG))
-        for corrected, file in zip((False, True), files, strict=False):
-            names = [policy.name for policy in _seconds(model, drift if corrected else None)]
-            _gain(entries, names, past.convention).save(file)
-        _trigger(entries, past.convention, experiment.seed).save(files[-1])
-    return replace(
-        parts,
-        gain=GainModel.load(files[0]),
-        drift_gain=GainModel.load(files[1]),
-        trigger=Trigger.load(files[2]),
+        for seconds, corrected in sorted({_USUAL_GAIN, *asked.gains}):
+            names = [_observer_name(kind, corrected) for kind in seconds]
+            gain = _gain(entries, names, past.convention)
+            gain.save(folder / _gain_file(seconds, corrected))
+        if asked.hours:
+            names = [_observer_name(kind, False) for kind in _USUAL_GAIN[0]]
+            _gain(entries, names, past.convention, apart.hours).save(folder / _HOURS_GAIN)
+        _trigger(entries, past.convention, experiment.seed).save(folder / TRIGGER)
+    return load_parts(experiment, folder)
+
+
+def load_parts(experiment: Experiment, folder: Path) -> Fitted:
+    """What was fitted for the experiment's policies, or for those of another experiment."""
+    asked = asked_of(experiment.policies)
+    models = load_models(folder, asked.models)
+    gains = {
+        (seconds, corrected): GainModel.load(folder / _gain_file(seconds, corrected))
+        for seconds, corrected in {_USUAL_GAIN, *asked.gains}
+    }
+    return Fitted(
+        models[USUAL],
+        DriftModel.load(folder / DRIFT) if asked.drift else None,
+        gains[_USUAL_GAIN],
+        Trigger.load(folder / TRIGGER),
+        gains.get((_USUAL_GAIN[0], True)),
+        {form: model for form, model in models.items() if form != USUAL},
+        gains,
+        QuarterHours.load(folder / HOURS) if asked.hours else None,
+        GainModel.load(folder / _HOURS_GAIN) if asked.hours else None,
     )
 
 
-def _seconds(model: Model, drift: DriftModel | None) -> list[Ideal]:
-    """A policy for each kind of second, whose log has the rows to fit a gain on."""
-    return [
-        Ideal(
-            model, None, drift, seconds=(kind,), report_gap=False, method="multistart",
-            name=f"{kind}, corrected" if drift else kind,
+def _gain_file(seconds: Seconds, corrected: bool) -> str:
+    words = [] if seconds == _USUAL_GAIN[0] else [*seconds]
+    return "-".join([*(["drift"] if corrected else []), "gain", *words]) + ".json"
+
+
+def _apart(
+    experiment: Experiment,
+    ground: Ground,
+    past: PastDays,
+    dates: Sequence[str],
+    folder: Path,
+    asked: Asked,
+) -> _Apart:
+    """Drift and ratios for each half of the dates from the other, or from all if they are few."""
+    halves = [dates[0::2], dates[1::2]]
+    enough = len(halves[1]) >= _LEAST_DAYS
+    drift: dict[str, DriftModel] = {}
+    hours: dict[str, QuarterHours] = {}
+    for number, own in enumerate(halves):
+        others = halves[1 - number] if enough else dates
+        place = folder / (f"{DRIFT}-half-{number + 1}" if enough else DRIFT)
+        if asked.drift:
+            made = fit_drift_on(experiment, ground, past.quotes, others, place)
+            drift |= dict.fromkeys(own, made)
+        if asked.hours:
+            hours |= dict.fromkeys(own, fit_hours(ground, past.quotes, others))
+    return _Apart(drift, hours)
+
+
+def _observer_name(kind: Second, corrected: bool) -> str:
+    return f"{kind}, corrected" if corrected else kind
+
+
+def _observers(model: Model, asked: Asked, apart: _Apart) -> list[Policy]:
+    """Policies whose log has the rows to fit gains and a trigger on: one per kind of second."""
+    found: list[Policy] = [QuoteDifferencePolicy(name=_ROUTER)]
+    wanted = {_USUAL_GAIN, *asked.gains}
+    for kind, corrected in sorted({(kind, c) for seconds, c in wanted for kind in seconds}):
+        name = _observer_name(kind, corrected)
+        made = partial(
+            Ideal, model, None, seconds=(kind,), report_gap=False, method="multistart", name=name
         )
-        for kind in ("other-depot", "alternative", "gap-path")
-    ]  # fmt: skip
-
-
-def _models(
-    experiment: Experiment, ground: Ground, trips: Trips, dates: set[str], folder: Path
-) -> tuple[Model, Model]:
-    """The model with a calibrated radius, and the same with the paper's."""
-    ours, papers = folder / "model", folder / "paper-model"
-    if not (papers / MANIFEST).exists():
-        from ideal_dispatch.learning import TrainParams, split, train
-        from ideal_dispatch.learning.radius import RadiusParams
-        from ideal_dispatch.learning.splits import local_days
-
-        wanted = [date.fromisoformat(day).toordinal() for day in dates]
-        chosen = trips.select(np.flatnonzero(np.isin(local_days(trips), wanted)))
-        params = TrainParams.from_dict(
-            TrainParams(seed=experiment.seed).as_dict() | dict(experiment.training)
-        )
-        parts = split(chosen, (0.8, 0.2, 0.0), experiment.seed, "day")
-        run = train(ground.network, chosen, params, parts=parts)
-        run.model.save(ours)
-        paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))
-        paper.save(papers)
-    return Model.load(ours), Model.load(papers)
-
-
-def _drift(
-    experiment: Experiment, ground: Ground, quotes: QuoteLog, dates: set[str], folder: Path
-) -> DriftModel:
-    if not (folder / MANIFEST).exists():
-        from ideal_dispatch.learning.drift import fit_drift
-
-        local = ground.recording.calendar.local
-        kept = tuple(
-            line for line in quotes.lines if local(line.asked_at).date().isoformat() in dates
-        )
-        chosen = replace(quotes, lines=kept)
-        context = ground.recording.context
-        fit_drift(ground.network, chosen, context, seed=experiment.seed).save(folder)
-    return DriftModel.load(folder)
+        if corrected:
+            by_day = {day: made(drift=drift) for day, drift in apart.drift.items()}
+            found.append(ByDay(name, by_day))
+        else:
+            found.append(made())
+    return found
 
 
 def _gain(
-    entries: Iterable[dict[str, Any]], policies: Sequence[str], convention: World
+    entries: Iterable[dict[str, Any]],
+    policies: Sequence[str],
+    convention: World,
+    hours: dict[str, QuarterHours] | None = None,
 ) -> GainModel:
-    """The spread of T₁ − T₂ over the seconds that the named policies considered."""
+    """The spread of T₁ − T₂ over the seconds that the named policies considered.
+
+    With ``hours``, of quotes that are multiplied by the ratio of their date and
+    quarter hour: features are seconds of quotes, and so are multiplied alike.
+    """
     rows, differences = [], []
     for entry in entries:
+        incident, ratio = entry["incident"], 1.0
+        if hours is not None:
+            ratio = hours[incident["day"]].ratio(datetime.fromisoformat(incident["at"]))
         for decision in map(entry["decisions"].__getitem__, policies):
             if decision["second"] is None:
                 continue
             details = decision["details"]
-            rows.append([np.nan if details[n] is None else details[n] for n in _FEATURES])
+            rows.append([np.nan if details[n] is None else ratio * details[n] for n in _FEATURES])
             differences.append(_saved_s(entry, decision, convention))
     if not rows:
         raise InputError("no call of the training days has a second way; nothing to fit a gain on")

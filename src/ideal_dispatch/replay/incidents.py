@@ -25,24 +25,29 @@ def sample_incidents(
     per_day: int,
     seed: int,
     margin_s: float = 3600.0,
+    lead_s: float = 0.0,
 ) -> tuple[Incident, ...]:
     """``per_day`` calls on every recorded day, in order of time.
 
-    Times are uniform over what is recorded of the day, to the second; the last
-    ``margin_s`` of a stretch that is longer get none, so that drives can be
-    finished. Nodes are drawn in proportion to ``weights``, one per node. A
-    day's calls depend on its date and the seed, not on the other days.
+    Times are uniform over what is recorded of the day, to the second; the first
+    ``lead_s`` and the last ``margin_s`` of a stretch that is longer get none, so
+    that routers know the day and drives can be finished. Nodes are drawn in
+    proportion to ``weights``, one per node. A day's calls depend on its date and
+    the seed, not on the other days.
     """
     chances = _chances(weights, recording.network)
     if whole_number(per_day, "per_day") < 1:
         raise InputError(f"per_day {per_day}: at least one call a day is needed")
-    if not 0.0 <= margin_s < np.inf:
-        raise InputError(f"margin_s {margin_s}: a finite number of zero or more is needed")
+    for what, value in (("margin_s", margin_s), ("lead_s", lead_s)):
+        if not 0.0 <= value < np.inf:
+            raise InputError(f"{what} {value}: a finite number of zero or more is needed")
     incidents = []
     for numbers in recording.days:
         stretches = [recording.stretches[number] for number in numbers]
         lasts = [stretch.bins * recording.bin_s for stretch in stretches]
-        open_s = np.array([last - margin_s if last > margin_s else last for last in lasts])
+        longer = [last > margin_s + lead_s for last in lasts]
+        begin_s = lead_s * np.array(longer)
+        open_s = np.array(lasts) - begin_s - margin_s * np.array(longer)
         date = recording.calendar.local(stretches[0].start).date()
         rng = np.random.default_rng([seed, date.toordinal()])
         offsets_s = np.sort(np.floor(rng.random(per_day) * open_s.sum()))
@@ -50,7 +55,7 @@ def sample_incidents(
         ends_s = np.cumsum(open_s)
         for number, (offset_s, node) in enumerate(zip(offsets_s, nodes, strict=True)):
             which = int(np.searchsorted(ends_s, offset_s, "right"))
-            inside_s = float(np.floor(offset_s - (ends_s[which] - open_s[which])))
+            inside_s = float(np.floor(begin_s[which] + offset_s - (ends_s[which] - open_s[which])))
             at = stretches[which].start.astimezone(UTC) + timedelta(seconds=inside_s)
             name = f"{date.isoformat()}-{number + 1:04d}"
             incidents.append(Incident(name, int(node), recording.calendar.local(at)))

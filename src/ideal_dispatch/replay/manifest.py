@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.job import Job
+from ideal_dispatch.replay.lock import NAME as LOCK
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
 
@@ -41,10 +42,11 @@ class Manifest:
             raise InputError(f"{folder}: is a file; name a folder")
         folder.mkdir(parents=True, exist_ok=True)
         leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
+        own = {folder / LOCK, *leftovers}
         made = cls(folder, json.loads(json.dumps(settings)))
         if (folder / NAME).exists():
             made._take_up(read_manifest(folder))
-        elif set(folder.iterdir()) - leftovers:
+        elif set(folder.iterdir()) - own:
             raise InputError(f"{folder}: holds other files and no replay; name a new folder")
         for leftover in leftovers:
             leftover.unlink()
@@ -107,6 +109,7 @@ def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},
+            **_of_forests(),
         },
     }
 
@@ -136,6 +139,14 @@ def described(value: Any) -> Any:
         parts = {field.name: described(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, **parts}
     return {"type": type(value).__name__}
+
+
+def _of_forests() -> dict[str, str]:
+    """The library that grows a learned trigger anew wherever it is loaded."""
+    try:
+        return {"scikit-learn": version("scikit-learn")}
+    except PackageNotFoundError:
+        return {}
 
 
 def _digest(content: bytes) -> str:

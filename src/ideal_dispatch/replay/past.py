@@ -56,7 +56,7 @@ def collect_trips(
     nearest = ground.free_flow_s.argmin(axis=0)
     calls = sample_incidents(
         recording.only(days), (ground.free_flow_s.min(axis=0) > 0).astype(float),
-        past.trips_per_day, experiment.seed + 1, experiment.calls.margin_s,
+        past.trips_per_day, experiment.seed + 1, experiment.calls.margin_s, experiment.calls.lead_s,
     )  # fmt: skip
     rng = np.random.default_rng([experiment.seed, 1])
     trips = []

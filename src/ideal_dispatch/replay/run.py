@@ -24,6 +24,7 @@ from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.replay.chunks import Chunks
 from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.job import Job
+from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.manifest import Manifest, settings
 from ideal_dispatch.traffic.recorded import RecordedWorld
 
@@ -57,7 +58,8 @@ def replay(
     ``cluster``, the address of a dask scheduler. ``region`` has a depot's number
     per node, ``units`` the free ambulances of each depot (two, where not told).
     An incident that cannot be replayed, as when a drive leaves the recorded
-    time, is left out under every policy, and the manifest says why.
+    time, is left out under every policy, and the manifest says why. A second
+    process on the same folder is refused.
     """
     if network.checksum != world.network.checksum:
         raise InputError("the world was recorded on another network than the one given")
@@ -67,6 +69,25 @@ def replay(
     free = (2,) * len(depots) if units is None else tuple(units)
     job = Job(world, tuple(depots), tuple(policies), free, region, seed)  # type: ignore[arg-type]
     place = Path(folder)
+    with locked(place):
+        manifest = _finished(place, job, incidents, workers, cluster, report)
+    if not manifest.replayed:
+        raise InputError(
+            f"{place}: none of {len(incidents)} incidents could be replayed; "
+            f"the first: {manifest.dropped[0]['reason']}"
+        )
+    return place
+
+
+def _finished(
+    place: Path,
+    job: Job,
+    incidents: Sequence[Incident],
+    workers: int | None,
+    cluster: str | None,
+    report: Report | None,
+) -> Manifest:
+    """Begin or go on, to the end."""
     manifest = Manifest.open(place, settings(job, incidents))
     chunks = Chunks(place / "chunks", incidents)
     if manifest.replayed is None:
@@ -78,12 +99,7 @@ def replay(
                 report(done, len(incidents))
         manifest.finish(*chunks.merge(place / LOG))
     chunks.remove()
-    if not manifest.replayed:
-        raise InputError(
-            f"{place}: none of {len(incidents)} incidents could be replayed; "
-            f"the first: {manifest.dropped[0]['reason']}"
-        )
-    return place
+    return manifest
 
 
 def _replayed(

@@ -2,39 +2,32 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from ideal_dispatch.dispatch.decision import Decision, Policy
+from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.settings import policies_from
-from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
+from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
-from ideal_dispatch.replay.fitting import PastDays, fit_parts
+from ideal_dispatch.replay.fitting import TRIGGER, fit_parts, load_parts
+from ideal_dispatch.replay.lock import NAME as LOCK
+from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.past import collect_quotes, collect_trips
 from ideal_dispatch.replay.run import replay
+from ideal_dispatch.replay.trained import PastDays
 
-EXPERIMENT = "experiment.json"
-TRAINING, TEST = "training", "test"
+EXPERIMENT, STARTS = "experiment.json", "starts.jsonl"
+TRAINING, TEST, ALL = "training", "test", "all"
 
 Watch = Callable[[str, float], None]
 """Told the step that goes on, and the share of it that is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByDay:
-    """A policy that was fitted for each day without that day."""
-
-    name: str
-    policies: Mapping[str, Policy]
-
-    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        return self.policies[situation.incident.at.date().isoformat()].decide(situation, rng)
 
 
 def run_experiment(
@@ -51,7 +44,10 @@ def run_experiment(
     ``folder/WORLD/training`` has the training days, each decided with what the
     other days taught, ``folder/WORLD/test`` the test days, decided with what
     all training days taught; without ``test`` they are left alone. Whatever is
-    finished is kept: the same call goes on with an interrupted experiment.
+    finished is kept: the same call goes on with an interrupted experiment. An
+    experiment with a transfer has test days alone. Every start is written down
+    with its time and the experiment file's digest, and a second process on the
+    same folder is refused.
     """
     ground = experiment.ground()
     days = len(ground.recording.days)
@@ -60,12 +56,35 @@ def run_experiment(
             f"training_days {experiment.training_days}: the recording has {days} days, and at "
             "least one must be left to test"
         )
+    if experiment.transferred is not None and not test:
+        raise InputError(
+            f"{experiment.name}: with a transfer nothing is fitted, so there are no training days "
+            "to replay without the test days"
+        )
     place = Path(folder)
-    _take_up(place, experiment, ground)
-    for world in experiment.worlds:
-        _run_world(_Stage(experiment, ground, World(world), place / world, workers, cluster,
-                          watch or (lambda step, share: None)), test)  # fmt: skip
+    with locked(place):
+        _take_up(place, experiment, ground)
+        _write_start(place, experiment, test)
+        for world in experiment.worlds:
+            stage = _Stage(experiment, ground, World(world), place / world, workers, cluster,
+                           watch or (lambda step, share: None))  # fmt: skip
+            if experiment.transferred is not None:
+                _carry_over(stage, experiment.transferred / world)
+            else:
+                _run_world(stage, test)
     return place
+
+
+def calibration_of(run: str | os.PathLike[str], world: str) -> Path:
+    """The folder of the training days on which a run's thresholds are set.
+
+    It is the run's own, or that of the run whose fitted parts were carried over.
+    """
+    place = Path(run)
+    if not (place / STARTS).exists():
+        return place / world / TRAINING
+    last = json.loads((place / STARTS).read_text(encoding="utf-8").splitlines()[-1])
+    return place / str(last.get("transfer", "")) / world / TRAINING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +100,7 @@ class _Stage:
     def past(self) -> PastDays:
         """Trips and quotes of all training days."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        days = range(self.experiment.training_days)
+        days = self.experiment.learning_days
         given = self.experiment, self.ground, self.world, days
         self.watch(f"{self.world}: trips of the past", 0.0)
         trips = collect_trips(*given, self.folder / "trips.trips")
@@ -115,7 +134,7 @@ class _Stage:
 
 def _run_world(stage: _Stage, test: bool) -> None:
     experiment, dates = stage.experiment, stage.ground.dates()
-    training = range(experiment.training_days)
+    training = experiment.learning_days
     past = stage.past()
     fitted: dict[str, tuple[Policy, ...]] = {}
     # neighbours in time go to different folds, so that every fold has days of all seasons
@@ -131,14 +150,28 @@ def _run_world(stage: _Stage, test: bool) -> None:
     )
     stage.replay(cross_fitted, training, TRAINING)
     if test:
-        policies = stage.policies(past, list(training), "all")
+        policies = stage.policies(past, list(training), ALL)
         stage.replay(policies, range(experiment.training_days, len(dates)), TEST)
+
+
+def _carry_over(stage: _Stage, other: Path) -> None:
+    """Test days decided with what another run learned from all its training days."""
+    experiment = stage.experiment
+    if not (other / ALL / TRIGGER).exists():
+        raise InputError(
+            f"transfer: {other} has no fitted parts of all training days; run its experiment to "
+            "the end first"
+        )
+    policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
+    days = range(experiment.training_days, len(stage.ground.dates()))
+    stage.replay(policies, days, TEST)
 
 
 def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
     """Begin in a new folder, or go on with the same experiment."""
     values = asdict(experiment)
-    values.pop("folder")
+    for name in ("folder", "digest"):
+        values.pop(name)
     values["recording"] = ground.recording.checksum
     text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     file = folder / EXPERIMENT
@@ -148,8 +181,21 @@ def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
                 f"{folder}: holds another experiment, or other traffic; name a new folder"
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    if set(folder.iterdir()) - {folder / LOCK}:
         raise InputError(f"{folder}: holds other files and no experiment; name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as opened:
         opened.write(text.encode())
+
+
+def _write_start(folder: Path, experiment: Experiment, test: bool) -> None:
+    """Note when the run was begun or taken up, with which file, and whether to its test days."""
+    start: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "experiment_file": experiment.digest,
+        "test_days": test,
+        "ideal-dispatch": version("ideal-dispatch"),
+    }
+    if experiment.transferred is not None:
+        start["transfer"] = os.path.relpath(experiment.transferred, folder)
+    with open(folder / STARTS, "a", encoding="utf-8") as file:
+        file.write(json.dumps(start) + "\n")

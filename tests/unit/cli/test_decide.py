@@ -190,3 +190,39 @@ def test_what_can_go_wrong(
             changes = changes | {name: town / changes[name]}
     with pytest.raises(IdealError, match=message):
         decide(**told | changes)
+
+
+def test_a_trace_tells_every_step(
+    told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lon, lat = float(grid.lon[65]), float(grid.lat[65])
+    asked = {name: value for name, value in told.items() if name != "node"}
+    decide(**asked, lon=lon, lat=lat, as_json=True)
+    plain = json.loads(capsys.readouterr().out)
+    decide(**asked, lon=lon, lat=lat, as_json=True, traced=True)
+    answer = json.loads(capsys.readouterr().out)
+    steps = answer.pop("trace")
+    assert answer == plain, "the answer is the same, and has no trace unless asked for"
+    assert [step["step"] for step in steps] == [
+        "city and model", "recorded traffic", "snapping", "the call", "quotes from D0",
+        "quotes from D1", "quotes from D2", "edge times of the router", "compiled kernels",
+        "decision", "explanation",
+    ]  # fmt: skip
+    assert steps[2]["node"] == 65
+    assert steps[2]["distance_m"] == 0.0
+    decision = steps[-2]
+    assert decision["send_second"] == answer["decision"]["send_second"]
+    assert {one["step"] for one in decision["steps"]} >= {"forecast", "gap search", "threshold"}
+    assert sum(one["seconds"] for one in decision["steps"]) <= decision["seconds"]
+
+
+def test_a_trace_is_readable_in_eighty_columns(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    decide(**told, traced=True)
+    text = capsys.readouterr().out.split("Step by step")[1]
+    assert max(map(len, text.splitlines())) <= 80
+    words = " ".join(text.split())
+    assert "holiday no" in words
+    assert " s, optimistic " in words, "units stand after their numbers"
+    assert "  gap search" in text, "steps inside another are indented"

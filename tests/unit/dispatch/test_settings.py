@@ -9,7 +9,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.controls import LearnedTrigger
 from ideal_dispatch.dispatch.fitted import Fitted
 from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
-from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from
+from ideal_dispatch.dispatch.quarter_hours import QuarterHours
+from ideal_dispatch.dispatch.settings import KINDS, asked_of, policies_from, threshold_from
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.test_contracts import Slope
@@ -45,13 +46,19 @@ kind = "learned-trigger"
 
 
 GAIN_OF_DRIFT = replace(GAIN, reversion=(0.2, 0.3))
+GAIN_OF_BOTH = replace(GAIN, rows=77)
 
 
 @pytest.fixture(scope="module")
 def parts(grid: RoadNetwork) -> Fitted:
     return Fitted(
-        random_model(grid), random_drift(grid), GAIN, Slope(),
-        paper_model=random_model(grid), drift_gain=GAIN_OF_DRIFT,
+        random_model(grid), random_drift(grid), GAIN, Slope(), GAIN_OF_DRIFT,
+        models={
+            form: random_model(grid)
+            for form in (("practical", "paper"), ("paper", "paper"), ("paper", "calibrated"))
+        },
+        gains={(("alternative", "other-depot"), False): GAIN_OF_BOTH},
+        hours=QuarterHours((1.1,) * 96), hours_gain=GAIN,
     )  # fmt: skip
 
 
@@ -70,15 +77,46 @@ def test_policies_of_a_file(parts: Fitted) -> None:
     assert (ours.decide_by, ours.overlap_limit, ours.time_limit_s) == ("both", 0.3, None)
     assert ours.seconds == ("other-depot", "alternative")
     assert ours.model is parts.model
-    assert (ours.drift, ours.gain) == (None, replace(GAIN, reversion=(0.0, 0.0)))
+    assert (ours.drift, ours.gain) == (None, replace(GAIN_OF_BOTH, reversion=(0.0, 0.0)))
     rule = ours.threshold
     assert isinstance(rule, ClinicalThreshold)
     assert (rule.curve.name, rule.curve.bystander_cpr_s) == ("larsen-1993", 120.0)
     assert (rule.cost.base, rule.cost.full_units) == (0.02, 6)
     assert dual.threshold is ALWAYS
     assert (dual.drift, dual.gain) == (parts.drift, parts.drift_gain)
-    assert dual.model is parts.paper_model
+    assert dual.model is parts.models["practical", "paper"]
+    assert paper.model is parts.models["paper", "paper"]
     assert isinstance(forest, LearnedTrigger)
+
+
+@pytest.mark.parametrize("trained", ["practical", "paper"])
+@pytest.mark.parametrize("radius", ["calibrated", "paper"])
+def test_both_networks_and_both_radii(parts: Fitted, trained: str, radius: str) -> None:
+    table = {"kind": "paper-ideal", "trained": trained, "radius": radius}
+    (policy,) = policies_from({"x": table}, parts)
+    usual = (trained, radius) == ("practical", "calibrated")
+    wanted = parts.model if usual else parts.models[trained, radius]  # type: ignore[index]
+    assert isinstance(policy, PaperIdeal)
+    assert policy.model is wanted
+
+
+def test_a_single_model_is_taken_as_it_is(grid: RoadNetwork) -> None:
+    alone = Fitted(random_model(grid))
+    (policy,) = policies_from({"x": {"kind": "paper-ideal"}}, alone)
+    assert isinstance(policy, PaperIdeal)
+    assert policy.model is alone.model
+    with pytest.raises(InputError, match=r"\[policies.x\] paper-ideal needs a trained model"):
+        policies_from({"x": {"kind": "paper-ideal", "radius": "paper"}}, alone)
+
+
+def test_what_must_be_fitted() -> None:
+    asked = asked_of(tomllib.loads(FILE)["policies"])
+    assert asked.models == {("paper", "paper"), ("practical", "calibrated"), ("practical", "paper")}
+    assert asked.gains == {(("alternative", "other-depot"), False), (("other-depot",), True)}
+    assert (asked.drift, asked.hours, asked.trigger) == (True, False, True)
+    little = asked_of({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}, "c": 3})
+    assert (little.models, little.gains) == (frozenset(), frozenset())
+    assert (little.drift, little.hours, little.trigger) == (False, True, False)
 
 
 def test_every_kind_can_be_made(parts: Fitted) -> None:
@@ -99,6 +137,7 @@ def test_every_kind_can_be_made(parts: Fitted) -> None:
         ('kind = "ideal"\noverlap_limit = 2', "policies.x. overlap_limit 2.0: a share of 0 to 1"),
         ('kind = "ideal"\nuse_gain = 1', "policies.x.use_gain 1: true or false is needed"),
         ('kind = "ideal"\nradius = "big"', "policies.x.radius 'big': choose calibrated or paper"),
+        ('kind = "ideal"\ntrained = "well"', "x.trained 'well': choose practical or paper"),
         ('kind = "ideal"\nmodel = "m"', "policies.x.model is not known"),
         ('kind = "ideal"\ntime_limit_s = "long"', "time_limit_s 'long': a number is needed"),
         ('kind = "paper-ideal"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),

@@ -7,6 +7,7 @@ from scipy import stats
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.significance import (
     day_interval,
+    day_t_interval,
     days_won,
     normal_interval,
     paired_wilcoxon,
@@ -105,6 +106,20 @@ def test_the_interval_agrees_with_scipy_and_covers_the_truth() -> None:
     told = stats.bootstrap((means,), np.mean, method="percentile", rng=np.random.default_rng(0))
     low, high = told.confidence_interval
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05)
+
+
+def test_students_interval_of_days_by_scipy() -> None:
+    rng = np.random.default_rng(7)
+    day = np.repeat(np.arange(10, dtype=np.int32), 12)
+    values = np.repeat(rng.normal(0.5, 1, 10), 12) + rng.normal(0, 1, 120)
+    means = values.reshape(10, 12).mean(axis=1)
+    low, high = stats.ttest_1samp(means, 0.0).confidence_interval()
+    found = day_t_interval(values, day)
+    assert (found.mean, found.low, found.high) == pytest.approx((means.mean(), low, high))
+    drawn = day_interval(values, day)
+    assert found.high - found.low > drawn.high - drawn.low  # ten days: the bootstrap is narrow
+    assert day_t_interval(np.array([0.0, 0.0, 0.0, 4.0]), np.array([3, 3, 3, 9])).mean == 2.0
+    assert np.isnan(day_t_interval(np.array([1.0, 2.0]), np.array([7, 7])).low)
 
 
 def test_days_won() -> None:

@@ -14,6 +14,7 @@ from ideal_dispatch.evaluation.strategies import (
     at_threshold,
     at_volume,
     dual,
+    matched_arrival_s,
     single,
     strategies,
     threshold_for,
@@ -33,8 +34,9 @@ def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> Pol
         np.zeros(count, bool),
     )
     return PolicyOutcomes(
-        "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool), {"A": drives}
-    )
+        "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool),
+        np.where(has, 1, -1).astype(np.int32), np.full(count, np.nan), {"A": drives},
+    )  # fmt: skip
 
 
 def test_the_sooner_of_two_counts_where_both_go() -> None:
@@ -96,6 +98,25 @@ def test_no_other_threshold_comes_nearer(scores: list[float], share: float, miss
     reached = at_volume(one, share).extra
     others = [at_threshold(one, x).extra for x in (-np.inf, *scores)]
     assert abs(reached - share) <= min(abs(x - share) for x in others) + 1e-12
+
+
+def test_matched_volumes_are_met_exactly() -> None:
+    one = policy([4.0, 3.0, 3.0, 1.0])  # a first takes 100 s, a second 90 s
+    for share, wanted in (
+        (0.0, [100.0] * 4),
+        (0.25, [90.0, 100, 100, 100]),
+        (0.5, [90.0, 95, 95, 100]),  # one of the two equal ones
+        (0.75, [90.0, 90, 90, 100]),
+        (0.875, [90.0, 90, 90, 95]),
+        (1.0, [90.0] * 4),
+    ):
+        np.testing.assert_allclose(matched_arrival_s(one, share, "A"), wanted)
+    few = policy([2.0, 1.0, 0.0, 0.0], missing=2)
+    np.testing.assert_allclose(matched_arrival_s(few, 0.75, "A"), [90.0, 90, 100, 100])
+    none = policy([1.0, 1.0], missing=2)
+    np.testing.assert_allclose(matched_arrival_s(none, 0.5, "A"), [100.0, 100])
+    with pytest.raises(InputError, match="a volume of 1.5"):
+        matched_arrival_s(one, 1.5, "A")
 
 
 def test_thresholds_go_from_none_to_all() -> None:

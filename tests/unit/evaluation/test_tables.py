@@ -9,17 +9,19 @@ import pytest
 
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.difference_tables import difference_summary, difference_table
+from ideal_dispatch.evaluation.metrics import regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
     Judged,
     arrival_table,
     benchmark_table,
-    difference_table,
     regret_table,
     second_table,
     wilcoxon_table,
 )
-from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.evaluation.significance import Interval, day_t_interval
+from ideal_dispatch.evaluation.strategies import matched_arrival_s
 from ideal_dispatch.evaluation.tables import Column, Table
 from ideal_dispatch.pages import Page
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
@@ -104,7 +106,10 @@ def test_arrivals(judged: Judged) -> None:
 
 def test_the_papers_first_table(judged: Judged) -> None:
     table = regret_table(judged, "B")
-    assert table.header == ["Strategy", "Mean", "P95", "P99", "CVaR95", "CVaR99"]
+    assert table.header == ["Strategy", "Optimal %", "Mean", "P95", "P99", "CVaR95", "CVaR99"]
+    late = regret_s(judged.at("ideal", 1.0).arrival_s["B"], judged.outcomes.best_s["B"]["paper"])
+    row = next(row for row in table.rows if row[0] == "ideal, dual")
+    assert row[1:3] == ((late <= 0).mean(), late.mean())
     extra = judged.at("ideal", 0.25).extra
     assert f"ideal, +{100 * extra:.1f}% amb." in [row[0] for row in table.rows]
     assert r"$\mathrm{CVaR}_{0.95}$ $\downarrow$" in table.latex()
@@ -130,18 +135,54 @@ def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> 
     table = difference_table(judged, "B")
     assert table is not None
     names = [row[0] for row in table.rows]
-    assert names == ["paper-ideal", "ideal", "random", "alternative"]
+    assert names == [n for n in ("paper-ideal", "ideal", "random", "alternative") for _ in range(3)]
     own, other = judged.at("ideal", 0.5), judged.at("interval", 0.5)
-    found = table.rows[1][2]
-    assert isinstance(found, Interval)
-    assert found.mean == pytest.approx((other.arrival_s["B"] - own.arrival_s["B"]).mean())
-    assert str(table.rows[1][-1]).endswith("of 4")
+    row = table.rows[4]
+    assert row[:4] == ("ideal", "+50 %", own.extra, other.extra)
+    saved = other.arrival_s["B"] - own.arrival_s["B"]
+    assert isinstance(row[4], Interval)
+    assert row[4].mean == pytest.approx(saved.mean())
+    assert row[5] == day_t_interval(saved, judged.outcomes.day)
+    assert str(row[6]).endswith("of 4")
+    policies = [judged.outcomes.policy(name) for name in ("interval", "ideal")]
+    rival, ours = (matched_arrival_s(policy, 0.5, "B") for policy in policies)
+    assert row[7] == day_t_interval(rival - ours, judged.outcomes.day)
+
+
+def test_a_row_a_policy(judged: Judged) -> None:
+    whole, table = difference_table(judged, "A"), difference_summary(judged, "A")
+    assert whole is not None
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["paper-ideal", "ideal", "random", "alternative"]
+    assert table.rows[1][1:4] == tuple(row[5] for row in whole.rows[3:6])
+    lone = Judged(judged.outcomes)
+    assert str(table.rows[1][-1]).count(",") == 2
+    assert difference_summary(lone, "A") is not None
+
+
+def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
+    forms = {"paper": "network one", "paper-quantile": "radius two"}
+    lines = [
+        entry(f"{i}", {"s0": 50.0 + i, "s1": 49.0},
+              {"router": decided("s0", "s1")} | {n: decided("s0", "s1", float(i)) for n in forms})
+        for i in range(4)
+    ]  # fmt: skip
+    described = {
+        n: {"policies": {"d": {"type": "PaperIdeal", "form": f}}} for n, f in forms.items()
+    }
+    run = write_run(
+        tmp_path / "run", lines, policies={"router": {"type": "RouterPolicy"}, **described}
+    )
+    table = regret_table(Judged(Outcomes.load(run)), "A")
+    assert {"paper, dual", "paper-quantile, dual"} <= {row[0] for row in table.rows}
+    assert "paper: network one. paper-quantile: radius two. " in table.note
 
 
 def test_no_interval_policy_no_differences(tmp_path: Path) -> None:
     lines = [entry("one", {"s0": 5.0, "s1": 4.0}, {"ideal": decided("s0", "s1")})]
     lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
     assert difference_table(lone, "A") is None
+    assert difference_summary(lone, "A") is None
     assert lone.own == "ideal"
     assert len(arrival_table(lone, "A").rows) == 1
 

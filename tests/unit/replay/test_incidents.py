@@ -42,6 +42,15 @@ def test_they_are_uniform_over_what_is_recorded_and_leave_time_to_drive(grid: Ro
     assert counts == pytest.approx(4000 / 6, rel=0.15)
 
 
+def test_a_lead_leaves_the_router_time_to_see(grid: RoadNetwork) -> None:
+    made = recording(grid, days=1)  # two hours
+    calls = sample_incidents(made, np.ones(grid.num_nodes), 2000, 0, margin_s=1800, lead_s=600)
+    minutes = np.array([(call.at - START).total_seconds() / 60 for call in calls])
+    assert (minutes.min(), minutes.max()) == pytest.approx((10, 90), abs=0.5)
+    with pytest.raises(InputError, match="lead_s -1"):
+        sample_incidents(made, np.ones(grid.num_nodes), 1, 0, lead_s=-1)
+
+
 def test_a_stretch_shorter_than_the_margin_is_used_whole(grid: RoadNetwork) -> None:
     calls = sample_incidents(recording(grid, days=1, bins=30), np.ones(grid.num_nodes), 500, 0)
     offsets = [(call.at - START).total_seconds() for call in calls]

@@ -18,6 +18,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import read_log, replay, resimulate
 from ideal_dispatch.replay.chunks import INCIDENTS_PER_CHUNK
+from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
 from ideal_dispatch.replay.simulation import PolicyError
 from ideal_dispatch.traffic.recorded import RecordedWorld
@@ -37,6 +38,12 @@ from tests.unit.traffic.small import START, recording
 def whole(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An uninterrupted run by one worker."""
     return small_replay(grid, tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_two_processes_never_share_a_folder(grid: RoadNetwork, tmp_path: Path) -> None:
+    with locked(tmp_path / "run"), pytest.raises(InputError, match="another process is at work"):
+        small_replay(grid, tmp_path / "run", per_day=1)
+    assert list(contents(tmp_path / "run")) == []
 
 
 def test_a_run_is_a_manifest_and_a_log(grid: RoadNetwork, whole: Path) -> None:

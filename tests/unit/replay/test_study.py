@@ -1,21 +1,28 @@
+import hashlib
 import json
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
+from ideal_dispatch.dispatch.fitted import Seconds
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
+from ideal_dispatch.replay.fitting import PastDays, fit_parts
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import collect_quotes, collect_trips
-from ideal_dispatch.replay.study import run_experiment
+from ideal_dispatch.replay.study import calibration_of, run_experiment
 from tests.unit.traffic.small import recording
 
 TEXT = """
 name = "a small town"
-training_days = 3
+training_days = 4
+warm_up_days = 1
 seed = 5
 folds = 3
 worlds = ["{world}"]
@@ -23,6 +30,7 @@ worlds = ["{world}"]
 network = "town.network"
 depots = "depots.csv"
 traffic = "town.traffic"
+only = ["W", "e"]
 [calls]
 per_day = {per_day}
 margin_s = 1800
@@ -33,18 +41,40 @@ places = 3
 every_s = 900
 [training]
 epochs = 2
+[training.architecture]
+features = "attributes"
+[paper_training]
+epochs = 1
 [policies.router]
 kind = "router"
 [policies.interval]
 kind = "interval"
 [policies.paper]
 kind = "paper-ideal"
-radius = "paper"
+[policies.paper-practical]
+kind = "paper-ideal"
+trained = "practical"
 [policies.ideal]
 kind = "ideal"
 method = "multistart"
 [policies.learned]
 kind = "learned-trigger"
+"""
+MORE = """
+[policies.any]
+kind = "ideal"
+seconds = ["alternative", "other-depot"]
+method = "multistart"
+[policies.drift]
+kind = "ideal"
+use_drift = true
+report_gap = false
+[policies.hours]
+kind = "quarter-hour"
+"""
+CARRIED = """
+[transfer]
+run = "run"
 """
 
 
@@ -52,8 +82,9 @@ kind = "learned-trigger"
 def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("town")
     grid.save(folder / "town.network")
-    recording(grid, days=5).save(folder / "town.traffic")
-    rows = [f"{name},{grid.lon[node]},{grid.lat[node]}" for name, node in (("W", 0), ("E", 119))]
+    recording(grid, days=6).save(folder / "town.traffic")
+    places = (("W", 0), ("E", 119), ("Other", 60))
+    rows = [f"{name},{grid.lon[node]},{grid.lat[node]}" for name, node in places]
     (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]))
     for world in World:
         (folder / f"{world}.toml").write_text(TEXT.format(world=world, per_day=15))
@@ -91,7 +122,9 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
 
 def test_every_policy_decides_about_every_call(run: Path) -> None:
     for entry in read_log(run / "B" / "test" / "incidents.jsonl"):
-        assert list(entry["decisions"]) == ["router", "interval", "paper", "ideal", "learned"]
+        assert list(entry["decisions"]) == [
+            "router", "interval", "paper", "paper-practical", "ideal", "learned",
+        ]  # fmt: skip
         details = entry["decisions"]["ideal"]["details"]
         assert details.get("times_from", "quotes") == "quotes"
 
@@ -104,6 +137,103 @@ def test_going_on_changes_nothing(town: Path, run: Path) -> None:
         (run / "B" / "test" / name).unlink()
     run_experiment(Experiment.load(town / "B.toml"), run)
     assert log.read_bytes() == before
+
+
+def test_the_first_day_is_history(town: Path, run: Path) -> None:
+    dates = Experiment.load(town / "B.toml").ground().dates()
+    days = {entry["incident"]["day"] for entry in read_log(run / "B/training/incidents.jsonl")}
+    assert sorted(days) == dates[1:4]
+
+
+def test_starts_are_written_down(town: Path, run: Path) -> None:
+    starts = [json.loads(line) for line in (run / "starts.jsonl").read_text().splitlines()]
+    digest = hashlib.blake2b((town / "B.toml").read_bytes(), digest_size=16).hexdigest()
+    assert {start["experiment_file"] for start in starts} == {digest}
+    assert starts[0]["test_days"] is True
+    assert datetime.fromisoformat(starts[0]["at"]).tzinfo is not None
+    assert calibration_of(run, "B") == run / "B" / "training"
+
+
+def test_the_printed_form_has_a_network_of_its_own(run: Path) -> None:
+    policies = json.loads((run / "B" / "test" / "run.json").read_text())["policies"]
+    paper, practical = policies["paper"], policies["paper-practical"]
+    assert paper["model"] != practical["model"]
+    assert paper["form"] == "network trained by Algorithm 1, radius by the mean absolute loss"
+    assert practical["form"].startswith("network trained in our practical mode, radius by the mean")
+    printed, ours = (
+        json.loads((run / "B" / "all" / name / "manifest.json").read_text())
+        for name in ("model-paper-paper", "model-practical-paper")
+    )
+    assert printed["details"]["params"]["optimiser"] == "sgd"
+    assert ours["details"]["params"]["optimiser"] == "adam"
+    assert printed["radius"]["level"] is None
+    assert ours["radius"]["level"] is None
+
+
+def test_another_run_is_carried_over(town: Path, run: Path) -> None:
+    file = town / "carried.toml"
+    text = TEXT.format(world="B", per_day=6).replace("seed = 5", "seed = 6")
+    file.write_text(text + CARRIED)
+    made = run_experiment(Experiment.load(file), town / "carried")
+    assert sorted(path.name for path in (made / "B").iterdir()) == ["test"]
+    policies, others = (
+        json.loads((folder / "B" / "test" / "run.json").read_text())["policies"]
+        for folder in (made, run)
+    )
+    assert policies == others  # the very same networks, gains and forest
+    assert calibration_of(made, "B").resolve() == (run / "B" / "training").resolve()
+    with pytest.raises(InputError, match="nothing is fitted, so there are no training days"):
+        run_experiment(Experiment.load(file), town / "carried", test=False)
+    file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
+    with pytest.raises(InputError, match="nowhere/B has no fitted parts of all training days"):
+        run_experiment(Experiment.load(file), town / "carried-2")
+
+
+def test_corrections_are_judged_on_days_they_were_not_fitted_on(
+    town: Path, grid: RoadNetwork
+) -> None:
+    text = TEXT.format(world="B", per_day=12) + MORE
+    file = town / "more.toml"
+    file.write_text(text.replace("training_days = 4", "training_days = 5"))
+    experiment = Experiment.load(file)
+    ground = experiment.ground()
+    folder = town / "more"
+    folder.mkdir()
+    given = experiment, ground, World.B, range(1, 5)
+    past = PastDays(
+        collect_trips(*given, folder / "t.trips"),
+        collect_quotes(*given, folder / "q.jsonl"),
+        World.B,
+    )
+    parts = fit_parts(experiment, ground, past, range(1, 5), folder / "all")
+    by_day = json.loads((folder / "all/replay/run.json").read_text())["policies"][
+        "other-depot, corrected"
+    ]["policies"]
+    drifts = [one["drift"]["model"]["checksum"] for _, one in sorted(by_day.items())]
+    assert drifts[0] == drifts[2] != drifts[1] == drifts[3]
+    assert parts.drift is not None
+    assert parts.drift.model.checksum not in drifts
+    assert parts.gain is not None
+    assert parts.hours is not None
+    rows = {key: gain.rows for key, gain in parts.gains.items()}
+    both: Seconds = ("alternative", "other-depot")
+    assert rows[both, False] > rows[("other-depot",), False] == parts.gain.rows
+    assert parts.hours_gain is not None
+    assert parts.hours_gain.rows == parts.gain.rows
+    assert parts.hours_gain != parts.gain
+    policies = policies_from(experiment.policies, parts)
+    chosen = {p.name: p.gain for p in policies if isinstance(p, Ideal)}
+    assert chosen["any"] is parts.gains[both, False]
+    assert chosen["ideal"] is parts.gain
+    assert chosen["drift"] is parts.drift_gain
+
+
+def test_depots_that_are_not_there(town: Path) -> None:
+    file = town / "depots.toml"
+    text = TEXT.format(world="B", per_day=6)
+    file.write_text(text.replace('"e"]', '"North"]'))
+    with pytest.raises(InputError, match="'North': no such depot on the network; there are: W, E"):
+        Experiment.load(file).ground()
 
 
 def test_another_experiment_is_not_mixed_in(town: Path, run: Path) -> None:
@@ -144,6 +274,7 @@ def test_quotes_of_world_a_come_true_as_shown(town: Path) -> None:
     ("change", "message"),
     [
         (("folds = 3", "folds = 4"), "folds 4 of 3 training days"),
+        (("warm_up_days = 1", "warm_up_days = 5"), "warm_up_days 5 of 4 training days"),
         (('["B"]', '["C"]'), r"worlds \['C'\]: choose of A and B"),
         (("per_day = 15", "perday = 15"), "perday is not known; did you mean per_day?"),
         (("seed = 5", "seed = "), "not TOML"),
@@ -162,8 +293,8 @@ def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> No
     file.write_text(text[: text.index("[policies.router]")])
     with pytest.raises(InputError, match="nothing to replay"):
         Experiment.load(file)
-    file.write_text(text.replace("training_days = 3", "training_days = 5"))
-    with pytest.raises(InputError, match="the recording has 5 days, and at least one must be left"):
+    file.write_text(text.replace("training_days = 4", "training_days = 6"))
+    with pytest.raises(InputError, match="the recording has 6 days, and at least one must be left"):
         run_experiment(Experiment.load(file), tmp_path / "x")
 
 

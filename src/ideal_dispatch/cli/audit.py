@@ -1,0 +1,165 @@
+"""``ideal audit``: is the record whole, what is in it, and what may go."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ideal_dispatch.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.audit import AuditStore
+
+app = typer.Typer(help="Verify, export and prune the service's record.", no_args_is_help=True)
+
+_LEAST_DAYS = 183
+_PATIENCE_S = 60.0
+
+_Url = Annotated[
+    str | None,
+    typer.Argument(metavar="[URL]", help="sqlite:///audit.db or postgresql://user@host/database."),
+]
+_Config = Annotated[
+    Path | None, typer.Option("--config", help="The service's settings, instead of a URL.")
+]
+
+
+@app.command(epilog="Example:\n\n  ideal audit verify sqlite:///audit.db")
+def verify(
+    url: _Url = None,
+    config: _Config = None,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER:HASH", help="A head noted earlier: is it still there?"),
+    ] = None,
+) -> None:
+    """Walk the whole chain; exit code 1 and the first broken row where it is not whole.
+
+    Keep the printed head elsewhere: with it, a chain that was rewritten as a
+    whole is found out, too.
+    """
+    from ideal_dispatch.cli.terminal import err, out, stages
+    from ideal_dispatch.service.audit import verification
+
+    noted = None if head is None else verification.parse_mark(head)
+    with _store(url, config) as store, stages("Verifying"):
+        found = verification.verify(store, noted)
+    if found.fault is not None:
+        err.print("[bold red]broken:[/]", end=" ")
+        err.print(found.fault.words, markup=False, soft_wrap=True)
+        raise typer.Exit(1)
+    pruned = f", {found.anchor.number:,} older ones pruned" if found.anchor.number else ""
+    again = f", {found.duplicates:,} of them duplicates" if found.duplicates else ""
+    out.print(f"whole: {found.rows:,} rows{again}{pruned}", markup=False)
+    out.print(f"head: {found.head.number}:{found.head.hash}", markup=False, soft_wrap=True)
+
+
+@app.command(
+    epilog="Example:\n\n  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01"
+)
+def export(
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .csv or .jsonl file.")],
+    url: _Url = None,
+    config: _Config = None,
+    since: Annotated[
+        str | None, typer.Option(help="First day or moment, UTC without zone.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Day or moment to stop before.")] = None,
+) -> None:
+    """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
+    from ideal_dispatch.cli.terminal import out, stages
+    from ideal_dispatch.service.audit import export as exporting
+
+    first, last = _moment("--since", since), _moment("--until", until)
+    with _store(url, config) as store, stages("Exporting"):
+        count = exporting.export(store, output, since=first, until=last)
+    out.print(f"{count:,} rows written to {output}", markup=False, soft_wrap=True)
+
+
+@app.command(epilog="Example:\n\n  ideal audit prune sqlite:///audit.db --keep-days 365")
+def prune(
+    url: _Url = None,
+    config: _Config = None,
+    keep_days: Annotated[
+        int | None, typer.Option(help="Younger rows stay; the settings' retention_days without.")
+    ] = None,
+) -> None:
+    """Remove rows older than a number of days; the rest can still be verified.
+
+    The oldest rows go, up to the first that is younger, and a row says so.
+    """
+    from ideal_dispatch.cli.terminal import out
+
+    if keep_days is None and config is not None:
+        from ideal_dispatch.service.settings import ServiceSettings
+
+        keep_days = ServiceSettings.load(config).audit.retention_days or None
+    if keep_days is None:
+        raise InputError("how long are rows kept? Give --keep-days, or retention_days in --config")
+    if keep_days < _LEAST_DAYS:
+        raise InputError(
+            f"--keep-days {keep_days}: logs of a high-risk system are kept at least six months; "
+            f"give {_LEAST_DAYS} or more"
+        )
+    with _store(url, config) as store:
+        gone = store.prune(datetime.now(UTC) - timedelta(days=keep_days))
+    out.print(f"{gone:,} rows removed", markup=False)
+
+
+@app.command(epilog="Example:\n\n  ideal audit migrate postgresql://ideal@db.example/ideal")
+def migrate(url: _Url = None, config: _Config = None) -> None:
+    """Bring the database's tables to the version of this program; safe to repeat."""
+    from ideal_dispatch.cli.terminal import out
+
+    address = _address(url, config)
+    with _needing_extra():
+        from ideal_dispatch.service import audit
+    out.print(f"tables are of version {audit.migrate(address)}", markup=False)
+
+
+@contextmanager
+def _store(url: str | None, config: Path | None) -> "Iterator[AuditStore]":
+    """The store of a record that exists: reading must not make an empty one."""
+    address = _address(url, config)
+    with _needing_extra():
+        from ideal_dispatch.service.audit import open_store
+        from ideal_dispatch.service.audit.connection import parse_url
+    parsed = parse_url(address)
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+        raise InputError(f"{parsed.database}: no such file")
+    store = open_store(address, timeout_s=_PATIENCE_S, create=False)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _address(url: str | None, config: Path | None) -> str:
+    if (url is None) == (config is None):
+        raise InputError("which database? Give its URL, or the service's settings as --config")
+    if url is not None:
+        return url
+    from ideal_dispatch.service.settings import ServiceSettings
+
+    return ServiceSettings.load(str(config)).database_url
+
+
+@contextmanager
+def _needing_extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise MissingExtraError("the audit", "service") from None
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{option} {text}: write it as 2025-01-31 or 2025-01-31T08:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,188 @@
+"""The command: five chapters, each told in a few lines."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cli.demo.story import Scale, Story
+    from ideal_dispatch.evaluation.result_tables import Judged
+    from ideal_dispatch.learning import TrainingRun
+    from ideal_dispatch.records import Trips
+
+_MARK = "Written by `ideal demo`, which writes it anew when it runs again.\n"
+_NOTE = f"""{_MARK}
+agency/       made-up records of an agency, messy on purpose, and its weather
+prepared/     the trips in them, the rows left out, and report.html about both
+learned/      the model and all else that policies learned from past days
+calibration/  log of the days on which thresholds were set
+replay/       log of the days on which policies were compared
+report/       report.html: tables, figures and maps of the comparison
+"""
+_NOTE_FILE = "README.txt"
+_PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for all that is made.")
+    ] = Path("out/demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other calls.")] = 7,
+) -> None:
+    """The whole story in two minutes: records, training, replay, one call, a report.
+
+    On the embedded city, without a network: made-up records of an agency become
+    trips, a model learns from them, every policy is replayed on days it has not
+    seen, and one call is decided and explained.
+
+    Example: ideal demo -o out/demo --seed 3
+    """
+    from ideal_dispatch.cli.demo.story import Scale
+
+    tell(output, seed, Scale())
+
+
+def tell(folder: Path, seed: int, scale: "Scale") -> None:
+    """Tell the story at some scale."""
+    from ideal_dispatch.cli.demo.story import Story
+    from ideal_dispatch.cli.terminal import bars, err, out, print_next, stages
+
+    _clear(folder)
+    began = time.monotonic()
+    with stages("Loading the embedded city"):
+        story = Story(folder, seed, scale, lambda step, share, remark: None)
+        city, ground = story.city, story.ground
+    _say(
+        f"[bold]{city.name}[/], a fictional harbour city: {city.network.num_nodes:,} junctions, "
+        f"{city.network.num_edges:,} road segments, ambulances at "
+        f"{' and '.join(depot.name for depot in city.depots)}, {len(ground.recording.days)} days "
+        "of simulated traffic."
+    )
+    _chapter(1, "An agency's records", "ideal records prepare")
+    with bars() as story.watch:
+        trips, facts = story.prepare()
+    _show_records(facts)
+    _chapter(2, "Learning travel times", "ideal train")
+    with bars() as story.watch:
+        run = story.train(trips)
+    _show_training(run, trips)
+    _chapter(3, "Replaying days nobody learned from", "ideal replay")
+    with bars() as story.watch:
+        parts, judged = story.replay(trips)
+    _show_replay(story, judged)
+    _chapter(4, "One call", "ideal decide")
+    entry = story.telling_call(judged)
+    with stages("Searching other roads"):
+        answer = story.decide(entry, parts, judged)
+    answer.print()
+    _show_what_happened(entry)
+    _chapter(5, "The report", "ideal report")
+    with bars() as story.watch:
+        page = story.report(judged, entry["incident"]["name"])
+    out.print(f"wrote {page}", markup=False, soft_wrap=True)
+    took = time.monotonic() - began
+    err.print(f"all of it took {took // 60:.0f} min {took % 60:02.0f} s", style="dim")
+    print_next("ideal serve")
+
+
+def _clear(folder: Path) -> None:
+    """Make room for a new run; what another program wrote is left alone."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"-o {folder}: is a file; name a folder")
+    note = folder / _NOTE_FILE
+    there = [name for name in (*_PARTS, _NOTE_FILE) if (folder / name).exists()]
+    ours = note.is_file() and note.read_text(errors="replace").startswith(_MARK)
+    if there and not ours:
+        raise InputError(f"-o {folder}: holds {there[0]} of something else; name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(_NOTE)
+    for name in _PARTS:
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
+
+
+def _say(text: str, **options: Any) -> None:
+    from ideal_dispatch.cli.terminal import out
+
+    out.print(text, width=min(out.width, 80), **options)
+
+
+def _chapter(number: int, title: str, command: str) -> None:
+    from ideal_dispatch.cli.terminal import out
+
+    out.print()
+    out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
+
+
+def _show_records(facts: dict[str, Any]) -> None:
+    slope = facts["floor_slope"]
+    low, high = slope["confidence_95"]
+    _say(
+        "Made-up calls of a year, answered in the simulated traffic and noted carelessly: "
+        f"{facts['rows']:,} rows became {facts['trips']:,} trips, {facts['quarantined']} cannot "
+        f"be read or placed, {facts['excluded']} are left out by a rule. Where no one noted the "
+        "drive, it is what remains of the time from call to CPR; a floor takes "
+        f"{slope['seconds_per_floor']:.2f} s ({low:.2f} … {high:.2f}), and 1.90 s in truth.",
+        markup=False,
+    )
+
+
+def _show_training(run: "TrainingRun", trips: "Trips") -> None:
+    from ideal_dispatch.learning.baselines import Constant
+    from ideal_dispatch.learning.scores import scores
+
+    rows, network = run.split.test, run.problem.network
+    test = trips.select(rows)
+    plain = Constant().fit(network, trips.select(run.split.train)).predict(network, test)
+    own = scores(test.observed_s, run.predicted_s[rows])
+    _say(
+        f"Nobody recorded routes: times of roads are learned through shortest paths. On "
+        f"{own.trips} trips of other days, {test.observed_s.mean() / 60:.1f} min long in the mean, "
+        f"the forecast is {own.mae_s:.1f} s off (free flow times one factor: "
+        f"{scores(test.observed_s, plain).mae_s:.1f} s), and the slowest scenario is slow enough "
+        f"for {100 * run.coverage(rows):.0f} % of them.",
+        markup=False,
+    )
+
+
+def _show_replay(story: "Story", judged: "Judged") -> None:
+    from ideal_dispatch.cli.demo.story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.cli.terminal import out, print_table
+    from ideal_dispatch.evaluation.result_tables import regret_table
+
+    table, outcomes = regret_table(judged, WORLD), judged.outcomes
+    _say(
+        f"{len(outcomes)} calls on {len(outcomes.days)} days, {len(outcomes.policies)} policies, "
+        f"all in the same traffic. Policies learned from {len(LEARNED)} other days, thresholds "
+        f"were set on {len(CALIBRATED)} more.",
+        markup=False,
+    )
+    out.print()
+    _say(f"{table.title}:", markup=False)
+    print_table(table.header, table.text_rows())
+    router_s = float(outcomes.policy("router").drives[WORLD].primary_s.mean())
+    row = judged.at(OWN, SHARE)
+    _say(
+        f"Regret: seconds later than the best of the candidate drives. {OWN} sends a second "
+        f"ambulance to {100 * row.extra:.0f} % of the calls and arrives "
+        f"{router_s - float(row.arrival_s[WORLD].mean()):.1f} s sooner in the mean than the "
+        f"router's one ambulance ({router_s:.0f} s). Two days show how it works, not how well it "
+        "works: docs/evidence.md does that.",
+        markup=False,
+    )
+
+
+def _show_what_happened(entry: dict[str, Any]) -> None:
+    from ideal_dispatch.cli.demo.story import OWN, WORLD
+    from ideal_dispatch.cli.terminal import out
+    from ideal_dispatch.evaluation.incident_map import words
+
+    out.print()
+    out.print("What happened then", style="bold")
+    told, _, _ = words(entry, OWN, WORLD).partition(f" {OWN}: ")  # the log's threshold is another
+    _say(told, markup=False)

@@ -1,0 +1,218 @@
+"""The chapters of the demo: records, training, replay, one call, a report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
+from ideal_dispatch.cli.demo.past_records import write_records
+from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.replay.drive import World
+from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
+from ideal_dispatch.replay.fitting import PastDays, fit_parts
+from ideal_dispatch.replay.run import replay
+from ideal_dispatch.replay.trained import USUAL, model_folder
+from ideal_dispatch.traffic.quote_log import QuoteLog
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cli.decision_view import Answer
+    from ideal_dispatch.learning import TrainingRun
+    from ideal_dispatch.records import Trips
+
+# of the eight training days of the embedded city, each with working days and days off
+LEARNED, CALIBRATED, REPLAYED = (0, 3, 4, 7), (2, 5), (1, 6)
+WORLD = World.B
+OWN, SHARE = "ideal", VOLUMES[0]
+
+_POLICIES: dict[str, Any] = {
+    "region": {"kind": "region"},
+    "router": {"kind": "router"},
+    "interval": {"kind": "interval"},
+    "router-dual": {"kind": "router-dual"},
+    # its policy and radius on our network, to save the time of the paper's training
+    "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "paper"},
+    OWN: {"kind": "ideal", "method": "multistart"},
+    "quote-difference": {"kind": "quote-difference"},
+    "random": {"kind": "random"},
+    "alternative": {"kind": "router-alternative"},
+    "gap-other-depot": {"kind": "gap-other-depot", "method": "multistart"},
+    "nominal": {"kind": "nominal-gap"},
+    "learned": {"kind": "learned-trigger"},
+}
+
+Watch = Callable[[str, float, str], None]
+"""Told the step that goes on, the share of it that is done, and a remark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of everything: what two minutes allow."""
+
+    records: int = 1500
+    epochs: int = 6
+    calls_per_day: int = 90
+
+
+@dataclass(eq=False)
+class Story:
+    """One telling of the demo, in a folder of its own."""
+
+    folder: Path
+    seed: int
+    scale: Scale
+    watch: Watch
+
+    @cached_property
+    def city(self) -> City:
+        return harbour_city()
+
+    @cached_property
+    def ground(self) -> Ground:
+        """The city with its training days; those for tests are left alone."""
+        recording = harbour_traffic(self.city).only(range(TRAINING_DAYS))
+        return Ground(recording, self.city.depots, self.city.region)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        return Experiment(
+            "demo", TRAINING_DAYS, seed=self.seed, worlds=(WORLD,), policies=_POLICIES,
+            calls=Calls(self.scale.calls_per_day, contested=1.25),
+        )  # fmt: skip
+
+    def prepare(self) -> "tuple[Trips, dict[str, Any]]":
+        """The trips of the agency's records, and the facts of their report."""
+        from ideal_dispatch.records.prepare import prepare
+        from ideal_dispatch.records.report import write_outputs
+        from ideal_dispatch.traffic.recorded import RecordedWorld
+
+        agency, prepared_at = self.folder / "agency", self.folder / "prepared"
+        step, network = "preparing records", self.city.network
+        self.watch("driving past calls", 0.0, "")
+        _, settings = write_records(
+            self.city, RecordedWorld(self.ground.recording.only(LEARNED)), agency,
+            self.scale.records, self.seed,
+            lambda share: self.watch("driving past calls", share, ""),
+        )  # fmt: skip
+        self.watch(step, 0.0, "")
+        prepared = prepare(
+            agency / "records.csv", network, agency / "depots.csv", settings,
+            lambda stage: self.watch(step, 0.3, stage),
+        )  # fmt: skip
+        self.watch(step, 0.6, "writing the report")
+        prepared_at.mkdir()
+        facts = write_outputs(prepared, network, settings, prepared_at)
+        self.watch(step, 1.0, "")
+        return prepared.trips, facts
+
+    def train(self, trips: "Trips") -> "TrainingRun":
+        """The model of the trips, kept where the policies look for it."""
+        from ideal_dispatch.learning import TrainParams, train
+        from ideal_dispatch.learning.radius import RadiusParams
+
+        # a thousand trips: a small network and small batches learn most from them
+        params = TrainParams(
+            seed=self.seed, epochs=self.scale.epochs, batch_size=16, loss="relative",
+            smoothness=1e-4,
+        ).with_architecture(features="attributes", dimension=8, width=32)  # fmt: skip
+        self.watch("training", 0.0, "")
+        run = train(self.city.network, trips, params, watch=self._training)
+        folder = self.folder / "learned"
+        run.model.save(model_folder(folder, USUAL))
+        paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))
+        paper.save(model_folder(folder, ("practical", "paper")))
+        return run
+
+    def _training(self, stage: str, done: float, trainer: Any) -> None:
+        remark = f"error {trainer.history[-1].validation_mae_s:.1f} s" if trainer.history else ""
+        finished = stage == "training" and trainer.finished
+        self.watch(stage, 1.0 if finished else done, remark if stage == "training" else "")
+
+    def replay(self, trips: "Trips") -> tuple[Fitted, Judged]:
+        """What the policies learned from past days, and how they did on other days."""
+        from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
+
+        past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
+        step = f"learning from {len(LEARNED)} days"
+        self.watch(step, 0.0, "")
+        parts = fit_parts(  # quick: two policies, sooner done than processes are started
+            self.experiment, self.ground, past, LEARNED, self.folder / "learned",
+            report=self._report(step),
+        )  # fmt: skip
+        outcomes = [
+            self._replayed(parts, days, self.folder / name)
+            for name, days in (("calibration", CALIBRATED), ("replay", REPLAYED))
+        ]
+        curve = survival_curve(USUAL_CURVE)
+        return parts, Judged(outcomes[1], outcomes[0], curve, self.seed)
+
+    def _replayed(self, parts: Fitted, days: Sequence[int], folder: Path) -> Outcomes:
+        step = f"{folder.name} of {len(days)} days"
+        self.watch(step, 0.0, "")
+        ground, experiment = self.ground, self.experiment
+        calls = [one for day in days for one in ground.calls(experiment, range(day, day + 1))]
+        replay(
+            ground.world(experiment), ground.network, ground.depots, calls,
+            policies_from(experiment.policies, parts), folder, region=ground.region,
+            seed=self.seed, workers=None, report=self._report(step),
+        )  # fmt: skip
+        return Outcomes.load(folder).only(WORLD)
+
+    def _report(self, step: str) -> Callable[[int, int], None]:
+        return lambda done, whole: self.watch(step, done / whole, f"{done} of {whole} calls")
+
+    def telling_call(self, judged: Judged) -> dict[str, Any]:
+        """The log's entry of the call in which a second ambulance saved most.
+
+        It saves where it is ahead of our first and of the router's ambulance. Calls
+        in which no other road could be faster come last: there is nothing to explain.
+        """
+        outcomes, sent = judged.outcomes, judged.at(OWN, SHARE)
+        firsts = [outcomes.policy(name).drives[WORLD].primary_s for name in (OWN, "router")]
+        saved_s = np.minimum(*firsts) - sent.arrival_s[WORLD]
+        entries = outcomes.entries(range(len(outcomes)))
+
+        def telling(number: int) -> tuple[bool, float]:
+            gap_s = entries[number]["decisions"][OWN]["details"].get("gap_lower_s", 0.0)
+            return gap_s > 0.0, float(saved_s[number])
+
+        return entries[max(entries, key=telling)]
+
+    def decide(self, entry: dict[str, Any], parts: Fitted, judged: Judged) -> "Answer":
+        """Decide about a call of the log again, with the threshold of the first volume."""
+        from ideal_dispatch.cli.decision_view import Answer
+        from ideal_dispatch.dispatch import observe
+
+        said, ground = entry["incident"], self.ground
+        call = Incident(said["name"], said["node"], datetime.fromisoformat(said["at"]))
+        situation = observe(
+            ground.world(self.experiment), ground.network, call,
+            ground.recording.context(call.at), ground.depots, region=entry["region"],
+        )  # fmt: skip
+        limit_s = judged.at(OWN, SHARE).threshold_s
+        table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": 5.0}
+        policy = policies_from({OWN: table}, parts)[0]
+        return Answer.of(policy, situation, lambda: np.random.default_rng(self.seed), self.city)
+
+    def report(self, judged: Judged, incident: str) -> Path:
+        """One page with all tables and figures, the incident's map among them."""
+        from ideal_dispatch.evaluation.report import write_report
+
+        stages: list[str] = []
+
+        def progress(stage: str) -> None:
+            stages.append(stage)
+            self.watch("report", min(len(stages) / 8, 1.0), stage)
+
+        made = write_report(judged, self.folder / "report", self.city.network, incident, progress)
+        self.watch("report", 1.0, "")
+        return made[-1]

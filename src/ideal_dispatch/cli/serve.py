@@ -1,0 +1,133 @@
+"""``ideal serve``: the HTTP service and the dispatcher's desk."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ideal_dispatch.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.settings import ServiceSettings
+
+EPILOG = """Examples:
+
+  ideal serve
+
+  ideal serve --config centre.toml --check
+
+  ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
+"""
+
+_FACTORY = "ideal_dispatch.service.app:from_environment"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8000,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file; the embedded city without.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether the configuration can be used, and end.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Print a new token and its hash, and end.")
+    ] = False,
+) -> None:
+    """Serve advice on second ambulances, and the dispatcher's desk.
+
+    Without --config it runs the embedded city on recorded traffic, with
+    simulated calls and a token that is printed once.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import sqlalchemy  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("ideal serve", "service") from None
+    if new_token:
+        _print_token()
+        return
+    if config is None:
+        _demo(host, port, workers, check)
+        return
+    from ideal_dispatch.service import logs, settings
+
+    given = settings.ServiceSettings.load(config)
+    if check:
+        _check(given)
+        return
+    settings.hand_down(str(config.resolve()))
+    logs.configure(given.server.log_level)
+    from ideal_dispatch.service.assets import load_assets
+    from ideal_dispatch.service.server import run
+
+    if workers > 1:
+        load_assets(given)  # refuse now what every worker would
+        run(_FACTORY, given, host, port, workers)
+    else:
+        from ideal_dispatch.service.app import create_app
+
+        run(create_app(given), given, host, port, 1)
+
+
+def _demo(host: str, port: int, workers: int, check: bool) -> None:
+    from ideal_dispatch.cli.terminal import err
+    from ideal_dispatch.service import logs
+    from ideal_dispatch.service.app import create_app
+    from ideal_dispatch.service.demo import demo
+    from ideal_dispatch.service.server import run
+
+    if workers > 1:
+        raise InputError("--workers: the embedded city runs in one process; give --config")
+    made = demo()
+    if check:
+        err.print("the embedded city can be served")
+        return
+    logs.configure("warning")
+    where = f"[{host}]" if ":" in host else host
+    err.print(f"{made.assets.name}, a fictional city: simulated calls on recorded traffic")
+    err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
+    err.print(f"token: {made.token}", markup=False, soft_wrap=True)
+    err.print(f"audit: {made.settings.database_url}", markup=False, soft_wrap=True)
+    run(create_app(made.settings, made.assets), made.settings, host, port, 1)
+
+
+def _check(given: "ServiceSettings") -> None:
+    """Load all that is named, try the database, and say what was found."""
+    from ideal_dispatch.cli.terminal import print_facts, warn
+    from ideal_dispatch.service.assets import load_assets
+    from ideal_dispatch.service.audit import AuditError, open_store
+
+    assets = load_assets(given)
+    assets.traffic.prepare()
+    facts = {
+        "city": f"{assets.name}, {assets.network!r}",
+        "depots": ", ".join(depot.name for depot in assets.depots),
+        "model": assets.model.checksum,
+        "traffic": given.traffic.kind,
+        "weather": given.weather.source,
+        "deadline": f"{given.server.deadline_s:g} s",
+        "tokens": ", ".join(f"{token.name} ({token.role})" for token in given.tokens),
+    }
+    print_facts("The configuration can be used", facts, justify="left")
+    if assets.model.network_checksum != assets.network.checksum:
+        warn("the model was trained on another network; every advice will say so")
+    store = open_store(given.database_url)
+    try:
+        store.recent("service", 1)
+    except AuditError as error:
+        warn(f"{error}; the service would start, and spool")
+    finally:
+        store.close()
+
+
+def _print_token() -> None:
+    from ideal_dispatch.cli.terminal import out
+    from ideal_dispatch.service.auth import new_token
+
+    token, hashed = new_token()
+    out.print(f"token:  {token}", markup=False, soft_wrap=True)
+    out.print(f"sha256: {hashed}", markup=False, soft_wrap=True)

@@ -1,0 +1,145 @@
+"""Quotes corrected by the clock alone: a control for anything that learns a router's drift."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import numbers, whole_number
+from ideal_dispatch.dispatch.decision import Decision
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.situation import Situation, Station
+from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.traffic.source import RouteQuote
+
+QUARTERS = 96
+_KIND, _VERSION = "ideal-dispatch quarter hours", 1
+_ADVICE = "fit and save it again"
+_AT_ZERO = ConstantThreshold(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarterHours:
+    """What drives took over what was quoted, on average, in each quarter hour of the local day.
+
+    A quarter of which nothing is known has the ratio 1. ``rows`` were fitted on.
+    """
+
+    ratios: tuple[float, ...]
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        ratios = numbers(self.ratios, np.float64, "quarter hours")
+        if ratios.shape != (QUARTERS,) or not ((ratios > 0) & (ratios < np.inf)).all():
+            raise InputError(f"quarter hours: {QUARTERS} ratios above zero are needed")
+        object.__setattr__(self, "ratios", tuple(ratios.tolist()))
+        if whole_number(self.rows, "quarter hours: rows") < 0:
+            raise InputError(f"quarter hours: rows is {self.rows}; it must be zero or more")
+
+    @classmethod
+    def fit(
+        cls, at: Sequence[datetime], quoted_s: npt.ArrayLike, realised_s: npt.ArrayLike
+    ) -> "QuarterHours":
+        """Mean ratios of quotes asked for at local times ``at``; unknown outcomes are left out."""
+        quoted = numbers(quoted_s, np.float64, "quoted seconds")
+        realised = numbers(realised_s, np.float64, "realised seconds")
+        if not quoted.shape == realised.shape == (len(at),):
+            raise InputError(
+                f"quarter hours: {len(at)} moments, {quoted.size} quotes and {realised.size} "
+                "outcomes; one of each is needed"
+            )
+        used = np.isfinite(realised) & np.isfinite(quoted) & (quoted > 0) & (realised > 0)
+        quarter = np.array([quarter_of(moment) for moment in at], np.int64)[used]
+        sums = np.bincount(quarter, realised[used] / quoted[used], QUARTERS)
+        counts = np.bincount(quarter, minlength=QUARTERS)
+        ratios = np.where(counts > 0, sums / np.maximum(counts, 1), 1.0)
+        return cls(tuple(ratios.tolist()), int(used.sum()))
+
+    def ratio(self, at: datetime) -> float:
+        """The factor on quotes of a local moment."""
+        return self.ratios[quarter_of(at)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that :meth:`load` turns into equal ratios."""
+        content = {"kind": _KIND, "version": _VERSION, "ratios": self.ratios, "rows": self.rows}
+        with atomic_write(path) as file:
+            file.write(json.dumps(content, allow_nan=False).encode() + b"\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "QuarterHours":
+        """Read ratios, or say in one line why the file holds none."""
+        check_source(path)
+        where = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            if not isinstance(content, dict) or content.get("kind") != _KIND:
+                raise FileFormatError(f"{where}: no ratios of quarter hours; {_ADVICE}")
+            if content["version"] != _VERSION:
+                raise FileFormatError(
+                    f"{where}: version {content['version']}, this program reads {_VERSION}"
+                )
+            return cls(tuple(content["ratios"]), content["rows"])
+        except (InputError, ValueError, LookupError, TypeError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(
+                f"{where}: damaged ({type(error).__name__}: {error}); {_ADVICE}"
+            ) from None
+
+
+def quarter_of(at: datetime) -> int:
+    """The number of the quarter hour, from 0 at midnight."""
+    return 4 * at.hour + at.minute // 15
+
+
+@dataclass(frozen=True, slots=True)
+class QuarterHourPolicy:
+    """Our form on quotes that are multiplied by their quarter hour's ratio.
+
+    The second is another depot's route and the score its expected gain, by a
+    ``gain`` that was fitted on quotes corrected in the same way.
+    """
+
+    hours: QuarterHours
+    gain: GainModel
+    threshold: Threshold = _AT_ZERO
+    name: str = "quarter-hour"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        ratio = self.hours.ratio(situation.context.at)
+        ours = Ideal(None, self.gain, None, self.threshold, report_gap=False, name=self.name)
+        made = ours.decide(_scaled(situation, ratio), rng)
+        return replace(made, details={**made.details, "quarter_hour_ratio": round(ratio, 4)})
+
+
+def _scaled(situation: Situation, ratio: float) -> Situation:
+    """The same situation with a router that says so many times as much."""
+    times = situation.router_times_s
+    return replace(
+        situation,
+        stations=tuple(_scaled_station(station, ratio) for station in situation.stations),
+        router_times_s=None if times is None else times * ratio,
+    )
+
+
+def _scaled_station(station: Station, ratio: float) -> Station:
+    return replace(
+        station,
+        quote=_scaled_quote(station.quote, ratio),
+        alternative=_scaled_quote(station.alternative, ratio),
+    )
+
+
+def _scaled_quote(quote: RouteQuote | None, ratio: float) -> RouteQuote | None:
+    if quote is None:
+        return None
+    times = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s")
+    return replace(quote, **{name: ratio * getattr(quote, name) for name in times})

@@ -1,0 +1,43 @@
+"""Rewrite the model that ships with the embedded city.
+
+``python -m ideal_dispatch.replay.shipped_model experiments/port_almery.toml out/port_almery``
+
+It is what the experiment learned from all its training days in world B, and
+from no other day. What the experiment's folder already has is not fitted again.
+"""
+
+import sys
+from pathlib import Path
+
+from ideal_dispatch.cities import harbour_model_folder
+from ideal_dispatch.replay.drive import World
+from ideal_dispatch.replay.experiment import Experiment
+from ideal_dispatch.replay.fitting import fit_parts
+from ideal_dispatch.replay.past import collect_quotes, collect_trips
+from ideal_dispatch.replay.trained import PastDays
+
+GAIN = "gain.json"
+
+
+def write_shipped_model(experiment_file: Path, folder: Path, target: Path) -> None:
+    """Fit on the training days in ``folder``, and write model and gain to ``target``."""
+    experiment = Experiment.load(experiment_file)
+    ground, world = experiment.ground(), World.B
+    place = folder / world
+    place.mkdir(parents=True, exist_ok=True)
+    given = experiment, ground, world, experiment.learning_days
+    past = PastDays(
+        collect_trips(*given, place / "trips.trips"),
+        collect_quotes(*given, place / "quotes.jsonl"),
+        world,
+    )
+    parts = fit_parts(experiment, ground, past, given[-1], place / "all")
+    assert parts.model is not None
+    assert parts.gain is not None
+    parts.model.save(target)
+    parts.gain.save(target / GAIN)
+
+
+if __name__ == "__main__":
+    write_shipped_model(Path(sys.argv[1]), Path(sys.argv[2]), harbour_model_folder())
+    print(f"wrote {harbour_model_folder()}")

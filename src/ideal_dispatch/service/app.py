@@ -1,0 +1,71 @@
+"""The HTTP application: routes over the service's state, and the desk's files."""
+
+import mimetypes
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.staticfiles import StaticFiles
+
+from ideal_dispatch import __version__
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service import logs, refusals, settings
+from ideal_dispatch.service.assets import Assets, load_assets
+from ideal_dispatch.service.protection import Protection
+from ideal_dispatch.service.routes import city, health, incidents, recommendations, sessions, units
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.simulation import Simulator
+from ideal_dispatch.service.state import Service
+
+STATIC = Path(__file__).parent / "static"
+
+_ABOUT = """Advice on second ambulances beside a dispatch centre's CAD.
+
+The primary dispatch never waits for this service: every call gets an answer or an honest
+`no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`.
+"""
+
+
+def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastAPI:
+    """The application; everything that can be wrong with the settings is said here."""
+    service = Service(settings, assets or load_assets(settings))
+    simulator = Simulator(service)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        simulator.start()
+        yield
+        await simulator.stop()
+        await service.stop()
+
+    app = FastAPI(
+        title="ideal-dispatch", version=__version__, description=_ABOUT, lifespan=lifespan,
+        docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json",
+    )  # fmt: skip
+    app.state.service, app.state.simulator = service, simulator
+    refusals.install(app)
+    for part in (recommendations, units, city, sessions, incidents, health):
+        app.include_router(part.router)
+    # the table of the machine may call modules plain text, and browsers then refuse them
+    for ending in (".js", ".mjs"):
+        mimetypes.add_type("text/javascript", ending)
+    app.mount("/", StaticFiles(directory=STATIC, html=True), name="desk")
+    limits = settings.server
+    app.add_middleware(
+        Protection,
+        body_bytes=limits.body_bytes,
+        nesting=limits.nesting,
+        body_timeout_s=limits.body_timeout_s,
+    )
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker process."""
+    found = settings.from_environment()
+    if found is None:
+        raise InputError(f"{settings.CONFIG} names no configuration")
+    logs.configure(found.server.log_level)
+    return create_app(found)

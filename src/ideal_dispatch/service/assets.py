@@ -1,0 +1,120 @@
+"""What the service works with: city, model, policy and traffic, loaded as the settings say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ideal_dispatch.context import Calendar
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.service.live_traffic import (
+    ForecastTraffic,
+    LiveTraffic,
+    RecordedLive,
+    RouterLive,
+    live_router,
+)
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.traffic.recording import RecordedTraffic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assets:
+    """One city's roads and depots, and what advice is made with."""
+
+    name: str
+    network: RoadNetwork
+    depots: tuple[Depot, ...]
+    calendar: Calendar
+    policy: Ideal
+    traffic: LiveTraffic
+
+    @property
+    def model(self) -> Model:
+        assert self.policy.model is not None  # checked when the assets are loaded
+        return self.policy.model
+
+
+def load_assets(settings: ServiceSettings) -> Assets:
+    """Read and check everything that the settings name, or say in one line what is wrong."""
+    from ideal_dispatch.network.csv_files import read_depots
+
+    city = settings.city
+    network = RoadNetwork.load(settings.file(city.network))
+    found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+    if elsewhere:
+        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
+    name = city.name or settings.file(city.network).stem
+    recording = settings.file(settings.traffic.file)
+    if settings.traffic.kind == "recorded":
+        check_source(recording)
+    return assemble(
+        settings, name, network, tuple(found), city.calendar(),
+        lambda: RecordedTraffic.load(recording, network),
+    )  # fmt: skip
+
+
+def assemble(
+    settings: ServiceSettings,
+    name: str,
+    network: RoadNetwork,
+    depots: tuple[Depot, ...],
+    calendar: Calendar,
+    recording: Callable[[], RecordedTraffic],
+) -> Assets:
+    """The same for a city that is at hand."""
+    if len(depots) < 2:
+        raise InputError(f"{len(depots)} depots on the network: at least two are needed")
+    if len({depot.name for depot in depots}) < len(depots):
+        raise InputError("depots: every depot needs a name of its own")
+    policy = _policy(settings)
+    assert policy.model is not None
+    policy.model.check(network)
+    return Assets(
+        name, network, depots, calendar, policy,
+        _traffic(settings, network, calendar, policy.model, recording),
+    )  # fmt: skip
+
+
+def _policy(settings: ServiceSettings) -> Ideal:
+    files, table = settings.model, dict(settings.policy)
+    drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
+    gain = GainModel.load(settings.file(files.gain)) if files.gain else None
+    parts = Fitted(Model.load(settings.file(files.folder)), drift, gain, drift_gain=gain)
+    kind = table.setdefault("kind", "ideal")
+    if kind != "ideal":
+        raise InputError(f'policy.kind {kind!r}: the service decides by "ideal" alone')
+    table.setdefault("threshold", {"cost": 0.01})
+    if drift is not None:
+        table.setdefault("use_drift", True)
+    try:
+        policy = policies_from({"ideal": table}, parts)[0]
+    except IdealError as error:
+        raise InputError(str(error).replace("policies.ideal", "policy")) from None
+    assert isinstance(policy, Ideal)
+    return policy
+
+
+def _traffic(
+    settings: ServiceSettings,
+    network: RoadNetwork,
+    calendar: Calendar,
+    model: Model,
+    recording: Callable[[], RecordedTraffic],
+) -> LiveTraffic:
+    table, forecast = settings.traffic, ForecastTraffic(network, calendar, model)
+    if table.kind == "forecast":
+        return forecast
+    if table.kind == "recorded":
+        return RecordedLive(network, recording, forecast)
+    source, close = live_router(
+        table.kind, network, table.url, settings.router_key, table.wait_s, calendar.time_zone,
+        table.ranges,
+    )  # fmt: skip
+    return RouterLive(source, forecast, close)

@@ -1,0 +1,34 @@
+"""Who was advised what, when and why: append-only rows, chained by hashes, never lost."""
+
+from ideal_dispatch.service.audit.database import open_store
+from ideal_dispatch.service.audit.record import (
+    AuditError,
+    DuplicateEntry,
+    Entry,
+    NotRecordedError,
+    Row,
+    StoreError,
+)
+from ideal_dispatch.service.audit.schema import migrate
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore, DepotUnits
+from ideal_dispatch.service.audit.verification import verify
+from ideal_dispatch.service.audit.writer import AuditWriter, WriterStatus, Written
+
+__all__ = [
+    "AuditError",
+    "AuditStore",
+    "AuditWriter",
+    "DepotUnits",
+    "DuplicateEntry",
+    "Entry",
+    "NotRecordedError",
+    "Row",
+    "Spool",
+    "StoreError",
+    "WriterStatus",
+    "Written",
+    "migrate",
+    "open_store",
+    "verify",
+]

@@ -1,0 +1,144 @@
+"""Connections to the audit's database: bounded in time, durable at commit, no word of passwords."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.files import check_target
+from ideal_dispatch.http_client import one_line
+from ideal_dispatch.service.audit.record import StoreError
+from ideal_dispatch.service.audit.spool_file import sync_folder
+
+_ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
+
+
+class Database:
+    """A database by its URL, for the audit's transactions.
+
+    No statement, lock or connection is waited for much longer than
+    ``timeout_s``. Nothing is connected before the first transaction.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 2.0) -> None:
+        self.url = parse_url(url)
+        self.name = self.url.render_as_string(hide_password=True)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._engine = (_sqlite if self.is_sqlite else _postgresql)(self.url, timeout_s)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that commits at its end; one at a time on SQLite."""
+        with (
+            self._complaints(),
+            self._engine.connect().execution_options(begin="IMMEDIATE") as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
+        """A transaction that sees one moment of the database if ``snapshot`` is asked for."""
+        with self._complaints(), self._engine.connect() as connection:
+            if snapshot and not self.is_sqlite:  # SQLite's transactions always do
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                if snapshot and not self.is_sqlite:  # whoever reads it all may be slow
+                    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+                yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _complaints(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            reason = one_line(str(error.orig))
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            reason = one_line(str(error))
+        else:
+            return
+        raise StoreError(f"audit database {self.name}: {reason}")
+
+
+def parse_url(url: str) -> URL:
+    """A URL of SQLite or PostgreSQL, or one line that says what is wrong with it."""
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        raise InputError(f"audit database: not a URL; {_ADVICE}") from None
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername != "sqlite":
+        raise InputError(f"audit database: {parsed.drivername} is not supported; {_ADVICE}")
+    if parsed.database in (None, "", ":memory:") or parsed.host:
+        raise InputError(f"audit database: SQLite needs a file; {_ADVICE}")
+    return parsed
+
+
+def _sqlite(url: URL, timeout_s: float) -> Engine:
+    path = Path(url.database or "")
+    check_target(path)
+    engine = create_engine(url, connect_args={"timeout": timeout_s, "isolation_level": None})
+
+    @event.listens_for(engine, "do_connect")
+    def create(*_: Any) -> None:
+        try:
+            if not path.exists():  # addresses of patients: for the owner alone
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                sync_folder(path.absolute().parent)
+        except OSError as error:
+            raise StoreError(f"audit database {url}: {error.strerror}") from None
+
+    @event.listens_for(engine, "connect")
+    def durable(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:  # the driver's own would lock too late
+        kind = connection.get_execution_options().get("begin", "DEFERRED")
+        connection.exec_driver_sql(f"BEGIN {kind}")
+
+    return engine
+
+
+def _postgresql(url: URL, timeout_s: float) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("PostgreSQL", "service") from None
+    milliseconds = max(1, round(1000 * timeout_s))
+    limits = {
+        "statement_timeout": milliseconds,
+        "lock_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": 2 * milliseconds,  # a frozen worker frees the chain
+        "synchronous_commit": "on",
+    }
+    options = " ".join(f"-c {name}={value}" for name, value in limits.items())
+    theirs = url.query.get("options", "")
+    theirs = theirs if isinstance(theirs, str) else " ".join(theirs)
+    return create_engine(
+        url.difference_update_query(["options"]),
+        pool_pre_ping=True,  # the server may have been started anew meanwhile
+        pool_size=4,
+        max_overflow=2,
+        pool_timeout=timeout_s,
+        connect_args={
+            "connect_timeout": max(2, round(timeout_s)),  # libpq knows nothing shorter
+            "tcp_user_timeout": milliseconds,
+            "keepalives_idle": 5,  # a peer that is gone without a word is found out
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "options": f"{theirs} {options}".strip(),
+            "client_encoding": "utf8",
+            "application_name": "ideal-dispatch audit",
+        },
+    )

@@ -1,0 +1,207 @@
+"""What the audit keeps: entries, and the rows that chain them by their hashes.
+
+A row's hash covers its number, its whole entry and the hash of the row before
+it, so a row cannot be edited, removed or moved without every later hash
+telling. Whoever may rewrite the whole database can still forge a whole chain:
+note a head elsewhere now and then (``ideal audit verify`` prints it).
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from ideal_dispatch.errors import IdealError, InputError
+
+KINDS = ("recommendation", "response", "units", "service")
+FIRST_HASH = "0" * 64
+"""What the first row ever written names as the hash before it."""
+
+LONGEST = 256
+"""Letters of an id, call or key: more would not fit into a database's index."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL and UTF-8 refuse them
+
+
+class AuditError(IdealError):
+    """The audit cannot do what it is asked."""
+
+
+class StoreError(AuditError):
+    """The database does not answer, or not as needed: the spool takes over."""
+
+
+class NotRecordedError(AuditError):
+    """Neither the database nor the spool made an entry durable in time."""
+
+
+class DuplicateEntry(AuditError):  # noqa: N818  an answer to the caller as much as an error
+    """The call and key are on record already: here is the entry that was first.
+
+    ``row`` is None while that entry waits in the spool.
+    """
+
+    def __init__(self, entry: "Entry", row: "Row | None" = None) -> None:
+        super().__init__(
+            f"{entry.kind} of call {entry.call_id!r} with key {entry.key!r} is on record already "
+            f"as {entry.id}; use that answer, or a new key for new contents"
+        )
+        self.entry, self.row = entry, row
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened: inputs, outputs, versions, ages, latency, actor in ``body``.
+
+    ``call_id`` is empty where no call is concerned. ``key``, where given, is
+    unique among the entries of the same kind and call. ``at`` is kept in UTC.
+    ``text`` is the body in canonical JSON, taken at construction: what the
+    caller does to ``body`` afterwards changes nothing on record.
+    """
+
+    id: str
+    kind: str
+    call_id: str
+    key: str | None
+    at: datetime
+    body: Mapping[str, Any]
+    text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"audit entry: kind {self.kind!r}; choose one of {', '.join(KINDS)}")
+        for name, value in (("id", self.id), ("call_id", self.call_id), ("key", self.key or "")):
+            if len(value) > LONGEST or _UNSTORABLE.search(value):
+                raise InputError(
+                    f"audit entry: {name} {value[:40]!r} cannot be kept; at most {LONGEST} "
+                    "letters are, without NUL and halves of characters"
+                )
+        if not self.id:
+            raise InputError("audit entry: id is empty; make one with Entry.new")
+        if self.at.tzinfo is None:
+            raise InputError(f"audit entry: at {self.at} has no zone; add one")
+        if not isinstance(self.body, Mapping):
+            raise InputError(f"audit entry: body is {type(self.body).__name__}; give a mapping")
+        object.__setattr__(self, "at", self.at.astimezone(UTC))
+        object.__setattr__(self, "text", canonical(dict(self.body)))
+
+    @classmethod
+    def new(
+        cls,
+        kind: str,
+        call_id: str,
+        body: Mapping[str, Any],
+        *,
+        at: datetime,
+        key: str | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> "Entry":
+        """An entry with an id of its own, or the one given."""
+        return cls(uuid4().hex if id is None else id, kind, call_id, key, at, body)
+
+    @property
+    def slot(self) -> tuple[str, str, str] | None:
+        """What may be on record once: kind, call and key; None without a key."""
+        return None if self.key is None else (self.kind, self.call_id, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row as the database holds it, believed in nothing."""
+
+    number: int
+    id: str
+    kind: str
+    call_id: str
+    key: str | None
+    at: str
+    body: str
+    duplicate_of: str | None
+    previous_hash: str
+    hash: str
+
+    @classmethod
+    def after(
+        cls, number: int, previous_hash: str, entry: Entry, duplicate_of: str | None = None
+    ) -> "StoredRow":
+        """The row that follows the one of that number and hash."""
+        values = (
+            number + 1, entry.id, entry.kind, entry.call_id, entry.key, at_text(entry.at),
+            entry.text, duplicate_of, previous_hash,
+        )  # fmt: skip
+        return cls(*values, hash=_hash(*values))
+
+    @property
+    def expected_hash(self) -> str:
+        """The hash that these contents give."""
+        return _hash(
+            self.number, self.id, self.kind, self.call_id, self.key, self.at,
+            self.body, self.duplicate_of, self.previous_hash,
+        )  # fmt: skip
+
+    def row(self) -> "Row":
+        """The row for use, or one line where its contents make no sense."""
+        try:
+            body = json.loads(self.body)
+            at = datetime.fromisoformat(self.at)
+            entry = Entry(self.id, self.kind, self.call_id, self.key, at, body)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise StoreError(
+                f"audit row {self.number} cannot be read ({error}); run `ideal audit verify`"
+            ) from None
+        return Row(self.number, entry, self.duplicate_of, self.previous_hash, self.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry on record. ``duplicate_of`` is the id of the entry that had its key first.
+
+    Two workers cut off from the database may both answer the same request:
+    both answers left, so both stay on record, the later one as a duplicate.
+    """
+
+    number: int
+    entry: Entry
+    duplicate_of: str | None
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the chain: the row of that number has that hash."""
+
+    number: int
+    hash: str
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and without blanks, in ASCII: the same value, the same text."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"audit entry: the body cannot be written as JSON ({error})") from None
+
+
+def at_text(at: datetime) -> str:
+    """A moment in UTC, always of the same length, so that texts sort as moments do."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _hash(
+    number: int,
+    id: str,  # noqa: A002
+    kind: str,
+    call_id: str,
+    key: str | None,
+    at: str,
+    body: str,
+    duplicate_of: str | None,
+    previous_hash: str,
+) -> str:
+    text = canonical([number, id, kind, call_id, key, at, body, duplicate_of, previous_hash])
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

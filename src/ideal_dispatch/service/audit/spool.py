@@ -1,0 +1,263 @@
+"""Local files, synced at every write, for what the database cannot take now.
+
+Every process writes files of its own in the spool folder, under a lock that
+ends with it, and takes over those of dead processes. Space is taken in advance:
+the spool goes on for a while when the disk is full. A line torn by a crash is
+set aside in a ``.torn`` file. The spool is no chain: an entry is protected from
+edits once it is a row.
+"""
+
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.audit.spool_file import (
+    SpoolFile,
+    decode,
+    encode,
+    read_lines,
+    set_aside,
+    sync_folder,
+)
+
+FILE_BYTES = 8 << 20
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Line:
+    """Where an entry waits, and by what it is looked for."""
+
+    id: str
+    kind: str
+    call_id: str
+    key: str | None
+    path: Path
+    offset: int
+    length: int
+
+
+class Spool:
+    """Entries that wait for the database, oldest first, in files of ``folder``.
+
+    A folder belongs to one database: the next process replays all of it there.
+    :meth:`write` returns when its entries are on the disk; :meth:`oldest` and
+    :meth:`forget` take them off again. May be used from many threads.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, file_bytes: int = FILE_BYTES) -> None:
+        self.folder = Path(folder).absolute()
+        self._file_bytes = file_bytes
+        self._writing = threading.Lock()  # where both are needed, this one first
+        self._index = threading.Lock()
+        self._lines: deque[_Line] = deque()
+        self._calls: dict[str, list[_Line]] = {}
+        self._left: dict[Path, int] = {}  # entries that wait, by file
+        self._locks: dict[str, int] = {}  # descriptors, by the family of files
+        self._family = f"{time.time_ns():020d}-{os.getpid()}"
+        self._files_made = 0
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            self._take(self._family)
+            self._file = self._new_file()
+        except OSError as error:
+            raise InputError(f"audit spool {self.folder}: {error.strerror}") from None
+        self.adopt()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Put entries on the disk for good; after an :class:`OSError` they may not be there."""
+        lines = [encode(entry) for entry in entries]
+        with self._writing:
+            offset = self._put(b"".join(lines))
+            with self._index:
+                for entry, line in zip(entries, lines, strict=True):
+                    self._add(entry, self._file.path, offset, len(line))
+                    offset += len(line)
+
+    def oldest(self, limit: int) -> list[Entry]:
+        """The entries that have waited longest; damaged ones are set aside."""
+        found: list[Entry] = []
+        with self._writing, self._index:
+            while len(found) < min(limit, len(self._lines)):
+                line = self._lines[len(found)]
+                try:
+                    found.append(_read(line))
+                except ValueError as error:
+                    set_aside(
+                        line.path, line.path.read_bytes()[line.offset :][: line.length], error
+                    )
+                    del self._lines[len(found)]
+                    self._drop(line)
+        return found
+
+    def forget(self, count: int) -> None:
+        """Let the oldest entries go: they are rows now. Files without any left are removed."""
+        with self._writing, self._index:
+            for _ in range(count):
+                self._drop(self._lines.popleft())
+            if self._file.size and not self._left[self._file.path]:
+                try:
+                    file = self._new_file()
+                except OSError as error:  # the old one serves as well
+                    log.warning("audit spool %s: %s", self.folder, error.strerror)
+                    return
+                self._file, file = file, self._file
+                file.close()
+                self._remove(file.path)
+
+    def of_call(self, call_id: str) -> list[Entry]:
+        """The entries of a call that wait, oldest first."""
+        with self._index:
+            return [_read(line) for line in self._calls.get(call_id, ())]
+
+    def get(self, id: str) -> Entry | None:  # noqa: A002
+        """An entry that waits, by its id."""
+        with self._index:
+            return next((_read(line) for line in self._lines if line.id == id), None)
+
+    def find(self, kind: str, call_id: str, key: str) -> Entry | None:
+        """The first entry that waits with this kind, call and key."""
+        with self._index:
+            lines = self._calls.get(call_id, ())
+            same = (line for line in lines if (line.kind, line.key) == (kind, key))
+            return next(map(_read, same), None)
+
+    def recent(self, kind: str, limit: int) -> list[Entry]:
+        """The last entries of a kind that wait, newest first."""
+        with self._index:
+            lines = (line for line in reversed(self._lines) if line.kind == kind)
+            return [_read(line) for line in islice(lines, limit)]
+
+    def adopt(self) -> int:
+        """Take over the files of processes that are dead; how many entries they held."""
+        with self._writing, self._index:
+            before = len(self._lines)
+            families = {_family(path) for path in self.folder.glob("*.spool")}
+            for family in sorted(families - self._locks.keys()):
+                if not self._take(family):
+                    continue  # its process lives
+                for path in sorted(self.folder.glob(f"{family}-*.spool")):
+                    self._adopt_file(path)
+                self._release_if_done(family)
+            adopted = len(self._lines) - before
+        if adopted:
+            log.warning("audit spool %s: %d entries of a dead process", self.folder, adopted)
+        return adopted
+
+    def close(self) -> None:
+        """Give up the files; those without entries are removed, the others wait for a successor."""
+        with self._writing, self._index:
+            self._file.close()
+            family, self._family = self._family, ""
+            if not self._left[self._file.path]:
+                self._remove(self._file.path)
+            self._release_if_done(family)
+            for descriptor in self._locks.values():
+                os.close(descriptor)
+            self._locks.clear()
+
+    def _take(self, family: str) -> bool:
+        """Lock a family of files, unless its process lives."""
+        descriptor = os.open(self._lock_path(family), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._locks[family] = descriptor
+        return True
+
+    def _lock_path(self, family: str) -> Path:
+        return self.folder / f"{family}.lock"
+
+    def _new_file(self) -> SpoolFile:
+        self._files_made += 1
+        path = self.folder / f"{self._family}-{self._files_made:06d}.spool"
+        file = SpoolFile(path, self._file_bytes)
+        self._left[path] = 0
+        return file
+
+    def _put(self, data: bytes) -> int:
+        """Write to the current file, or to a new one where that is full or fails."""
+        if not self._file.size or self._file.size + len(data) <= self._file_bytes:
+            try:
+                return self._file.put(data)
+            except OSError as error:
+                log.warning("audit spool %s: %s; trying anew", self._file.path, error.strerror)
+        file = self._new_file()
+        try:
+            offset = file.put(data)
+        except OSError:
+            file.remove()
+            del self._left[file.path]
+            raise
+        self._file, file = file, self._file
+        file.close()
+        if not self._left[file.path]:
+            self._remove(file.path)
+        return offset
+
+    def _add(self, entry: Entry, path: Path, offset: int, length: int) -> None:
+        line = _Line(entry.id, entry.kind, entry.call_id, entry.key, path, offset, length)
+        self._lines.append(line)
+        self._calls.setdefault(entry.call_id, []).append(line)
+        self._left[path] += 1
+
+    def _drop(self, line: _Line) -> None:
+        siblings = self._calls[line.call_id]
+        siblings.remove(line)
+        if not siblings:
+            del self._calls[line.call_id]
+        self._left[line.path] -= 1
+        if not self._left[line.path] and line.path != self._file.path:
+            self._remove(line.path)
+
+    def _adopt_file(self, path: Path) -> None:
+        self._left[path] = 0
+        for offset, line in read_lines(path):
+            try:
+                entry = decode(line)
+            except ValueError as error:
+                set_aside(path, line, error)
+            else:
+                self._add(entry, path, offset, len(line))
+        if not self._left[path]:
+            self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        del self._left[path]
+        self._release_if_done(_family(path))
+
+    def _release_if_done(self, family: str) -> None:
+        """Unlock a dead process's family when no file of it is left."""
+        if family == self._family or any(_family(path) == family for path in self._left):
+            return
+        descriptor = self._locks.pop(family, None)
+        if descriptor is not None:
+            self._lock_path(family).unlink(missing_ok=True)
+            os.close(descriptor)
+            sync_folder(self.folder)
+
+
+def _family(path: Path) -> str:
+    return path.name.rpartition("-")[0]
+
+
+def _read(line: _Line) -> Entry:
+    with open(line.path, "rb") as file:
+        file.seek(line.offset)
+        return decode(file.read(line.length))

@@ -1,0 +1,93 @@
+"""The seam between the audit and its database."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, Mark, Row, StoredRow
+
+
+@dataclass(frozen=True, slots=True)
+class DepotUnits:
+    """How many units of a depot are free, and since when that is known."""
+
+    depot: str
+    units: int
+    updated_at: datetime
+
+    def __post_init__(self) -> None:
+        if self.units < 0:
+            raise InputError(f"depot {self.depot}: {self.units} units; 0 or more are needed")
+        if self.updated_at.tzinfo is None:
+            raise InputError(f"depot {self.depot}: updated_at {self.updated_at} has no zone")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All rows at one moment: ``anchor`` is the last pruned row, ``head`` the last written."""
+
+    anchor: Mark
+    head: Mark
+    rows: Iterator[StoredRow]
+
+
+class AuditStore(Protocol):
+    """Where rows live. Every method may raise a :class:`StoreError` of one line."""
+
+    def append(self, entries: Sequence[Entry]) -> list[Row]:
+        """Durable rows for all entries, or none of them and a :class:`DuplicateEntry`."""
+        ...
+
+    def append_each(
+        self, entries: Sequence[Entry], *, keep_duplicates: bool = False
+    ) -> list[Row | DuplicateEntry]:
+        """For every entry its durable row, or why it got none.
+
+        An entry that is on record already (the same id and contents) gets that
+        row. With ``keep_duplicates`` all get a row, which says so where another
+        entry had the key first.
+        """
+        ...
+
+    def find(self, kind: str, call_id: str, key: str) -> Row | None:
+        """The row that had this key first."""
+        ...
+
+    def get(self, id: str) -> Row | None:  # noqa: A002
+        """The row of an entry."""
+        ...
+
+    def recent(self, kind: str, limit: int) -> list[Row]:
+        """The last rows of a kind, newest first."""
+        ...
+
+    def of_call(self, call_id: str) -> list[Row]:
+        """All rows of a call, oldest first."""
+        ...
+
+    def rows(self, after_number: int, limit: int) -> list[Row]:
+        """Rows in their order, after the one of that number."""
+        ...
+
+    def chain(self) -> AbstractContextManager[Chain]:
+        """The whole chain as it is at one moment, unparsed, for verification and export."""
+        ...
+
+    def prune(self, before: datetime) -> int:
+        """Remove the oldest rows, up to the first that is not older; how many went."""
+        ...
+
+    def read_units(self) -> list[DepotUnits]:
+        """What is known about every depot, by name."""
+        ...
+
+    def write_units(self, units: Mapping[str, int], at: datetime) -> list[DepotUnits]:
+        """Set depots' free units unless something newer is known; what is known then."""
+        ...
+
+    def close(self) -> None:
+        """Give up the connections."""
+        ...

@@ -1,0 +1,50 @@
+"""The audit's tables, as the newest migration leaves them."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
+
+metadata = MetaData()
+
+VERSION = "0001"
+"""The newest migration."""
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # its rowid
+
+rows = Table(
+    "audit",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("key", Text),
+    Column("at", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("duplicate_of", Text),
+    Column("previous_hash", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+_FIRST = text("duplicate_of IS NULL")
+Index("audit_id", rows.c.id)  # appends take turns and look first
+Index(
+    "audit_key", rows.c.call_id, rows.c.key, rows.c.kind,
+    unique=True, sqlite_where=_FIRST, postgresql_where=_FIRST,
+)  # fmt: skip
+Index("audit_call", rows.c.call_id, rows.c.number)
+Index("audit_kind", rows.c.kind, rows.c.number)
+
+marks = Table(
+    "audit_marks",
+    metadata,
+    Column("name", Text, primary_key=True),  # head or anchor
+    Column("number", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+units = Table(
+    "units",
+    metadata,
+    Column("depot", Text, primary_key=True),
+    Column("units", Integer, nullable=False),
+    Column("updated_at", Text, nullable=False),
+)

@@ -1,0 +1,155 @@
+"""Is the chain whole? The first row that is not, and what is wrong with it."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.record import Mark, StoredRow
+from ideal_dispatch.service.audit.store import AuditStore, Chain
+
+_MOVED_AT_MOST = 100_000  # rows; how far a row is looked for that was moved
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first row in doubt, by number."""
+
+    number: int
+    kind: Literal["edited", "missing", "moved", "replaced", "added", "cut"]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a walk along the chain found: ``fault`` is None where all of it is whole."""
+
+    rows: int
+    duplicates: int
+    anchor: Mark
+    head: Mark
+    fault: Fault | None
+
+
+def verify(store: AuditStore, noted: Mark | None = None) -> Verification:
+    """Walk the whole chain; ``noted`` is a head that was written down earlier.
+
+    A chain that was recomputed as a whole, marks included, is only told from
+    the true one by a noted head.
+    """
+    with store.chain() as chain:
+        return _Walk(chain, noted).result()
+
+
+class _Walk:
+    def __init__(self, chain: Chain, noted: Mark | None) -> None:
+        self._chain, self._noted = chain, noted
+        self._last = chain.anchor
+        self._rows = self._duplicates = 0
+        self._prunings: set[Mark] = set()
+        self._noted_hash = (
+            chain.anchor.hash if noted and noted.number == chain.anchor.number else ""
+        )
+
+    def result(self) -> Verification:
+        fault = self._walk() or self._ends()
+        return Verification(
+            self._rows, self._duplicates, self._chain.anchor, self._chain.head, fault
+        )
+
+    def _walk(self) -> Fault | None:
+        for row in self._chain.rows:
+            fault = self._fault(row)
+            if fault is not None:
+                return fault
+            self._rows += 1
+            self._duplicates += row.duplicate_of is not None
+            if self._noted is not None and row.number == self._noted.number:
+                self._noted_hash = row.hash
+            if row.kind == "service":
+                self._note_pruning(row)
+            self._last = Mark(row.number, row.hash)
+        return None
+
+    def _fault(self, row: StoredRow) -> Fault | None:
+        last = self._last
+        if row.number <= last.number:
+            words = f"stands before the anchor at row {last.number}, where all rows were pruned"
+            return Fault(row.number, "added", f"row {row.number} {words}")
+        if row.number > last.number + 1:
+            gone = _numbers(last.number + 1, row.number - 1)
+            return Fault(last.number + 1, "missing", f"{gone} missing, before row {row.number}")
+        linked = row.previous_hash == last.hash
+        if _hash(row) == row.hash:
+            if linked:
+                return None
+            if last.number == self._chain.anchor.number:
+                words = f"row {row.number} does not follow the rows that came before it"
+                return Fault(row.number, "replaced", words)
+            words = f"row {last.number} is not the one that row {row.number} was written after"
+            return Fault(last.number, "replaced", f"{words}: it was rewritten with a new hash")
+        number = None if linked else self._true_number(row)
+        if number is not None:
+            words = f"row {row.number} was written as row {number}: rows changed places"
+            return Fault(row.number, "moved", f"{words}, or some were taken out")
+        return Fault(row.number, "edited", f"row {row.number} was edited: {_edited(row)}")
+
+    def _true_number(self, row: StoredRow) -> int | None:
+        """The number with which the row's contents give its hash."""
+        top = min(self._chain.head.number, row.number + _MOVED_AT_MOST)
+        numbers = range(max(1, row.number - _MOVED_AT_MOST), top + 1)
+        return next((n for n in numbers if _hash(replace(row, number=n)) == row.hash), None)
+
+    def _note_pruning(self, row: StoredRow) -> None:
+        body = json.loads(row.body)
+        if body.get("event") == "prune":
+            self._prunings.add(Mark(body["number"], body["hash"]))
+
+    def _ends(self) -> Fault | None:
+        last, head, anchor, noted = self._last, self._chain.head, self._chain.anchor, self._noted
+        if last.number < head.number:
+            gone = _numbers(last.number + 1, head.number)
+            return Fault(last.number + 1, "cut", f"{gone} missing: the end of the chain was cut")
+        if last.number > head.number:
+            words = f"row {head.number + 1} was added behind the chain's head"
+            return Fault(head.number + 1, "added", words)
+        if last.hash != head.hash:
+            words = f"row {last.number} is not the one that the chain's head names"
+            return Fault(last.number, "replaced", words)
+        if anchor.number and anchor not in self._prunings:
+            words = f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
+            return Fault(1, "missing", words)
+        if noted is None or noted.number < anchor.number or noted.hash == self._noted_hash:
+            return None
+        if noted.number > head.number:
+            gone = _numbers(head.number + 1, noted.number)
+            return Fault(head.number + 1, "cut", f"{gone} missing: the noted head came after them")
+        words = f"row {noted.number} is not the one that was noted: the chain was rewritten"
+        return Fault(noted.number, "replaced", words)
+
+
+def parse_mark(text: str) -> Mark:
+    """A head as ``ideal audit verify`` prints it: number and hash."""
+    number, _, digest = text.partition(":")
+    if not number.isdecimal() or len(digest) != 64:
+        raise InputError(f"--head {text}: write it as 734:… with the 64 letters of the hash")
+    return Mark(int(number), digest.lower())
+
+
+def _hash(row: StoredRow) -> str | None:
+    try:
+        return row.expected_hash
+    except InputError:  # a value that no text column should hold
+        return None
+
+
+def _edited(row: StoredRow) -> str:
+    try:
+        json.loads(row.body)
+    except (ValueError, TypeError):
+        return "its body is no longer JSON"
+    return "its contents do not give its hash"
+
+
+def _numbers(first: int, last: int) -> str:
+    return f"row {first} is" if first == last else f"rows {first} to {last} are"

@@ -1,0 +1,328 @@
+"""Entries become durable, in the database or the spool, while the caller waits a bounded time."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.record import (
+    DuplicateEntry,
+    Entry,
+    NotRecordedError,
+    Row,
+    StoreError,
+)
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore
+
+log = logging.getLogger(__name__)
+
+_BATCH = 256
+_MOST_OPEN = 4096
+_FIRST_RETRY_S = 0.5
+_LAST_RETRY_S = 5.0
+_PROBE_S = 5.0
+_STALLED_S = 0.5  # after which a database that says nothing is not waited for
+_SPOOL_SHARE_S = 0.25  # of the caller's time, for the disk; at most half of it
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where an entry is safe: its row, or the spool (``row`` is None then)."""
+
+    row: Row | None
+    spooled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """How the audit is doing: ``waiting`` entries are in the spool and not yet in the database."""
+
+    store_up: bool
+    waiting: int
+    spooled: int
+    stored: int
+    error: str | None
+
+
+@dataclass(eq=False, slots=True)
+class _Ticket:
+    entry: Entry
+    spool_at: float  # when it goes to the spool if the database has not taken it
+    future: "Future[Written]" = field(default_factory=Future)
+    taken: bool = False
+    spooling: bool = False
+
+
+class AuditWriter:
+    """Writes entries for many threads: one thread to the database, one to the spool.
+
+    Whoever waits while a commit is under way shares the next one. An entry that
+    the database has not taken in its time goes to the spool; spooled entries
+    enter the database first when it is back, in their order. An entry that went
+    both ways is one row: rows are looked up by id.
+    """
+
+    def __init__(self, store: AuditStore, spool: Spool) -> None:
+        self._store, self.spool = store, spool
+        lock = threading.Lock()
+        self._for_store = threading.Condition(lock)
+        self._for_spool = threading.Condition(lock)
+        self._idle = threading.Condition(lock)
+        self._open: dict[_Ticket, None] = {}  # in the order of arrival
+        self._closing = self._stopped = False
+        self._error: str | None = None
+        self._next_at = -math.inf  # of a look at the database without need
+        self._retry_s = _FIRST_RETRY_S
+        self._asked_at = math.inf  # since when the database owes an answer
+        self._wake_at = math.inf
+        self._stored = self._spooled = 0
+        self._threads = [
+            threading.Thread(target=target, name=name, daemon=True)
+            for target, name in ((self._keep_storing, "audit"), (self._keep_spooling, "spool"))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> "AuditWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def status(self) -> WriterStatus:
+        """How it is now."""
+        return WriterStatus(
+            self._error is None, len(self.spool), self._spooled, self._stored, self._error
+        )
+
+    def write(self, entry: Entry, timeout_s: float = 1.0) -> Written:
+        """Where the entry is durable, within ``timeout_s``.
+
+        Raises :class:`DuplicateEntry` where its key is on record, and
+        :class:`NotRecordedError` where neither database nor disk took it.
+        """
+        future = self.submit(entry, timeout_s)
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            raise _not_recorded(entry, f"nothing took it within {timeout_s:g} s") from None
+
+    def submit(self, entry: Entry, timeout_s: float) -> "Future[Written]":
+        """The same without waiting: a future, for ``asyncio.wrap_future``."""
+        if not timeout_s > 0:
+            raise InputError(f"audit: timeout {timeout_s} s; more than zero is needed")
+        share_s = timeout_s - min(_SPOOL_SHARE_S, timeout_s / 2)
+        with self._for_store:
+            if self._closing:
+                raise _not_recorded(entry, "the audit is closed")
+            if len(self._open) >= _MOST_OPEN:
+                raise _not_recorded(entry, f"{_MOST_OPEN} entries wait already")
+            now = time.monotonic()
+            straight = self._error is not None or len(self.spool) > _BATCH
+            ticket = _Ticket(entry, now if straight else now + share_s)
+            ticket.future.set_running_or_notify_cancel()  # and cannot be cancelled
+            self._open[ticket] = None
+            self._for_store.notify()
+            if ticket.spool_at < self._wake_at:
+                self._for_spool.notify()
+        return ticket.future
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Write what waits, to the spool what the database does not take in time.
+
+        The store and the spool are closed, too.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._idle:
+            if self._closing:
+                return
+            self._closing = True
+            self._for_store.notify()
+            self._idle.wait_for(self._done, max(0.0, timeout_s - _SPOOL_SHARE_S))
+            for ticket in self._open:
+                ticket.spool_at = -math.inf
+            self._for_spool.notify()
+            self._idle.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
+            self._stopped = True
+            self._for_store.notify()
+            self._for_spool.notify()
+        for thread in self._threads:
+            thread.join(max(0.1, deadline - time.monotonic()))
+        self.spool.close()
+        self._store.close()
+
+    def _done(self) -> bool:
+        return not self._open and (self._error is not None or not len(self.spool))
+
+    # the thread of the database
+
+    def _keep_storing(self) -> None:
+        while True:
+            with self._for_store:
+                tickets: list[_Ticket] = []
+                while not self._stopped:
+                    wait_s = self._next_at - time.monotonic()
+                    if self._error is None and (len(self.spool) or self._storable()):
+                        break
+                    if wait_s <= 0:
+                        break
+                    self._for_store.wait(wait_s)
+                if self._stopped:
+                    return
+                replaying = len(self.spool) > 0
+                if not replaying:
+                    tickets = self._storable()[:_BATCH]
+                for ticket in tickets:
+                    ticket.taken = True
+                self._asked_at = time.monotonic()
+            try:
+                self._replay() if replaying else self._store_all(tickets)
+            except Exception as error:  # whatever it is, the entries go to the spool
+                self._failed(error, tickets)
+            else:
+                self._succeeded()
+
+    def _storable(self) -> list[_Ticket]:
+        return [ticket for ticket in self._open if not ticket.taken and not ticket.spooling]
+
+    def _store_all(self, tickets: Sequence[_Ticket]) -> None:
+        if not tickets:  # nothing to do: is it there, did another process die?
+            self._store.find("service", "", "")
+            self.spool.adopt()
+            return
+        outcomes = self._store.append_each([ticket.entry for ticket in tickets])
+        with self._for_store:
+            for ticket, outcome in zip(tickets, outcomes, strict=True):
+                if isinstance(outcome, DuplicateEntry):
+                    self._settle(ticket, outcome)
+                else:
+                    self._stored += 1
+                    self._settle(ticket, Written(outcome, spooled=False))
+
+    def _replay(self) -> None:
+        entries = self.spool.oldest(_BATCH)
+        outcomes = self._store.append_each(entries, keep_duplicates=True)
+        self.spool.forget(len(entries))
+        self._stored += len(outcomes)
+
+    def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
+        known = self._error is not None
+        with self._for_store:
+            self._asked_at = math.inf
+            self._next_at = time.monotonic() + self._retry_s
+            self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
+            for ticket in tickets:
+                ticket.taken = False
+            self._divert(str(error))
+        if not isinstance(error, StoreError):
+            log.error("audit: a surprise; entries go to the spool", exc_info=error)
+        elif not known:
+            log.warning("%s; entries go to the spool", error)
+
+    def _divert(self, error: str) -> None:
+        """Let the spool take what is open, and all that comes; the lock is held."""
+        self._error = error
+        for ticket in self._open:
+            ticket.spool_at = -math.inf
+        self._for_spool.notify()
+        self._idle.notify_all()
+
+    def _succeeded(self) -> None:
+        with self._for_store:
+            if self._error is not None:
+                log.warning("the audit's database is back; %d entries wait", len(self.spool))
+            self._error = None
+            self._asked_at = math.inf
+            self._next_at = time.monotonic() + _PROBE_S
+            self._retry_s = _FIRST_RETRY_S
+            self._idle.notify_all()
+
+    # the thread of the spool
+
+    def _keep_spooling(self) -> None:
+        while True:
+            with self._for_spool:
+                now = time.monotonic()
+                tickets = [t for t in self._open if t.spool_at <= now and not t.spooling]
+                if not tickets:
+                    if self._stopped:
+                        return
+                    due = [t.spool_at for t in self._open if not t.spooling]
+                    self._wake_at = min(due, default=math.inf)
+                    self._for_spool.wait(min(self._wake_at - now, threading.TIMEOUT_MAX))
+                    self._wake_at = -math.inf
+                    continue
+                if self._error is None and now - self._asked_at > _STALLED_S:
+                    log.warning("the audit's database says nothing; entries go to the spool")
+                    self._divert("audit database: no answer yet")
+                    continue
+                for ticket in tickets:
+                    ticket.spooling = True
+            self._spool_all(tickets)
+
+    def _spool_all(self, tickets: Sequence[_Ticket]) -> None:
+        try:
+            fresh = self._without_duplicates(tickets)
+            if fresh:
+                self.spool.write([ticket.entry for ticket in fresh])
+        except Exception as error:  # whatever it is, the callers must hear
+            log.error("audit spool %s: %s", self.spool.folder, error)
+            if len(tickets) > 1:  # some may still fit
+                for ticket in tickets:
+                    self._spool_all([ticket])
+            else:
+                self._spool_failed(tickets[0], error)
+            return
+        with self._for_spool:
+            self._spooled += len(fresh)
+            for ticket in fresh:
+                self._settle(ticket, Written(None, spooled=True))
+            self._for_store.notify()
+
+    def _without_duplicates(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:
+        """The tickets to spool; the others hear which entry was first."""
+        fresh: list[_Ticket] = []
+        firsts: dict[tuple[str, str, str], Entry] = {}
+        for ticket in tickets:
+            entry = ticket.entry
+            if entry.slot is not None:
+                first = firsts.get(entry.slot) or self.spool.find(*entry.slot) or entry
+                firsts[entry.slot] = first
+                if first.id != entry.id:
+                    with self._for_spool:
+                        self._settle(ticket, DuplicateEntry(first))
+                    continue
+            fresh.append(ticket)
+        return fresh
+
+    def _spool_failed(self, ticket: _Ticket, error: Exception) -> None:
+        with self._for_spool:
+            if self._error is None and not self._closing:  # the database may still take it
+                ticket.spooling, ticket.spool_at = False, math.inf
+                self._for_store.notify()
+                return
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._settle(ticket, _not_recorded(ticket.entry, f"the disk: {reason}"))
+
+    def _settle(self, ticket: _Ticket, outcome: Written | Exception) -> None:
+        """Tell the caller, the first time; the lock is held."""
+        if self._open.pop(ticket, ticket) is None:
+            if isinstance(outcome, Written):
+                ticket.future.set_result(outcome)
+            else:
+                ticket.future.set_exception(outcome)
+        if not self._open:
+            self._idle.notify_all()
+
+
+def _not_recorded(entry: Entry, why: str) -> NotRecordedError:
+    return NotRecordedError(
+        f"audit: {entry.kind} of call {entry.call_id!r} is not on record ({why}); "
+        "check the database and the spool's disk"
+    )

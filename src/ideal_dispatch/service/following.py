@@ -1,0 +1,62 @@
+"""What goes on beside the calls: news of other workers, and the end of old rows."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ideal_dispatch.service.audit import Row, StoreError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.state import Service
+
+log = logging.getLogger(__name__)
+
+_FOLLOW_S, _RETAIN_S = 1.0, 3600.0
+
+
+async def follow(service: "Service") -> None:
+    """Pass on what other workers wrote, and changes of this one's health, to the desks here."""
+    number: int | None = None
+    health = ""
+    while True:
+        try:
+            if number is None:
+                await service.ledger.read_units()
+                number = await service.ledger.last_number()
+            for row in await service.ledger.rows_after(number):
+                number = row.number
+                await _pass_on(service, row)
+        except StoreError as error:
+            log.debug("not followed: %s", error)
+        except Exception:  # a row that makes no sense must not end the stream
+            log.exception("not followed")
+        status, parts = service.health()
+        if (seen := f"{status} {parts}") != health:
+            service.hub.publish("health", {"status": status, "parts": parts})
+            health = seen
+        await asyncio.sleep(_FOLLOW_S)
+
+
+async def _pass_on(service: "Service", row: Row) -> None:
+    entry = row.entry
+    if service.hub.knows(entry.id) or row.duplicate_of is not None:
+        return
+    if entry.kind == "recommendation":
+        service.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
+    elif entry.kind == "response":
+        service.tell_response(entry)
+    elif entry.kind == "units":
+        await service.ledger.read_units()
+        service.hub.publish("units", service.units(), entry.id)
+
+
+async def retain(service: "Service") -> None:
+    """Let go of rows older than the settings say, now and then."""
+    while True:
+        before = datetime.now(UTC) - timedelta(days=service.settings.audit.retention_days)
+        try:
+            await service.ledger.prune(before)
+        except StoreError as error:
+            log.warning("nothing pruned: %s", error)
+        await asyncio.sleep(_RETAIN_S)

@@ -1,0 +1,57 @@
+"""Log lines as JSON, one a line, with the call they are about and without secrets."""
+
+import json
+import logging
+import re
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+call_id: ContextVar[str] = ContextVar("call_id", default="")
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+_SECRETS = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+|(://[^\s:/@]*:)[^\s@]+(?=@)")
+_EXTRA = ("method", "path", "status", "ms", "client", "actor", "decision", "revision", "codes")
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "part": record.name.removeprefix("ideal_dispatch."),
+            "text": without_secrets(record.getMessage()),
+        }
+        for name, variable in (("call_id", call_id), ("request_id", request_id)):
+            value = getattr(record, name, "") or variable.get()
+            if value:
+                line[name] = value
+        for name in _EXTRA:
+            value = getattr(record, name, None)
+            if value is not None:
+                line[name] = value
+        if record.exc_info:
+            line["trace"] = without_secrets(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def without_secrets(text: str) -> str:
+    """The text without bearer tokens and passwords of addresses."""
+    return _SECRETS.sub(lambda found: f"{found[1] or found[2]}[hidden]", text)
+
+
+def configure(level: str) -> None:
+    """Write all log lines to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -1,0 +1,120 @@
+"""Weather, fetched in the background: a call never waits for it."""
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather
+from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
+from ideal_dispatch.service.settings import ServiceSettings
+
+log = logging.getLogger(__name__)
+
+
+class Repeated:
+    """A thread that does something now and then again every ``every_s`` until it is stopped."""
+
+    def __init__(self, name: str, every_s: float, work: Callable[[], None]) -> None:
+        self._every_s, self._work = every_s, work
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """Begin nothing new; what hangs is left behind."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._work()
+            except Exception:  # a poll that dies would go unnoticed
+                log.exception("%s failed", self._thread.name)
+            self._stopped.wait(self._every_s)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWeather:
+    """What is known about the weather now: ``age_s`` of its oldest value, and what is wrong."""
+
+    weather: Weather
+    age_s: float | None
+    problem: str
+    stale: bool
+
+
+class WeatherPoll:
+    """The latest weather of one place; values older than ``stale_s`` count as unknown."""
+
+    def __init__(
+        self,
+        provider: WeatherProvider | None,
+        lon: float,
+        lat: float,
+        stale_s: float,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._provider, self._place, self._stale_s = provider, (lon, lat), stale_s
+        self._now = now
+        self._latest, self._problem = Weather(), "" if provider is None else "not asked yet"
+
+    def refresh(self) -> None:
+        """Ask the provider once; what was known stays known until it is stale."""
+        if self._provider is None:
+            return
+        try:
+            weather, problem = self._provider.reading(self._now(), *self._place), ""
+        except OutdatedWeatherError as error:
+            weather, problem = error.known, str(error)
+        except Exception as error:  # whatever a provider does, calls go on
+            log.warning("weather: %s", error)
+            self._problem = str(error)
+            return
+        known = {
+            name: value if value.known else before
+            for name, value, before in zip(WEATHER_VARIABLES, weather, self._latest, strict=True)
+        }
+        self._latest, self._problem = Weather(**known), problem
+
+    def known(self) -> KnownWeather:
+        """The weather to use now."""
+        now, latest, problem = self._now(), self._latest, self._problem
+        ages = {
+            name: (now - value.observed_at).total_seconds()
+            for name, value in zip(WEATHER_VARIABLES, latest, strict=True)
+            if value.known and value.observed_at is not None
+        }
+        fresh = {name: age for name, age in ages.items() if abs(age) <= self._stale_s}
+        weather = Weather(**{name: getattr(latest, name) for name in fresh})
+        age_s = max(fresh.values(), default=math.nan)
+        return KnownWeather(
+            weather, None if math.isnan(age_s) else max(age_s, 0.0), problem, len(fresh) < len(ages)
+        )
+
+
+def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
+    """The source that the settings name."""
+    table = settings.weather
+    if table.source == "none":
+        return None
+    if table.source == "open-meteo":
+        from ideal_dispatch.context.open_meteo import FORECAST_URL, OpenMeteo
+
+        return OpenMeteo.forecast(table.url or FORECAST_URL, api_key=settings.weather_key or None)
+    from ideal_dispatch.context.hong_kong_observatory import BASE_URL, hong_kong_observatory
+
+    return hong_kong_observatory(table.url or BASE_URL)
+
+
+def seconds_since(moment: datetime | None, now: datetime) -> float | None:
+    """Seconds that have passed, never less than none; clocks of senders differ."""
+    if moment is None:
+        return None
+    return max((now - moment.astimezone(UTC)).total_seconds(), 0.0)

@@ -1,0 +1,158 @@
+"""What every request passes before anything reads it: limits, headers, a line in the log.
+
+Pure ASGI, so that streams stay streams.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from uuid import uuid4
+
+from ideal_dispatch.service import logs
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in (
+        ("content-security-policy", CONTENT_SECURITY_POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "geolocation=(), camera=(), microphone=()"),
+    )
+)
+
+_QUIET = ("/healthz", "/readyz", "/metrics")  # asked every few seconds
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def depth(body: bytes, limit: int) -> int:
+    """How deeply brackets are nested outside strings; counting ends beyond ``limit``."""
+    level = deepest = 0
+    for bracket in _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS):
+        level += 1 if bracket in b"[{" else -1
+        if level > deepest:
+            deepest = level
+            if deepest > limit:
+                break
+    return deepest
+
+
+class Protection:
+    """Caps a body's size, nesting and time, adds security headers, and logs the request."""
+
+    def __init__(
+        self, app: Application, *, body_bytes: int, nesting: int, body_timeout_s: float
+    ) -> None:
+        self._app = app
+        self._bytes, self._nesting, self._timeout_s = body_bytes, nesting, body_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, headers = time.monotonic(), dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        name = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
+        logs.request_id.set(name)
+        status = 0
+
+        async def answering(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = list(message.get("headers", ()))
+                extra = [*HEADERS, (b"x-request-id", name.encode())]
+                if not any(header == b"cache-control" for header, _ in own):
+                    # advice is never to be shown from a cache, and a desk is to be the newest
+                    fresh = b"no-store" if scope["path"].startswith("/v1/") else b"no-cache"
+                    extra.append((b"cache-control", fresh))
+                message["headers"] = [*own, *extra]
+            await send(message)
+
+        try:
+            refusal = await self._guarded(scope, receive, answering, headers)
+            if refusal is not None:
+                await _refuse(answering, *refusal)
+        finally:
+            level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
+            client = scope.get("client") or ("", 0)
+            log.log(level, "request", extra={
+                "method": scope["method"], "path": scope["path"][:200], "status": status,
+                "ms": round(1000 * (time.monotonic() - began), 1), "client": client[0],
+            })  # fmt: skip
+
+    async def _guarded(
+        self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]
+    ) -> tuple[int, str, str] | None:
+        """Pass the request on, or say why not."""
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self._bytes:
+            return 413, "too_large", f"the body is larger than {self._bytes:,} bytes"
+        if length == b"0" and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return None
+        try:
+            body = await asyncio.wait_for(self._read(receive), self._timeout_s)
+        except TimeoutError:
+            return 408, "too_slow", f"the body did not arrive within {self._timeout_s:g} s"
+        if body is None:
+            return 413, "too_large", f"the body is larger than {self._bytes:,} bytes"
+        if depth(body, self._nesting) > self._nesting:
+            return 422, "too_deep", f"the body is nested more than {self._nesting} deep"
+        given = False
+
+        async def replayed() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replayed, send)
+        return None
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The whole body, or None where it is too large."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return bytes(body)
+            body += message.get("body", b"")
+            if len(body) > self._bytes:
+                return None
+            if not message.get("more_body", False):
+                return bytes(body)
+
+
+async def _refuse(send: Send, status: int, code: str, words: str) -> None:
+    body = json.dumps({"error": {"code": code, "message": words, "where": "body"}}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),  # what is left of the body is not read
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

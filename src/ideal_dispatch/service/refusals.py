@@ -1,0 +1,104 @@
+"""Every refusal in one form, and which error becomes which status."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service.answer_schemas import ErrorAnswer
+from ideal_dispatch.service.audit import NotRecordedError, StoreError
+from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
+from ideal_dispatch.service.state import KeyUsedError
+
+log = logging.getLogger(__name__)
+
+_RETRY = {"Retry-After": str(RETRY_AFTER_S)}
+_STATUS: Mapping[type[IdealError], tuple[int, str, Mapping[str, str]]] = {
+    NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
+    TooManyFailuresError: (429, "too_many_failures", {"Retry-After": "60"}),
+    KeyUsedError: (409, "key_used", {}),
+    BusyError: (503, "busy", _RETRY),
+    NotRecordedError: (503, "not_recorded", _RETRY),
+    StoreError: (503, "audit_unavailable", _RETRY),
+    InputError: (422, "invalid", {}),
+}
+_CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+_WORDS = {404: "there is nothing here", 405: "this cannot be asked in that way"}
+
+_MEANINGS = {
+    401: "no token, or one that is not known",
+    403: "the token's role may not do this",
+    404: "there is none",
+    408: "the body came too slowly",
+    409: "the idempotency key came with another body for this call",
+    413: "the body is too large",
+    422: "the request makes no sense; `where` names the field",
+    429: "too many wrong tokens",
+    503: "too many calls at once, or nothing can be recorded; ask again after Retry-After",
+}
+
+
+def documented(
+    *statuses: int, model: Any = None, content: str | None = None, description: str = "As asked."
+) -> dict[int | str, dict[str, Any]]:
+    """A good answer of a route, JSON of a ``model`` or another ``content``, and its refusals."""
+    good: dict[str, Any] = {"description": description}
+    if model is not None:
+        good["model"] = model
+    if content is not None:
+        good["content"] = {content: {}}
+    answers: dict[int | str, dict[str, Any]] = {200: good}
+    for status in statuses:
+        answers[status] = {"model": ErrorAnswer, "description": _MEANINGS[status]}
+    return answers
+
+
+def refusal(
+    status: int, code: str, message: str, where: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:  # fmt: skip
+    """An answer that says no."""
+    error = {"code": code, "message": message, "where": where}
+    return JSONResponse({"error": error}, status, dict(headers or {}))
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer errors this way."""
+
+    async def ours(request: Request, error: Exception) -> JSONResponse:
+        for kind in type(error).__mro__:
+            if kind in _STATUS:
+                status, code, headers = _STATUS[kind]
+                request.app.state.service.observations.refused.labels(code).inc()
+                return refusal(status, code, str(error), headers=headers)
+        return await surprise(request, error)
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        message = str(first["msg"]).removeprefix("Value error, ")
+        request.app.state.service.observations.refused.labels("invalid").inc()
+        return refusal(422, "invalid", f"{where}: {message}", where)
+
+    async def framework(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
+        code = _CODES.get(status, "refused")
+        words = _WORDS.get(status, str(error.detail))
+        return refusal(status, code, words, headers=error.headers)
+
+    async def surprise(request: Request, error: Exception) -> JSONResponse:
+        log.error("unexpected", exc_info=error)
+        return refusal(500, "internal_error", "a fault of this program; it was logged")
+
+    app.add_exception_handler(IdealError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, framework)
+    app.add_exception_handler(Exception, surprise)

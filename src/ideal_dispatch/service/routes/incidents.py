@@ -1,0 +1,59 @@
+"""Incidents as other systems send them, and simulated ones."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from ideal_dispatch.service.access import Caller, Reader, Serving
+from ideal_dispatch.service.answer_schemas import Recommendation, Simulation
+from ideal_dispatch.service.eido import request_of
+from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.routes.recommendations import Key, one_key
+from ideal_dispatch.service.schemas import SimulatedCalls
+from ideal_dispatch.service.simulation import Simulator
+
+router = APIRouter(prefix="/v1", tags=["incidents"])
+
+# no example: tools would follow the `$ref` in it
+Document = Annotated[dict[str, Any], Body()]
+
+
+@router.post(
+    "/incidents/eido",
+    responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation),
+)
+async def eido(
+    document: Document, service: Serving, caller: Caller, key: Key = None
+) -> JSONResponse:
+    """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
+
+    The document names no primary of ours, so the router chooses one; free units are those of
+    PUT /v1/units.
+    """
+    request = request_of(document)
+    given = one_key(key, request.idempotency_key)
+    return JSONResponse(await service.recommend(request, given, caller.name))
+
+
+@router.post(
+    "/simulated-calls",
+    responses=documented(401, 403, 413, 422, 429, model=Simulation),
+)
+async def simulate(
+    asked: SimulatedCalls, request: Request, service: Serving, reader: Reader
+) -> JSONResponse:
+    """Invent calls, to see decisions flow. For admins, and for all on the embedded city."""
+    if reader.role != "admin" and not service.settings.demo:
+        raise HTTPException(403, f"role {reader.role} may not do this; admin may")
+    simulator: Simulator = request.app.state.simulator
+    simulator.ask(asked.count, asked.every_s)
+    return JSONResponse(simulator.status())
+
+
+@router.get("/simulated-calls", responses=documented(401, 403, 429, model=Simulation))
+async def simulated(request: Request, reader: Reader) -> JSONResponse:
+    """How many simulated calls are still to come."""
+    simulator: Simulator = request.app.state.simulator
+    return JSONResponse(simulator.status())

@@ -1,0 +1,84 @@
+"""Advice, and what dispatchers do with it."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.access import Caller, Dispatcher, Reader, Serving
+from ideal_dispatch.service.answer_schemas import Recommendation
+from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.schemas import HumanResponse, RecommendationRequest
+
+router = APIRouter(prefix="/v1/recommendations", tags=["recommendations"])
+
+Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+
+_PRINTABLE = re.compile(r"[ -~]{1,200}")
+
+
+@router.post("", responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation))
+async def recommend(
+    request: RecommendationRequest, service: Serving, caller: Caller, key: Key = None
+) -> JSONResponse:
+    """Whether a second ambulance is worth sending to this call, and from where.
+
+    The same call, key and body give the same answer and one row in the audit. A new body with
+    a new key is a new revision. Without a key the body itself is the key.
+    """
+    made = await service.recommend(request, one_key(key, request.idempotency_key), caller.name)
+    return JSONResponse(made)
+
+
+def one_key(header: str | None, body: str | None) -> str | None:
+    """The idempotency key, from wherever it was given."""
+    if header is not None and body is not None and header != body:
+        raise InputError("Idempotency-Key and idempotency_key differ; give one of them")
+    key = header if header is not None else body
+    if key is not None and _PRINTABLE.fullmatch(key) is None:
+        raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
+    return key
+
+
+@router.get(
+    "",
+    responses=documented(401, 403, 422, 429, 503, model=list[Recommendation]),
+)
+async def recent(
+    service: Serving, reader: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50
+) -> JSONResponse:
+    """The latest recommendations, newest first."""
+    return JSONResponse(await service.ledger.recent(limit))
+
+
+@router.get(
+    "/{id}",
+    responses=documented(401, 403, 404, 422, 429, 503, model=Recommendation),
+)
+async def one(id: Id, service: Serving, reader: Reader) -> JSONResponse:  # noqa: A002
+    """One recommendation, with the response to it."""
+    found = await service.ledger.get(id)
+    if found is None:
+        raise HTTPException(404)
+    return JSONResponse(found)
+
+
+@router.post(
+    "/{id}/response",
+    responses=documented(401, 403, 404, 413, 422, 429, 503, model=Recommendation),
+)
+async def respond(
+    id: Id,  # noqa: A002
+    response: HumanResponse,
+    service: Serving,
+    dispatcher: Dispatcher,
+) -> JSONResponse:
+    """What the dispatcher did: accept, or override with a reason. The last one counts."""
+    found = await service.respond(id, response, dispatcher.name)
+    if found is None:
+        raise HTTPException(404)
+    return JSONResponse(found)

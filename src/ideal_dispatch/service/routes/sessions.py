@@ -1,0 +1,47 @@
+"""A browser's session: the token in a cookie that no script can read."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Request
+from starlette.responses import JSONResponse, Response
+
+from ideal_dispatch.service.access import Reader, Serving, token_of
+from ideal_dispatch.service.answer_schemas import SessionOut
+from ideal_dispatch.service.auth import COOKIE, SESSION_S
+from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.schemas import SessionIn
+
+router = APIRouter(prefix="/v1/session", tags=["session"])
+
+
+@router.post("", responses=documented(401, 413, 422, 429, model=SessionOut))
+async def sign_in(
+    request: Request, service: Serving, given: Annotated[SessionIn | None, Body()] = None
+) -> JSONResponse:
+    """Keep a token, of the body or of the Authorization header, in a cookie for this browser."""
+    address = request.client.host if request.client else ""
+    _, _, token = request.headers.get("authorization", "").partition(" ")
+    if given is not None and given.token is not None:
+        token = given.token
+    who = service.doorkeeper.who(token.strip() or None, address)
+    response = JSONResponse({"name": who.name, "role": who.role})
+    response.set_cookie(
+        COOKIE, token.strip(), max_age=SESSION_S, httponly=True, samesite="strict",
+        secure=service.settings.server.secure_cookie or request.url.scheme == "https",
+    )  # fmt: skip
+    return response
+
+
+@router.get("", responses=documented(401, 429, model=SessionOut))
+async def who(request: Request, reader: Reader) -> JSONResponse:
+    """Whose session it is."""
+    token = token_of(request)
+    return JSONResponse({"name": token.name, "role": token.role})
+
+
+@router.delete("", status_code=204, response_class=Response)
+async def sign_out() -> Response:
+    """Forget the cookie."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response

@@ -1,0 +1,81 @@
+"""Running the application: uvicorn, with patience for slow clients bounded."""
+
+import asyncio
+import socket
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.settings import ServiceSettings
+
+HEADERS_S = 10.0
+"""How long a client may take to send the headers of its first request."""
+
+_KEEP_ALIVE_S = 15
+_GRACE_S = 2
+_BACKLOG = 512
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP, but a connection that does not ask for anything in time is closed.
+
+    uvicorn waits for ever for the first request's headers; many such
+    connections would use up all file descriptors.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._late = self.loop.call_later(HEADERS_S, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        self._in_time()
+        super().on_headers_complete()
+
+    def _in_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def options(settings: ServiceSettings) -> dict[str, Any]:
+    """How uvicorn is to serve the application."""
+    return {
+        "http": PatientProtocol,
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_keep_alive": _KEEP_ALIVE_S,
+        "timeout_graceful_shutdown": _GRACE_S,
+        "backlog": _BACKLOG,
+        "proxy_headers": True,
+        "forwarded_allow_ips": list(settings.server.trusted_proxies),
+    }
+
+
+def run(app: FastAPI | str, settings: ServiceSettings, host: str, port: int, workers: int) -> None:
+    """Serve until a signal ends it; ``app`` is the name of a factory for several workers."""
+    _check_address(host, port)
+    factory = isinstance(app, str)
+    uvicorn.run(app, host=host, port=port, workers=workers, factory=factory, **options(settings))
+
+
+def _check_address(host: str, port: int) -> None:
+    """One line where nobody can listen there, rather than a page from within the server."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(found[0][4])
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot listen at {host}, port {port}: {reason}") from None

@@ -1,0 +1,82 @@
+// The map: MapLibre where the browser has WebGL2, Leaflet on canvas where it has not.
+// Everything here may fail; the advice does not depend on it.
+
+import { element } from "./elements.js";
+import { t } from "./language.js";
+
+const LOOKS = {
+  light: { ground: "#eef0f2", road: "#b4bac2", casing: "#20262d", primary: "#56B4E9", second: "#E69F00" },
+  dark: { ground: "#0f1418", road: "#3a444e", casing: "#000000", primary: "#56B4E9", second: "#E69F00" },
+};
+
+export const look = (theme) => LOOKS[theme];
+
+/**
+ * Draw a map in the container and hand it to `use`; null where none can be drawn. A map whose
+ * graphics the browser takes away later is replaced, and the new one is handed over.
+ */
+export async function startMap(container, network, theme, use, kinds = usableKinds()) {
+  const [kind, ...others] = kinds;
+  if (!kind) return use(null);
+  const next = () => startMap(container, network, theme, use, others);
+  try {
+    const { create } = await import(`./map_${kind}.js`);
+    const map = await create(container, network, look(theme()), () => {
+      map.remove();
+      next();
+    });
+    container.dataset.drawnBy = kind;
+    return use(map);
+  } catch (error) {
+    console.warn(`map by ${kind}: ${error.message}`);
+    container.replaceChildren();
+    return next();
+  }
+}
+
+function usableKinds() {
+  const context = document.createElement("canvas").getContext("webgl2");
+  context?.getExtension("WEBGL_lose_context")?.loseContext(); // browsers allow only so many
+  return context ? ["maplibre", "leaflet"] : ["leaflet"];
+}
+
+export async function addStyles(address) {
+  if (document.querySelector(`link[href="${address}"]`)) return;
+  const link = element("link", { rel: "stylesheet", href: address });
+  const loaded = new Promise((resolve, reject) => {
+    link.addEventListener("load", resolve);
+    link.addEventListener("error", () => reject(new Error(address)));
+  });
+  document.head.prepend(link); // the desk's own rules come later and win
+  await loaded;
+}
+
+/** The least box around all points, as [west, south, east, north]; null without points. */
+export function bounds(points) {
+  if (!points.length) return null;
+  const [lons, lats] = [points.map(([lon]) => lon), points.map(([, lat]) => lat)];
+  const least = (list) => list.reduce((a, b) => Math.min(a, b));
+  const most = (list) => list.reduce((a, b) => Math.max(a, b));
+  return [least(lons), least(lats), most(lons), most(lats)];
+}
+
+export const networkPoints = (network) =>
+  network.features.flatMap(({ geometry }) =>
+    geometry.type === "LineString" ? geometry.coordinates : geometry.coordinates.flat(),
+  );
+
+/** Width of a road in pixels: arterial roads are wider where the network says which they are. */
+export function roadWidth({ road_class: kind }) {
+  if (/^(motorway|trunk|primary)/.test(kind ?? "")) return 3;
+  return /^(secondary|tertiary)/.test(kind ?? "") ? 2 : 1.2;
+}
+
+export function depotMarker({ name, units }) {
+  const count = units === null ? "?" : String(units);
+  const box = element("span", { class: "units", "data-none": units === 0 ? "yes" : null }, count);
+  const label = element("span", { class: "name" }, name);
+  return element("div", { class: "depot-marker" }, box, label);
+}
+
+export const incidentMarker = () =>
+  element("div", { class: "incident-marker", role: "img", "aria-label": t("map.incident") });

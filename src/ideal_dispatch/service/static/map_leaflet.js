@@ -1,0 +1,95 @@
+// The same map by Leaflet on a plain canvas, for browsers without WebGL2.
+
+import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, roadWidth } from "./map.js";
+
+export async function create(container, network, look) {
+  await Promise.all([
+    import("./libraries/leaflet/leaflet.js"),
+    addStyles("libraries/leaflet/leaflet.css"),
+  ]);
+  const library = globalThis.L;
+  const map = library.map(container, {
+    renderer: library.canvas({ padding: 0.5 }),
+    attributionControl: false,
+    zoomControl: false,
+    zoomSnap: 0.25,
+    zoomAnimation: false,
+    fadeAnimation: false,
+  });
+  library.control.zoom({ position: "topright" }).addTo(map);
+  return new LeafletMap(library, map, network, look);
+}
+
+class LeafletMap {
+  constructor(library, map, network, look) {
+    Object.assign(this, { library, map, look });
+    this.everything = box(bounds(networkPoints(network)));
+    map.fitBounds(this.everything);
+    this.roads = library.geoJSON(network, { interactive: false }).addTo(map);
+    this.drawn = library.layerGroup().addTo(map);
+    map.on("zoomend", () => this.paint());
+    this.use(look);
+  }
+
+  show(scene, depots) {
+    this.last = [scene, depots];
+    const { primary, second, shared, incident } = scene;
+    this.drawn.clearLayers();
+    for (const stretch of shared) {
+      this.line(stretch, this.look.casing, 16);
+      this.line(stretch, this.look.primary, 13);
+    }
+    this.line(primary, this.look.casing, 9);
+    this.line(second, this.look.casing, 8);
+    this.line(primary, this.look.primary, 6);
+    this.line(second, this.look.second, 6, { dashArray: "13 7", lineCap: "butt" });
+    for (const depot of depots) this.mark(depotMarker(depot), [depot.lon, depot.lat]);
+    if (incident) this.mark(incidentMarker(), incident);
+  }
+
+  line(coordinates, color, weight, more = {}) {
+    if (coordinates.length < 2) return;
+    const options = { color, weight, opacity: 1, interactive: false, smoothFactor: 0, ...more };
+    this.library.polyline(coordinates.map(flip), options).addTo(this.drawn);
+  }
+
+  mark(node, place) {
+    const icon = this.library.divIcon({ html: node, className: "leaflet-mark", iconSize: [0, 0] });
+    const options = { icon, interactive: false, keyboard: false };
+    this.library.marker(flip(place), options).addTo(this.drawn);
+  }
+
+  fit(place) {
+    this.map.fitBounds(place ? box(place) : this.everything, {
+      paddingTopLeft: [72, 56],
+      paddingBottomRight: [72, 72],
+      maxZoom: 16,
+      animate: false,
+    });
+  }
+
+  use(look) {
+    this.look = look;
+    this.paint();
+    if (this.last) this.show(...this.last);
+  }
+
+  paint() {
+    const scale = Math.min(3, Math.max(0.5, 1.4 ** (this.map.getZoom() - 14)));
+    this.roads.setStyle(({ properties }) => ({
+      color: this.look.road,
+      weight: scale * roadWidth(properties ?? {}),
+      opacity: 1,
+    }));
+  }
+
+  remove() {
+    this.map.remove();
+  }
+}
+
+const flip = ([lon, lat]) => [lat, lon];
+const box = ([west, south, east, north]) => [
+  [south, west],
+  [north, east],
+];

@@ -1,0 +1,119 @@
+// The map drawn by MapLibre, from the service's own road network: no tiles, no fonts, no internet.
+
+import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, roadWidth } from "./map.js";
+
+const PADDING = { top: 56, bottom: 72, left: 72, right: 72 };
+const CITY = { top: 16, bottom: 48, left: 56, right: 56 };
+
+export async function create(container, network, look, onLost) {
+  const [library] = await Promise.all([
+    import("./libraries/maplibre-gl/maplibre-gl.mjs"),
+    addStyles("libraries/maplibre-gl/maplibre-gl.css"),
+  ]);
+  const roads = {
+    ...network,
+    features: network.features.map((feature) => ({
+      ...feature,
+      properties: { width: roadWidth(feature.properties ?? {}) },
+    })),
+  };
+  const everything = bounds(networkPoints(network));
+  const map = new library.Map({
+    container,
+    style: style(roads, look),
+    bounds: everything,
+    fitBoundsOptions: { padding: CITY },
+    attributionControl: false,
+    dragRotate: false,
+    pitchWithRotate: false,
+    fadeDuration: 0,
+  });
+  map.touchZoomRotate.disableRotation();
+  map.addControl(new library.NavigationControl({ showCompass: false }), "top-right");
+  await new Promise((resolve, reject) => {
+    map.once("load", resolve);
+    map.once("error", ({ error }) => reject(error));
+  });
+  map.on("webglcontextlost", onLost);
+  return new MapLibreMap(library, map, everything);
+}
+
+class MapLibreMap {
+  constructor(library, map, everything) {
+    Object.assign(this, { library, map, everything, markers: [] });
+  }
+
+  show({ primary, second, shared, incident }, depots) {
+    this.map.getSource("primary").setData(lines([primary]));
+    this.map.getSource("second").setData(lines([second]));
+    this.map.getSource("shared").setData(lines(shared));
+    for (const marker of this.markers) marker.remove();
+    this.markers = depots.map((depot) => this.mark(depotMarker(depot), [depot.lon, depot.lat]));
+    if (incident) this.markers.push(this.mark(incidentMarker(), incident));
+  }
+
+  mark(node, place) {
+    return new this.library.Marker({ element: node, anchor: "center" }).setLngLat(place).addTo(this.map);
+  }
+
+  /** Look at a box, or at the whole city. */
+  fit(box) {
+    const padding = box ? PADDING : CITY;
+    this.map.fitBounds(box ?? this.everything, { padding, maxZoom: 16, duration: 0 });
+  }
+
+  use(look) {
+    this.map.setPaintProperty("ground", "background-color", look.ground);
+    this.map.setPaintProperty("roads", "line-color", look.road);
+    for (const layer of ["shared-casing", "primary-casing", "second-casing"]) {
+      this.map.setPaintProperty(layer, "line-color", look.casing);
+    }
+  }
+
+  remove() {
+    this.map.remove();
+  }
+}
+
+function lines(list) {
+  const features = list
+    .filter((coordinates) => coordinates.length > 1)
+    .map((coordinates) => ({
+      type: "Feature",
+      properties: {},
+      geometry: { type: "LineString", coordinates },
+    }));
+  return { type: "FeatureCollection", features };
+}
+
+function style(roads, look) {
+  const empty = { type: "geojson", data: lines([]) };
+  const line = (id, source, color, width, more = {}) => ({
+    id,
+    source,
+    type: "line",
+    layout: { "line-cap": more["line-dasharray"] ? "butt" : "round", "line-join": "round" },
+    paint: { "line-color": color, "line-width": width, ...more },
+  });
+  const byZoom = ["interpolate", ["exponential", 1.4], ["zoom"]];
+  const roadsWide = [...byZoom, 11, ["*", 0.6, ["get", "width"]], 16, ["*", 3.2, ["get", "width"]]];
+  return {
+    version: 8,
+    sources: {
+      roads: { type: "geojson", data: roads },
+      primary: empty,
+      second: empty,
+      shared: empty,
+    },
+    layers: [
+      { id: "ground", type: "background", paint: { "background-color": look.ground } },
+      line("roads", "roads", look.road, roadsWide),
+      line("shared-casing", "shared", look.casing, 16),
+      line("shared", "shared", look.primary, 13),
+      line("primary-casing", "primary", look.casing, 9),
+      line("second-casing", "second", look.casing, 8),
+      line("primary", "primary", look.primary, 6),
+      line("second", "second", look.second, 6, { "line-dasharray": [2.2, 1.1] }),
+    ],
+  };
+}

@@ -1,0 +1,62 @@
+// The banner: one shape, a few giant words, and whether they may still be used.
+
+import { oldBecause } from "./advice.js";
+import { byId, write } from "./elements.js";
+import { clockTime, countdown, figure } from "./format.js";
+import { t } from "./language.js";
+
+let said = "";
+
+export function drawVerdict(advice, store, now) {
+  const decision = advice?.decision ?? "none";
+  byId("advice").dataset.decision = decision;
+  byId("verdict-shape").setAttribute("href", `#shape-${decision}`);
+  write(byId("verdict-words"), t(`verdict.${decision}`));
+  write(byId("call"), advice ? callWords(advice) : "");
+  write(byId("note"), advice?.note ?? "");
+  tickVerdict(advice, store, now);
+}
+
+/** Time moves on: the countdown, and the moment when an advice becomes old. */
+export function tickVerdict(advice, store, now) {
+  const old = advice ? oldBecause(advice, store, now) : store.online ? null : "offline";
+  const standing = old ?? (advice ? "current" : "waiting");
+  byId("advice").dataset.standing = standing;
+  byId("standing").hidden = !old;
+  write(byId("standing"), old ? t(`standing.${old}`) : "");
+  const running = standing === "current" && advice.decision !== "no_advice";
+  byId("expiry").hidden = !running;
+  if (running) {
+    const [start, end] = [Date.parse(advice.created_at), Date.parse(advice.expires_at)];
+    const left = Math.min(end - now, end - start);
+    write(byId("countdown"), countdown(left));
+    byId("left").value = left / Math.max(1, end - start);
+  }
+  announce(advice, old);
+}
+
+/** Tell a screen reader the verdict once, and again when it becomes old. */
+function announce(advice, old) {
+  const words = advice ? spoken(advice, old) : "";
+  if (words === said) return;
+  said = words;
+  byId("said").textContent = words;
+}
+
+function spoken(advice, old) {
+  const parts = [callWords(advice), old ? t(`standing.${old}`) : t(`verdict.${advice.decision}`)];
+  if (!old && advice.decision === "send_second") {
+    parts.push(`${t("facts.second_from")} ${advice.second?.depot ?? ""}`);
+    if (Number.isFinite(advice.gain_s)) {
+      parts.push(`${t("facts.gain")} ${t("time.seconds", { seconds: figure(advice.gain_s) })}`);
+    }
+  }
+  return parts.join(". ");
+}
+
+function callWords(advice) {
+  const parts = [t("banner.call", { call: advice.call_id })];
+  if (advice.revision > 1) parts.push(t("banner.revision", { revision: advice.revision }));
+  parts.push(t("banner.received", { time: clockTime(advice.received_at) }));
+  return parts.join(" · ");
+}

@@ -1,0 +1,18 @@
+"""Entries for tests of the audit."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ideal_dispatch.service.audit import Entry
+
+AT = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def entry(
+    number: int = 0, call_id: str | None = None, *, kind: str = "recommendation", **more: Any
+) -> Entry:
+    """The entry of a minute: call-7 for number 7, with key "k" unless told otherwise."""
+    call_id = f"call-{number}" if call_id is None else call_id
+    values: dict[str, Any] = {"key": "k", "at": AT + timedelta(minutes=number), **more}
+    body = values.pop("body", {"decision": "send_second", "number": number})
+    return Entry.new(kind, call_id, body, **values)

@@ -1,0 +1,1 @@
+"""The desk in a real browser, against the real service."""

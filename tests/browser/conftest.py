@@ -1,0 +1,248 @@
+"""A real service with the embedded city, and a real Chromium that looks at its desk."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, Route, expect, sync_playwright
+
+from tests.conftest import ROOT
+
+SCREENSHOTS = ROOT / "out" / "desk_screenshots"
+PLAIN = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+PATIENCE_MS = 60_000  # two cores, shared with whatever else runs
+
+expect.set_options(timeout=PATIENCE_MS)
+
+Turn = Callable[..., Page]
+
+
+@dataclass
+class Service:
+    """`ideal serve` in a process of its own, and what a CAD would ask it."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] = field(init=False)
+    token: str = field(init=False)
+    calls: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        log = self.folder / "serve.log"
+        program = Path(sys.executable).with_name("ideal")
+        with open(log, "wb") as file:
+            self.process = subprocess.Popen(
+                [program, "serve", "--port", str(self.port)],
+                stdout=file,
+                stderr=file,
+                env=os.environ | {"XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1"},
+            )
+        until = time.monotonic() + 3 * PATIENCE_MS / 1000
+        while True:
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+            assert self.process.poll() is None, log.read_text()
+            try:
+                if httpx.get(f"{self.url}/healthz").json()["status"] == "ready":
+                    break
+            except httpx.TransportError:
+                continue
+        found = re.search(r"token: (\S+)", log.read_text())
+        assert found is not None, log.read_text()
+        self.token = found[1]
+        self.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 0})
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = httpx.request(
+            method, self.url + path, json=body, headers=headers, timeout=60, trust_env=False
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def call(self, decision: str, **more: object) -> dict[str, Any]:
+        """A call that is decided as wished, by its threshold or by its place.
+
+        On a busy machine the service may miss its deadline, and then says so.
+        """
+        for _ in range(10):
+            made = self._call(decision, **more)
+            if not {"late", "starting"} & {reason["code"] for reason in made["degraded"]}:
+                break
+        assert made["decision"] == decision, made["degraded"]
+        return made
+
+    def _call(self, decision: str, **more: object) -> dict[str, Any]:
+        self.calls += 1
+        city = self.ask("GET", "/v1/city")
+        lon, lat = city["centre"]
+        body = {
+            "call_id": f"T-{self.port}-{self.calls:03d}",
+            "received_at": datetime.now(UTC).isoformat(),
+            "location": {"lon": lon, "lat": lat + (30 if decision == "no_advice" else 0)},
+            "depots": [{"name": depot["name"], "units": 2} for depot in city["depots"]],
+            "threshold_s": -5.0 if decision == "send_second" else 500.0,
+            "note": "12 Lantern Street, 3rd floor",
+        } | more
+        made: dict[str, Any] = self.ask("POST", "/v1/recommendations", body)
+        return made
+
+    def advice(self, made: dict[str, Any]) -> dict[str, Any]:
+        """What the service has recorded of an advice."""
+        recorded: dict[str, Any] = self.ask("GET", f"/v1/recommendations/{made['id']}")
+        return recorded
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Where Chromium is, or a plain reason to skip."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    return program
+
+
+@pytest.fixture(scope="session")
+def playwright(chromium: str) -> Iterator[Playwright]:
+    with sync_playwright() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
+    """Chromium with WebGL2 by software."""
+    browser = playwright.chromium.launch(executable_path=chromium, args=PLAIN + WEBGL)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def flat_browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
+    """Chromium without WebGL2."""
+    arguments = [*PLAIN, "--disable-gpu", "--disable-3d-apis"]
+    browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that all tests share; none of them may stop it."""
+    service = Service(tmp_path_factory.mktemp("service"), _free_port())
+    service.start()
+    yield service
+    service.kill()
+
+
+@pytest.fixture
+def own_service(chromium: str, tmp_path: Path) -> Iterator[Service]:
+    """A service to be stopped and killed."""
+    service = Service(tmp_path, _free_port())
+    service.start()
+    yield service
+    service.kill()
+
+
+def sign_in(page: Page, service: Service) -> None:
+    """From the first page to the desk, with the keyboard."""
+    page.goto(service.url)
+    expect(page.locator("#token")).to_be_focused()
+    page.keyboard.type(service.token)
+    page.keyboard.press("Enter")
+    expect(page.locator("#link")).to_have_attribute("data-link", re.compile("live|impaired"))
+
+
+@contextmanager
+def _desks() -> Iterator[Turn]:
+    """Opens desks; fails in the end where a page had an error or broke its security policy."""
+    contexts, problems = [], []
+
+    def turn(
+        browser: Browser,
+        service: Service,
+        size: tuple[int, int] = (1280, 800),
+        meddle: tuple[str, Callable[[Route], None]] | None = None,
+        **more: Any,
+    ) -> Page:
+        viewport: Any = {"width": size[0], "height": size[1]}
+        context = browser.new_context(viewport=viewport, **({"locale": "en-GB"} | more))
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "console", lambda said: problems.append(said.text) if said.type == "error" else None
+        )
+        if meddle is not None:
+            page.route(*meddle)
+        sign_in(page, service)
+        page.locator("#follow").set_checked(False)
+        return page
+
+    yield turn
+    for context in contexts:
+        context.close()
+    # a browser reports answers of 401 and lost connections there, too
+    assert [text for text in problems if "Failed to load resource" not in text] == []
+
+
+@pytest.fixture
+def open_desk() -> Iterator[Turn]:
+    """To open a desk of a test's own."""
+    with _desks() as turn:
+        yield turn
+
+
+@pytest.fixture(scope="module")
+def desk(flat_browser: Browser, service: Service) -> Iterator[Page]:
+    """A desk that the tests of a module share; WebGL by software is slow to test with."""
+    with _desks() as turn:
+        yield turn(flat_browser, service)
+
+
+def show(page: Page, made: dict[str, Any]) -> None:
+    """Choose a call and wait until the desk shows it."""
+    page.locator(f".call-row[data-id='{made['id']}']").click()
+    expect(page.locator("#call")).to_contain_text(made["call_id"])
+
+
+def show_open(page: Page, made: dict[str, Any]) -> None:
+    """Choose a call and wait until it can be answered."""
+    show(page, made)
+    expect(page.locator("#override")).to_be_enabled()
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep a picture for people to look at."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")

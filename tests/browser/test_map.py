@@ -1,0 +1,75 @@
+"""The map: by WebGL2, without it, when the graphics are taken away, and not at all."""
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.conftest import Service, Turn, shoot, show
+
+DRAWN = "data-drawn-by"
+
+
+def _markers(page: Page, service: Service) -> None:
+    for depot in service.ask("GET", "/v1/city")["depots"]:
+        marker = page.locator(".depot-marker", has_text=depot["name"])
+        expect(marker.locator(".units")).to_have_text(str(depot["units"]))
+    expect(page.locator(".incident-marker")).to_be_visible()
+
+
+def test_with_webgl2(browser: Browser, service: Service, open_desk: Turn) -> None:
+    page = open_desk(browser, service)
+    expect(page.locator("#map")).to_have_attribute(DRAWN, "maplibre")
+    show(page, service.call("send_second"))
+    _markers(page, service)
+    shoot(page, "map_maplibre")
+
+
+def test_without_webgl2(desk: Page, service: Service) -> None:
+    expect(desk.locator("#map")).to_have_attribute(DRAWN, "leaflet")
+    show(desk, service.call("send_second"))
+    _markers(desk, service)
+    shoot(desk, "map_leaflet")
+
+
+@pytest.mark.parametrize("colour", ["#56B4E9", "#E69F00"])
+def test_both_ways_are_drawn(desk: Page, service: Service, colour: str) -> None:
+    expect(desk.locator("#map")).to_have_attribute(DRAWN, "leaflet")
+    show(desk, service.call("send_second"))
+    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    desk.wait_for_function(
+        """([r, g, b]) => {
+             const canvas = document.querySelector("#map canvas");
+             const drawn = canvas.getContext("2d");
+             const { data } = drawn.getImageData(0, 0, canvas.width, canvas.height);
+             let found = 0;
+             for (let i = 0; i < data.length; i += 4)
+               if (data[i] === r && data[i + 1] === g && data[i + 2] === b) found += 1;
+             return found > 100;
+           }""",
+        arg=wanted,
+    )
+
+
+def test_graphics_taken_away(browser: Browser, service: Service, open_desk: Turn) -> None:
+    page = open_desk(browser, service)
+    expect(page.locator("#map")).to_have_attribute(DRAWN, "maplibre")
+    show(page, service.call("primary_only"))
+    page.evaluate(
+        """document.querySelector("#map canvas").getContext("webgl2")
+             .getExtension("WEBGL_lose_context").loseContext()"""
+    )
+    expect(page.locator("#map")).to_have_attribute(DRAWN, "leaflet")
+    _markers(page, service)
+
+
+def test_advice_does_not_need_the_map(
+    flat_browser: Browser, service: Service, open_desk: Turn
+) -> None:
+    def refused(route: Route) -> None:
+        route.fulfill(status=503, json={"error": {"code": "busy", "message": "busy"}})
+
+    made = service.call("send_second")
+    page = open_desk(flat_browser, service, meddle=("**/v1/network.geojson", refused))
+    show(page, made)
+    expect(page.locator("#map-missing")).to_be_visible()
+    expect(page.locator("#verdict-words")).to_have_text("Send a second ambulance")
+    expect(page.locator("#accept")).to_be_enabled()

@@ -1,0 +1,69 @@
+"""Text of others stays text, tokens stay out of reach, and the policy stays strict."""
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Service, shoot, show, show_open, sign_in
+
+HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>{{7*7}}&lt;b&gt;"
+
+
+def test_hostile_text_is_shown_as_text(desk: Page, service: Service) -> None:
+    made = service.call("send_second", call_id=f"<b>{HOSTILE}"[:120], note=HOSTILE)
+    show_open(desk, made)
+    expect(desk.locator("#note")).to_have_text(HOSTILE)
+    desk.keyboard.press("o")
+    desk.keyboard.press("5")
+    desk.locator("#override-text").fill(HOSTILE)
+    shoot(desk, "hostile")
+    desk.get_by_role("button", name="Record override").click()
+    expect(desk.locator("#answer-words")).to_contain_text(HOSTILE)
+    assert desk.evaluate("window.hacked") is None
+    assert desk.locator("main img, main script, .calls img, .calls b").count() == 0
+
+
+def test_long_text_stays_in_its_place(desk: Page, service: Service) -> None:
+    made = service.call("primary_only", call_id="W" * 128, note="長" * 2000)
+    show(desk, made)
+    shoot(desk, "long_text")
+    wide = desk.evaluate("document.documentElement.scrollWidth")
+    assert wide <= desk.evaluate("innerWidth")
+    expect(desk.locator("#verdict-words")).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("path", ["/", "/desk.js", "/v1/city"])
+def test_policy_allows_no_inline_scripts_or_styles(service: Service, path: str) -> None:
+    policy = httpx.get(service.url + path).headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self'" in policy
+    assert "style-src 'self'" in policy
+
+
+def test_token_stays_out_of_reach(desk: Page, service: Service) -> None:
+    cookies = desk.context.cookies()
+    assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]
+    kept = desk.evaluate("JSON.stringify(localStorage) + document.cookie + location.href")
+    assert service.token not in kept
+    assert service.token not in desk.content()
+
+
+def test_wrong_token_is_refused(flat_browser: Browser, service: Service) -> None:
+    context = flat_browser.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(service.url)
+    page.locator("#token").fill("not a token")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sign-in-error")).to_have_text("This token is not known.")
+    expect(page.locator("#desk")).to_be_hidden()
+    context.close()
+
+
+def test_sign_out(flat_browser: Browser, service: Service) -> None:
+    context = flat_browser.new_context(locale="en-GB")
+    page = context.new_page()
+    sign_in(page, service)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.locator("#token")).to_be_visible()
+    assert context.cookies() == []
+    context.close()

@@ -1,0 +1,258 @@
+"""What every audit store keeps.
+
+A test class inherits this and gives a fixture ``url`` of an empty database.
+"""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit import (
+    DuplicateEntry,
+    Entry,
+    StoreError,
+    migrations,
+    open_store,
+    verify,
+)
+from ideal_dispatch.service.audit import database as database_module
+from ideal_dispatch.service.audit.connection import Database
+from ideal_dispatch.service.audit.database import SqlStore
+from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
+from ideal_dispatch.service.audit.schema import migrate, version
+from ideal_dispatch.service.audit.tables import VERSION, metadata
+from tests.audit_entries import AT, entry
+
+HOSTILE = (
+    "'); DROP TABLE audit; --", "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "香港 🚑",
+    "a\x00b", "\ud800", "\n\r\t", "%s %(x)s :name ?",
+)  # fmt: skip
+
+
+class AuditStoreContract:
+    """Rows, their chain, and units."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[SqlStore]:
+        store = open_store(url)
+        assert isinstance(store, SqlStore)
+        yield store
+        store.close()
+
+    def test_rows_are_numbered_and_chained(self, store: SqlStore) -> None:
+        entries = [entry(number) for number in range(3)]
+        rows = store.append(entries)
+        assert [row.number for row in rows] == [1, 2, 3]
+        assert [row.entry for row in rows] == entries
+        hashes = [row.hash for row in rows]
+        assert [row.previous_hash for row in rows] == [FIRST_HASH, *hashes[:2]]
+        assert store.rows(0, 10) == rows
+        assert store.rows(1, 1) == rows[1:2]
+
+    def test_nothing_is_appended_by_no_entries(self, store: SqlStore) -> None:
+        assert store.append([]) == store.append_each([]) == store.rows(0, 10) == []
+
+    def test_append_takes_all_or_none(self, store: SqlStore) -> None:
+        (first,) = store.append([entry(1)])
+        with pytest.raises(DuplicateEntry, match="call 'call-1' with key 'k' is on record") as told:
+            store.append([entry(2), entry(1), entry(3)])
+        assert told.value.row == first
+        assert store.rows(0, 10) == [first]
+
+    def test_append_each_tells_each_its_outcome(self, store: SqlStore) -> None:
+        (first,) = store.append([entry(1)])
+        again, other = entry(1), entry(2)
+        outcomes = store.append_each([first.entry, again, other, entry(2)])
+        assert outcomes[0] == first  # the same entry: the row it has
+        assert isinstance(outcomes[1], DuplicateEntry)
+        assert outcomes[1].row == first
+        assert isinstance(outcomes[2], Row)
+        assert isinstance(outcomes[3], DuplicateEntry)
+        assert outcomes[3].entry == other
+        assert [row.entry for row in store.rows(0, 10)] == [first.entry, other]
+
+    def test_a_key_counts_within_its_kind_and_call(self, store: SqlStore) -> None:
+        entries = [entry(1), entry(1, kind="response"), entry(2), entry(1, key="other")]
+        entries += [entry(1, key=None), entry(1, key=None), entry(1, key="")]
+        assert [row.entry for row in store.append(entries)] == entries
+
+    def test_kept_duplicates_say_so(self, store: SqlStore) -> None:
+        first, later, latest = entry(1), entry(1, body={"by": "other"}), entry(1)
+        store.append([first])
+        kept = store.append_each([later, entry(2), latest], keep_duplicates=True)
+        assert [row.duplicate_of for row in kept if isinstance(row, Row)] == [
+            first.id, None, first.id,
+        ]  # fmt: skip
+        assert _entry(store.find("recommendation", "call-1", "k")) == first
+        assert _entry(store.get(later.id)) == later
+        assert store.append_each([later], keep_duplicates=True) == kept[:1]  # replayed twice
+        assert len(store.of_call("call-1")) == 3
+        assert verify(store).fault is None
+
+    def test_an_id_with_other_contents_is_kept_as_a_duplicate(self, store: SqlStore) -> None:
+        first = entry(1, key=None)
+        forged = replace(first, body={"decision": "primary_only"})
+        store.append([first])
+        with pytest.raises(DuplicateEntry):
+            store.append([forged])
+        (kept,) = store.append_each([forged], keep_duplicates=True)
+        assert isinstance(kept, Row)
+        assert kept.duplicate_of == first.id
+        assert _entry(store.get(first.id)) == first
+        assert verify(store).fault is None
+
+    def test_looking_rows_up(self, store: SqlStore) -> None:
+        entries = [entry(number, f"call-{number % 2}", key=str(number)) for number in range(6)]
+        answer = entry(9, "call-1", kind="response")
+        store.append([*entries, answer])
+        assert _entry(store.get(entries[3].id)) == entries[3]
+        assert _entry(store.find("recommendation", "call-1", "3")) == entries[3]
+        assert store.get("nothing") is None
+        assert store.find("response", "call-1", "3") is None
+        assert [row.entry for row in store.of_call("call-1")] == [*entries[1::2], answer]
+        assert [row.entry for row in store.recent("recommendation", 2)] == entries[:3:-1]
+
+    def test_hostile_text_comes_back_as_it_was(self, store: SqlStore) -> None:
+        body = {"texts": list(HOSTILE), **dict.fromkeys(HOSTILE, 1), "n": [0.1, 1e-320, 2**70]}
+        texts = [word for word in HOSTILE if "\x00" not in word and "\ud800" not in word]
+        entries = [entry(1, word, key=word, body=body) for word in texts]
+        rows = store.append(entries)
+        for word, row in zip(texts, rows, strict=True):
+            assert store.find("recommendation", word, word) == row
+            assert row.entry.body == body
+        assert verify(store).fault is None
+
+    @pytest.mark.parametrize(
+        "change",
+        ["UPDATE audit SET body = '{}' WHERE number = 2", "DELETE FROM audit WHERE number = 2"],
+    )
+    def test_rows_cannot_be_changed_by_accident(
+        self, store: SqlStore, url: str, change: str
+    ) -> None:
+        store.append([entry(number) for number in range(3)])
+        with pytest.raises(StoreError, match="audit rows are append-only"):
+            execute(url, change)
+        assert verify(store).fault is None
+
+    def test_many_threads_make_one_chain(self, url: str, store: SqlStore) -> None:
+        store.append([])
+        stores = [open_store(url, timeout_s=20.0) for _ in range(4)]
+
+        def work(worker: int) -> None:
+            for number in range(10):
+                stores[worker].append([entry(number, f"{worker}-{number}")])
+
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = verify(store)
+        assert (found.rows, found.fault) == (40, None)
+        for one in stores:
+            one.close()
+
+    def test_pruning_takes_the_oldest_and_says_so(
+        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(database_module, "_PRUNED_AT_ONCE", 4)
+        rows = store.append([entry(number) for number in range(20)])
+        assert store.prune(AT + timedelta(minutes=10)) == 10
+        assert store.rows(0, 100)[:10] == rows[10:]
+        notes = [row.entry.body for row in store.recent("service", 10)]
+        assert [note["number"] for note in notes] == [10, 8, 4]
+        assert notes[0]["hash"] == rows[9].hash
+        found = verify(store)
+        assert (found.anchor.number, found.head.number, found.fault) == (10, 23, None)
+        assert store.prune(AT + timedelta(minutes=10)) == 0
+        assert store.append([entry(30)])[0].number == 24
+        assert verify(store).fault is None
+
+    def test_pruning_stops_at_the_first_row_that_stays(self, store: SqlStore) -> None:
+        late = entry(500, "clock was ahead")
+        store.append([entry(1), late, entry(2), entry(3)])
+        assert store.prune(AT + timedelta(minutes=100)) == 1
+        assert store.rows(0, 1)[0].entry == late
+
+    def test_pruning_never_takes_the_last_row(self, store: SqlStore) -> None:
+        assert store.prune(AT) == 0
+        rows = store.append([entry(1), entry(2)])
+        assert store.prune(datetime(2100, 1, 1, tzinfo=UTC)) == 1
+        assert store.rows(0, 1) == rows[1:]
+        assert verify(store).fault is None
+
+    def test_units_keep_the_newest(self, store: SqlStore) -> None:
+        assert store.read_units() == []
+        store.write_units({"Old Town": 2, "Kelp Point": 1}, AT)
+        store.write_units({"Kelp Point": 3}, AT + timedelta(seconds=2))
+        known = store.write_units({"Kelp Point": 0, "Old Town": 1}, AT + timedelta(seconds=1))
+        assert [(one.depot, one.units) for one in known] == [("Kelp Point", 3), ("Old Town", 1)]
+        assert known[0].updated_at == AT + timedelta(seconds=2)
+        assert store.read_units() == known
+
+    def test_units_that_make_no_sense_are_refused(self, store: SqlStore) -> None:
+        with pytest.raises(InputError, match="depot Old Town: -1 units; 0 or more"):
+            store.write_units({"Old Town": -1}, AT)
+        with pytest.raises(InputError, match="depot Old Town: updated_at .* has no zone"):
+            store.write_units({"Old Town": 1}, AT.replace(tzinfo=None))
+
+    def test_migrating_twice_is_harmless(self, url: str, store: SqlStore) -> None:
+        assert migrate(url) == VERSION
+        store.append([entry(1)])
+        assert migrate(url) == VERSION
+        assert len(store.rows(0, 10)) == 1
+
+    def test_migrations_lead_to_the_tables_that_the_code_uses(self, url: str) -> None:
+        from alembic.autogenerate import compare_metadata
+        from alembic.runtime.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
+        folder = Path(migrations.__file__).parent
+        assert ScriptDirectory(str(folder)).get_current_head() == VERSION
+        migrate(url)
+        database = Database(url)
+        with database.reading() as connection:
+            assert version(connection) == VERSION
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        database.close()
+
+    def test_tables_of_other_versions_are_refused(self, url: str) -> None:
+        migrate(url)
+        for found, message in (("0000", "run `ideal audit migrate`"), ("9999", "upgrade ideal-di")):
+            execute(url, f"UPDATE alembic_version SET version_num = '{found}'")
+            store = open_store(url)
+            with pytest.raises(AuditError, match=f"version {found}, .*{message}"):
+                store.append([entry(1)])
+            store.close()
+
+    def test_reading_makes_no_tables(self, url: str) -> None:
+        store = open_store(url, create=False)
+        with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):
+            store.rows(0, 1)
+        store.close()
+
+
+def execute(url: str, *statements: str) -> None:
+    """Do something to the database that the store would not."""
+    database = Database(url)
+    try:
+        with database.writing() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+    finally:
+        database.close()
+
+
+def _entry(row: Row | None) -> Entry:
+    assert row is not None
+    return row.entry

@@ -1,0 +1,27 @@
+"""What holds after every fault of the database: nothing lost, and the chain is whole."""
+
+import time
+from pathlib import Path
+
+from ideal_dispatch.service.audit import AuditStore, AuditWriter, Row, verify
+
+PATIENCE_S = 30.0
+
+
+def wait_for_replay(writer: AuditWriter) -> None:
+    """Until the database is back and has taken all that waits."""
+    deadline = time.monotonic() + PATIENCE_S
+    while writer.status.waiting or not writer.status.store_up:
+        assert time.monotonic() < deadline, writer.status
+        time.sleep(0.02)
+
+
+def all_rows(store: AuditStore) -> list[Row]:
+    """Every row of a chain that is whole."""
+    assert verify(store).fault is None
+    return store.rows(0, 1_000_000)
+
+
+def nothing_waits(spool: Path) -> bool:
+    """No entry, and no line that is not one, is left in a spool folder."""
+    return not list(spool.glob("*.spool")) and not list(spool.glob("*.torn"))

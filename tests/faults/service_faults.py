@@ -1,0 +1,35 @@
+"""What tests of the service's faults share."""
+
+import time
+from typing import Any
+
+import httpx
+
+from ideal_dispatch.service.answer_schemas import Recommendation
+from tests.service_town import Local, bearer
+
+ASK = "/v1/recommendations"
+SLACK_S = 3.0
+"""Beyond the deadline, for machines that are busy with other things."""
+
+
+def post(client: Local, body: Any, role: str = "cad") -> httpx.Response:
+    return client.post(ASK, json=body, headers=bearer(role))
+
+
+def advised(client: Local, body: Any) -> Recommendation:
+    """The answer, which keeps its form and its deadline whatever happens."""
+    began = time.monotonic()
+    answer = post(client, body)
+    took_s = time.monotonic() - began
+    assert answer.status_code == 200, answer.text
+    assert took_s < client.service.settings.server.deadline_s + SLACK_S
+    return Recommendation.model_validate(answer.json())
+
+
+def codes(made: Recommendation) -> list[str]:
+    return [reason.code for reason in made.degraded]
+
+
+def words(made: Recommendation, code: str) -> str:
+    return next(reason.words for reason in made.degraded if reason.code == code)

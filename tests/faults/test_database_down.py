@@ -1,0 +1,114 @@
+"""The database is down: answers go on, entries wait in the spool, and enter in order."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
+from tests.audit_entries import entry
+from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
+from tests.postgres import Postgres
+
+WAIT_S = 10.0  # of a caller, on a busy machine
+
+
+@contextmanager
+def stopped(postgres: Postgres) -> Iterator[None]:
+    postgres.stop("immediate")
+    try:
+        yield
+    finally:
+        postgres.start()
+
+
+def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
+    store = open_store(postgres.new_database())
+    written = [entry(number) for number in range(60)]
+    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+        for one in written[:20]:
+            assert not writer.write(one, PATIENCE_S).spooled
+        with stopped(postgres):
+            for one in written[20:40]:
+                assert writer.write(one, WAIT_S).spooled
+            assert not writer.status.store_up
+            assert writer.status.error is not None
+            assert writer.status.waiting == 20
+        for one in written[40:]:
+            writer.write(one, PATIENCE_S)
+        wait_for_replay(writer)
+        assert [row.entry for row in all_rows(store)] == written
+    assert nothing_waits(tmp_path / "spool")
+
+
+def test_database_down_at_the_start(tmp_path: Path, postgres: Postgres) -> None:
+    url = postgres.new_database()
+    with stopped(postgres):
+        with AuditWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
+            assert writer.write(entry(1), WAIT_S).spooled
+        with AuditWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
+            assert writer.status.waiting == 1
+            assert writer.write(entry(2), WAIT_S).spooled
+    store = open_store(url)
+    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+        wait_for_replay(writer)
+        assert [row.entry.call_id for row in all_rows(store)] == ["call-1", "call-2"]
+
+
+def test_database_down_in_the_middle_of_writes(tmp_path: Path, postgres: Postgres) -> None:
+    """Crashes under load: a commit whose answer was lost is not written twice."""
+    store = open_store(postgres.new_database())
+    acknowledged: list[str] = []
+    stop = threading.Event()
+
+    def work(worker: int) -> None:
+        number = 0
+        while not stop.is_set():
+            one = entry(number, f"{worker}-{number}")
+            writer.write(one, PATIENCE_S)
+            acknowledged.append(one.id)
+            number += 1
+            time.sleep(0.01)
+
+    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            time.sleep(0.4)
+            with stopped(postgres):
+                time.sleep(0.2)
+        wait_for_replay(writer)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        wait_for_replay(writer)
+        rows = all_rows(store)
+    assert sorted(row.entry.id for row in rows) == sorted(acknowledged)
+    assert writer.status.spooled > 0
+    assert {row.duplicate_of for row in rows} == {None}
+
+
+def test_database_frozen(tmp_path: Path, postgres: Postgres) -> None:
+    """A server that accepts connections and says nothing costs no caller more than its time."""
+    store = open_store(postgres.new_database(), timeout_s=1.0)
+    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+        assert not writer.write(entry(0), PATIENCE_S).spooled
+        frozen = postgres.processes()
+        for process in frozen:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            assert writer.write(entry(1), 2.0).spooled
+            assert writer.status.error == "audit database: no answer yet"
+            started = time.monotonic()
+            for number in range(2, 10):  # the others do not wait for it
+                assert writer.write(entry(number), WAIT_S).spooled
+            assert time.monotonic() - started < WAIT_S
+        finally:
+            for process in frozen:
+                os.kill(process, signal.SIGCONT)
+        wait_for_replay(writer)
+        assert [row.entry.call_id for row in all_rows(store)] == [f"call-{n}" for n in range(10)]

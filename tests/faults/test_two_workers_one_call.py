@@ -1,0 +1,69 @@
+"""Two worker processes get the same call: one answer, one row; cut off, both are on record."""
+
+from collections import Counter
+from pathlib import Path
+
+from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
+from tests.faults.audit_checks import all_rows, nothing_waits, wait_for_replay
+from tests.faults.audit_worker import Worker
+from tests.postgres import Postgres
+
+CALLS = 40
+
+
+def test_two_workers_one_call(tmp_path: Path, postgres: Postgres) -> None:
+    url, spool = postgres.new_database(), tmp_path / "spool"
+    workers = [Worker.start(url, spool, name, CALLS, 30.0) for name in ("one", "two")]
+    for worker in workers:
+        worker.go()
+    one, two = (worker.outcomes() for worker in workers)
+    assert one == two  # whoever was first: both say the same answer
+    store = open_store(url)
+    rows = all_rows(store)
+    assert {row.entry.id for row in rows} == {outcome["id"] for outcome in one}
+    assert len(rows) == CALLS
+    assert len({outcome["by"] for outcome in one}) == 2  # each was first for some calls
+    store.close()
+    assert nothing_waits(spool)
+
+
+def test_two_workers_one_call_without_a_database(tmp_path: Path, postgres: Postgres) -> None:
+    """Both answer from one spool folder; later both answers are rows, the second a duplicate."""
+    url, spool = postgres.new_database(), tmp_path / "spool"
+    workers = [Worker.start(url, spool, name, CALLS, 2.0) for name in ("one", "two")]
+    postgres.stop("immediate")
+    try:
+        for worker in workers:
+            worker.go()
+        outcomes = [worker.outcomes() for worker in workers]
+    finally:
+        postgres.start()
+    assert all(outcome["spooled"] for said in outcomes for outcome in said)
+    assert len(list(spool.glob("*.spool"))) == 2
+    store = open_store(url)
+    with AuditWriter(store, Spool(spool)) as writer:
+        wait_for_replay(writer)
+        rows = all_rows(store)
+    assert {row.entry.id for row in rows} == {one["id"] for said in outcomes for one in said}
+    assert set(Counter(row.entry.call_id for row in rows).values()) == {2}
+    firsts = {row.entry.id for row in rows if row.duplicate_of is None}
+    assert {row.duplicate_of for row in rows if row.duplicate_of is not None} == firsts
+    assert nothing_waits(spool)
+
+
+def test_a_killed_worker_leaves_its_spool_to_the_other(tmp_path: Path, postgres: Postgres) -> None:
+    url, spool = postgres.new_database(), tmp_path / "spool"
+    postgres.stop("immediate")
+    try:
+        worker = Worker.start(url, spool, "one", CALLS, 2.0)
+        worker.go()
+        said = [worker.line() for _ in range(10)]
+        worker.process.kill()
+        worker.process.communicate()
+    finally:
+        postgres.start()
+    assert len(said) == 10
+    store = open_store(url)
+    with AuditWriter(store, Spool(spool)) as writer:
+        wait_for_replay(writer)
+        assert len(all_rows(store)) >= 10

@@ -1,0 +1,114 @@
+"""A throw-away PostgreSQL server for tests, real and private.
+
+Where tests run as root the server runs as the system's user ``postgres``.
+"""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+_PATIENCE_S = 60
+
+
+class Postgres:
+    """A server on loopback that can be stopped and started; its databases are UTF-8."""
+
+    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
+        self._binaries, self._folder, self._user = binaries, folder, user
+        self._data = folder / "data"
+        self._databases = 0
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self._run(
+            "initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+            "--locale=C", "-N",
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = (
+            f"-c listen_addresses=127.0.0.1 -c port={self.port} "
+            f"-c unix_socket_directories={self._folder} -c max_connections=60"
+        )
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-l", log, "-o", options, "start")
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        """Stop it; ``immediate`` is a crash: open transactions are lost, committed ones are not."""
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-m", mode, "stop")
+
+    @property
+    def running(self) -> bool:
+        return (self._data / "postmaster.pid").exists()
+
+    def processes(self) -> list[int]:
+        """The server's process, first, and those of its connections."""
+        parent = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return [parent, *map(int, children)]
+
+    def new_database(self, encoding: str = "UTF8") -> str:
+        """The URL of a new, empty database."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        self._run(
+            "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres",
+            "-T", "template0", "-E", encoding, name,
+        )  # fmt: skip
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        with tempfile.TemporaryFile() as said:  # a pipe would wait for the server's end
+            ended = subprocess.run(
+                [self._binaries / program, *arguments],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self._folder,
+                timeout=_PATIENCE_S, user=self._user, group=self._user,
+                extra_groups=None if self._user is None else [],
+            )  # fmt: skip
+            said.seek(0)
+            assert ended.returncode == 0, said.read().decode(errors="replace")
+
+
+def _binaries() -> Path | None:
+    """Where the server's programs are: on the path, or where Debian puts them."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    places = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    return max((place.parent for place in places), default=None)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A running PostgreSQL server of this test run alone, or a plain reason to skip."""
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL's server programs are not installed (Debian: postgresql)")
+    user = None
+    folder = Path(tempfile.mkdtemp(prefix="ideal-pg-"))
+    try:
+        if os.geteuid() == 0:
+            user = "postgres"
+            try:
+                account = pwd.getpwnam(user)
+            except KeyError:
+                pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+            os.chown(folder, account.pw_uid, account.pw_gid)
+        server = Postgres(binaries, folder, user)
+        server.start()
+        try:
+            yield server
+        finally:
+            if server.running:
+                server.stop("immediate")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

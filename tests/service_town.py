@@ -1,0 +1,227 @@
+"""A small town to serve: its files, and the real service running on them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.service.auth import digest
+from ideal_dispatch.service.server import options
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.state import Service
+from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
+
+ROLES = ("cad", "dispatcher", "auditor", "admin")
+PATIENCE_S = 60.0
+DEPOTS = ("D0", "D1", "D2")
+
+
+def token(role: str) -> str:
+    """The token of a role in the town."""
+    return f"{role}-{'x' * 32}"
+
+
+def bearer(role: str = "dispatcher") -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(role)}"}
+
+
+@dataclass(frozen=True)
+class Town:
+    """A folder with everything a configuration names."""
+
+    folder: Path
+    network: RoadNetwork
+
+    def config(self, name: str = "town.toml", **changes: Mapping[str, Any]) -> Path:
+        """A configuration with other values in some tables."""
+        tables: dict[str, dict[str, Any]] = {
+            "city": {"name": "Gridtown", "network": "town.network", "depots": "depots.csv",
+                     "time_zone": "Asia/Hong_Kong", "country": "HK"},
+            "model": {"folder": "model", "gain": "gain.json"},
+            "traffic": {"kind": "recorded", "file": "town.traffic"},
+            "units": {"default": 2},
+            "audit": {"url": f"sqlite:///{name}.db", "spool": f"{name}.spool"},
+        }  # fmt: skip
+        for table, values in changes.items():
+            tables[table] = {**tables.get(table, {}), **values}
+        lines = []
+        for table, values in tables.items():
+            lines += [f"[{table}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
+        for role in ROLES:
+            lines += ["[[tokens]]", f'name = "{role}"', f'role = "{role}"']
+            lines.append(f'sha256 = "{digest(token(role))}"')
+        path = self.folder / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def settings(self, name: str = "town.toml", **changes: Mapping[str, Any]) -> ServiceSettings:
+        return ServiceSettings.load(self.config(name, **changes), {})
+
+    def place(self, node: int) -> dict[str, float]:
+        return {"lon": float(self.network.lon[node]), "lat": float(self.network.lat[node])}
+
+    def call(self, call_id: str = "c-1", node: int = 65, **changes: Any) -> dict[str, Any]:
+        """A request about a node, received now."""
+        return {
+            "call_id": call_id,
+            "received_at": datetime.now(UTC).isoformat(),
+            "location": self.place(node),
+            "depots": [{"name": name, "units": 2} for name in DEPOTS],
+            **changes,
+        }
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+@pytest.fixture(scope="session")
+def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """The grid with three depots, a model that nobody trained, and a busy morning."""
+    folder = tmp_path_factory.mktemp("town")
+    grid.save(folder / "town.network")
+    rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
+    (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
+    random_model(grid).save(folder / "model")
+    GAIN.save(folder / "gain.json")
+    world(grid).recording.save(folder / "town.traffic")
+    return Town(folder, grid)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The running service; ``client`` has no token of its own."""
+
+    url: str
+    process: "subprocess.Popen[bytes]" = field(repr=False)
+    client: httpx.Client = field(repr=False)
+    log: Path
+
+    def post(self, body: Any, role: str = "cad", **options: Any) -> httpx.Response:
+        """Ask for a recommendation."""
+        headers = {**bearer(role), **options.pop("headers", {})}
+        url = f"{self.url}/v1/recommendations"
+        return self.client.post(url, json=body, headers=headers, **options)
+
+    def get(self, path: str, role: str = "auditor") -> httpx.Response:
+        return self.client.get(self.url + path, headers=bearer(role))
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@contextmanager
+def serving(
+    config: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """``ideal serve`` in a process of its own, ready for calls; ended by SIGTERM."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = config.with_suffix(f".{port}.log")
+    command = [
+        str(Path(sys.executable).with_name("ideal")), "serve", "--config", str(config),
+        "--port", str(port), *options,
+    ]  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    with log.open("wb") as output, httpx.Client(timeout=PATIENCE_S) as client:
+        process = subprocess.Popen(
+            command, stderr=output, stdout=output, env={**os.environ, **(environment or {})}
+        )
+        served = Served(url, process, client, log)
+        try:
+            wait_until_ready(served)
+            yield served
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait_until_ready(served: Served) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if served.process.poll() is not None:
+            raise AssertionError(f"the service ended: {served.log.read_text()}")
+        try:
+            answer = served.client.get(f"{served.url}/readyz")
+            if answer.status_code == 200 and answer.json()["parts"]["traffic"] == "ready":
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"the service was not ready in time: {served.log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def served(town: Town) -> Iterator[Served]:
+    """The service on the town, for the tests of one module."""
+    name = f"served-{time.monotonic_ns()}.toml"
+    with serving(town.config(name)) as running:
+        yield running
+
+
+class Local(httpx.Client):
+    """A client of an application that this process serves on a real socket."""
+
+    service: Service
+
+
+@contextmanager
+def local(app: FastAPI) -> Iterator[Local]:
+    """The application served by a thread of this process; its state can be looked at."""
+    service: Service = app.state.service
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, **options(service.settings))
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not server.started or service.health()[0] == "starting":
+            assert thread.is_alive()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        while service.assets.traffic.status == "starting":
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with Local(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
+            client.service = service
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_S)
+
+
+def later(seconds: float) -> str:
+    """A moment so many seconds from now."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def with_radius(model: Any, radius: float) -> Any:
+    """A model whose scenario sets have another size."""
+    return replace(model, radius_rule=replace(model.radius_rule, constant=radius))

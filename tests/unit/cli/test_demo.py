@@ -1,0 +1,189 @@
+"""The first two minutes: the whole story at a small scale, twice, and what can go wrong."""
+
+import contextlib
+import html
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+from ideal_dispatch.cli.demo.past_records import RecordedDrives
+from ideal_dispatch.context import Weather
+from ideal_dispatch.dispatch import Assignment
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.replay.drive import World, drive
+from tests.unit.cli.test_network_command import ideal
+from tests.unit.dispatch.worlds import moment, world
+
+pytest.importorskip("torch", reason="the train extra is not installed")
+
+CHAPTERS = [
+    "1 of 5  An agency's records",
+    "2 of 5  Learning travel times",
+    "3 of 5  Replaying days nobody learned from",
+    "4 of 5  One call",
+    "5 of 5  The report",
+]
+
+
+def told(folder: Path) -> str:
+    """What the story prints at a small scale."""
+    from ideal_dispatch.cli.demo.command import tell
+    from ideal_dispatch.cli.demo.story import Scale
+
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+        tell(folder, 7, Scale(records=130, epochs=1, calls_per_day=6))
+    return text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a small story, and what was printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, told(folder)
+
+
+def test_the_story_has_its_chapters_and_ends_with_the_next_command(
+    demo: tuple[Path, str],
+) -> None:
+    folder, text = demo
+    places = [text.index(chapter) for chapter in CHAPTERS]
+    assert places == sorted(places)
+    assert re.search(r"130 rows became \d+ trips", " ".join(text.split()))
+    for name in ("region", "router", "interval", "router-dual", "paper-ideal, dual", "ideal"):
+        assert re.search(rf"^{name}\b.* +\d+\.\d+ *$", text, re.M), name
+    assert "Why, by policy ideal" in text
+    assert "What another road could gain" in text
+    assert "The second is" in text.split("What happened then")[1]
+    assert f"wrote {folder / 'report' / 'report.html'}" in text
+    assert text.endswith("next: ideal serve\n")
+    assert "\x1b" not in text, "no colours or bars in a pipe"
+    own = [line for line in text.splitlines() if not line.startswith("wrote")]
+    assert max(map(len, own)) <= 80
+
+
+def test_the_report_is_one_file_with_all_figures(demo: tuple[Path, str]) -> None:
+    folder, text = demo
+    page = html.unescape((folder / "report" / "report.html").read_text())
+    for caption in (
+        "Share of incidents on which a strategy is no later than the best drive",
+        "Regret against the paper's candidate set by dispatch volume",
+        "Share of incidents with at most so much regret",
+        "Beside the map, what the router promised on the way",
+    ):
+        assert caption in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page), "nothing is loaded from elsewhere"
+    call = re.search(r"\d{4}-\d\d-\d\d-\d{4}", text.split("What happened then")[1])
+    assert call is not None
+    assert f"Asked for. {call.group()}" in page
+
+
+def test_no_day_but_the_training_days_is_touched(demo: tuple[Path, str]) -> None:
+    folder, _ = demo
+    recording = harbour_traffic(harbour_city()).only(range(TRAINING_DAYS))
+    local = recording.calendar.local
+    training = {local(one.start).date().isoformat() for one in recording.stretches}
+    learned, calibrated, replayed = (
+        {json.loads(line)["incident"]["day"] for line in log.read_text().splitlines()}
+        for log in (
+            folder / name / "incidents.jsonl"
+            for name in ("learned/replay", "calibration", "replay")
+        )
+    )
+    assert [len(learned), len(calibrated), len(replayed)] == [4, 2, 2]
+    assert learned | calibrated | replayed == training, "and so no day is in two of them"
+
+
+@pytest.mark.slow
+def test_again_it_says_the_same_and_leaves_other_files_alone(
+    demo: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, text = demo
+    shutil.copytree(folder, tmp_path / "again")
+    (tmp_path / "again" / "notes.txt").write_text("mine")
+    (tmp_path / "again" / "agency" / "records.csv").write_text("of an interrupted run")
+    again = told(tmp_path / "again")
+    assert again.replace(str(tmp_path / "again"), str(folder)) == text
+    assert (tmp_path / "again" / "notes.txt").read_text() == "mine"
+    logs = [place / "replay" / "incidents.jsonl" for place in (folder, tmp_path / "again")]
+    assert logs[0].read_bytes() == logs[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["report", "README.txt"])
+def test_what_others_wrote_is_never_deleted(name: str, tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "thesis.txt").write_text("years of work")
+    if name == "README.txt":
+        (tmp_path / name).write_text("About my thesis\n")
+    with pytest.raises(InputError, match=r"holds report of something else; name another folder"):
+        told(tmp_path)
+    assert (tmp_path / "report" / "thesis.txt").exists()
+    done = ideal("demo", "-o", "report/thesis.txt", cwd=tmp_path, code=2)
+    assert "-o report/thesis.txt: is a file; name a folder" in done.stderr
+
+
+def test_an_interruption_is_one_line(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have it ignored
+        "sys.argv = ['ideal', 'demo']\n"
+        "from ideal_dispatch.cli.app import main\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        while "1 of 5" not in process.stdout.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        _, complaint = process.communicate(timeout=120)
+    assert (process.returncode, complaint) == (130, "interrupted\n")
+
+
+def test_records_drive_at_their_time_of_day(grid: RoadNetwork) -> None:
+    recorded, driven = world(grid), []
+    travel_time = RecordedDrives(recorded, lambda: driven.append(1))
+    recorded_at = moment(grid, 7)
+    a_year_later = recorded_at.replace(year=recorded_at.year + 1).astimezone(UTC)
+    path = recorded.quote(0, 65, recorded_at).path
+    truth = drive(recorded, grid, Assignment(0, path), 65, recorded_at, World.B)
+    assert travel_time(0, 65, a_year_later, Weather()) == truth.total_s
+    assert driven == [1]
+
+
+@pytest.mark.parametrize("hour", [3, 9, 23])
+def test_an_hour_that_was_not_recorded_gives_no_record(hour: int, grid: RoadNetwork) -> None:
+    travel_time = RecordedDrives(world(grid), lambda: pytest.fail("nothing was driven"))
+    at = moment(grid).replace(hour=hour, minute=0)
+    assert travel_time(0, 65, at, Weather()) == 0.0
+
+
+def test_a_drive_that_leaves_the_recorded_time_gives_no_record(grid: RoadNetwork) -> None:
+    travel_time = RecordedDrives(world(grid), lambda: pytest.fail("it did not arrive"))
+    assert travel_time(0, 119, moment(grid, 119.9), Weather()) == 0.0
+
+
+@pytest.mark.slow
+def test_the_command_at_its_full_scale(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ideal"), "demo"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=1800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Send a second ambulance" in done.stdout
+    assert done.stdout.endswith("next: ideal serve\n")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert (tmp_path / "out" / "demo" / "report" / "report.html").stat().st_size > 100_000

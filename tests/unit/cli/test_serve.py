@@ -1,0 +1,81 @@
+"""``ideal serve``: checks, tokens, and a demonstration that needs nothing."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch.service.auth import digest
+from tests.service_town import Town
+from tests.service_town import town as town
+
+
+def ideal(*words: str, state: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    environment = dict(os.environ) | ({"XDG_STATE_HOME": str(state)} if state else {})
+    command = [str(Path(sys.executable).with_name("ideal")), "serve", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=environment
+    )
+
+
+def test_check_says_what_would_be_served(town: Town) -> None:
+    done = ideal("--config", str(town.config("check.toml")), "--check")
+    assert done.returncode == 0, done.stderr
+    for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "2 s"):
+        assert words in done.stdout
+
+
+def test_check_warns_about_a_database_that_does_not_answer(town: Town) -> None:
+    url = "postgresql+psycopg://nobody:secret@127.0.0.1:1/none"
+    done = ideal("--config", str(town.config("nodb.toml", audit={"url": url})), "--check")
+    assert done.returncode == 0
+    assert "warning:" in done.stderr
+    assert "the service would start, and spool" in done.stderr
+    assert "secret" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"server": {"deadline_s": 999.0}}, "deadline_s 999.0: 0.1 to 60 is needed"),
+        ({"model": {"folder": "nowhere"}}, "no such folder; make one with `ideal train`"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_exit_code_2(
+    town: Town, changes: dict[str, dict[str, object]], words: str
+) -> None:
+    path = str(town.config("wrong-cli.toml", **changes))
+    for options in (["--check"], [], ["--workers", "2"]):
+        done = ideal("--config", path, *options, "--port", "1")
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_address_in_use_is_one_line(town: Town) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = ideal("--config", str(town.config("port.toml")), "--port", port)
+    assert done.returncode == 2
+    assert f"cannot listen at 127.0.0.1, port {port}: Address already in use" in done.stderr
+
+
+def test_a_new_token_and_its_hash() -> None:
+    done = ideal("--new-token")
+    found = re.fullmatch(r"token:  (\S+)\nsha256: (\w{64})\n", done.stdout)
+    assert found is not None
+    assert digest(found[1]) == found[2]
+
+
+def test_the_demonstration_runs_in_one_process(tmp_path: Path) -> None:
+    done = ideal("--workers", "2", state=tmp_path)
+    assert done.returncode == 2
+    assert "the embedded city runs in one process; give --config" in done.stderr
+    assert ideal("--check", state=tmp_path).returncode == 0

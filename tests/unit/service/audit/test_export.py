@@ -1,0 +1,96 @@
+"""Exports: for spreadsheets without formulas, for programs with everything."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit import AuditStore, StoreError, open_store
+from ideal_dispatch.service.audit.export import COLUMNS, export, safe_cell
+from ideal_dispatch.service.audit.record import StoredRow, canonical
+from tests.audit_entries import AT, entry
+from tests.contracts.audit_store import execute
+
+FORMULAS = ("=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "|calc")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
+    yield store
+    store.close()
+
+
+def test_csv_holds_no_formula(store: AuditStore, tmp_path: Path) -> None:
+    store.append([entry(1, text, key=text, body={"note": text}) for text in FORMULAS])
+    assert export(store, tmp_path / "out.csv") == len(FORMULAS)
+    with open(tmp_path / "out.csv", encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["call_id"] for row in rows] == [f"'{text}" for text in FORMULAS]
+    assert [row["key"] for row in rows] == [f"'{text}" for text in FORMULAS]
+    assert [json.loads(row["body"])["note"] for row in rows] == list(FORMULAS)
+    assert [row["number"] for row in rows] == [str(n + 1) for n in range(len(FORMULAS))]
+
+
+@given(st.text())
+def test_no_cell_starts_as_a_formula(text: str) -> None:
+    assert safe_cell(text).strip()[:1] not in tuple("=+-@|＝＋－＠")
+    assert safe_cell(text) in (text, f"'{text}")
+
+
+def test_csv_is_readable_in_every_script(store: AuditStore, tmp_path: Path) -> None:
+    store.append([entry(1, "香港-1", body={"note": '軒尼詩道, "1" \ud800'})])
+    export(store, tmp_path / "out.csv")
+    content = (tmp_path / "out.csv").read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf")
+    text = content.decode("utf-8-sig")
+    assert "軒尼詩道" in text
+    assert "香港-1" in text
+    assert "\\ud800" in text
+
+
+def test_json_lines_hold_what_the_hashes_were_made_of(store: AuditStore, tmp_path: Path) -> None:
+    rows = store.append([entry(number, body={"t": "香\ud800", "x": 0.1}) for number in range(3)])
+    assert export(store, tmp_path / "out.jsonl") == 3
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    for line, row in zip(lines, rows, strict=True):
+        values = json.loads(line)
+        assert list(values) == list(COLUMNS)
+        assert set(COLUMNS) == {field.name for field in fields(StoredRow)}
+        stored = StoredRow(**values | {"body": canonical(values["body"])})
+        assert stored.expected_hash == stored.hash == row.hash
+
+
+def test_a_stretch_of_time(store: AuditStore, tmp_path: Path) -> None:
+    store.append([entry(number) for number in range(6)])
+    since, until = AT + timedelta(minutes=2), AT + timedelta(minutes=4)
+    assert export(store, tmp_path / "out.jsonl", since=since, until=until) == 2
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    names = [json.loads(line)["call_id"] for line in lines]
+    assert names == ["call-2", "call-3"]
+    assert export(store, tmp_path / "out.csv", since=AT + timedelta(days=1)) == 0
+
+
+def test_an_export_that_fails_leaves_the_old_file(store: AuditStore, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+    store.append([entry(1)])
+    execute(
+        f"sqlite:///{tmp_path / 'audit.db'}",
+        "DROP TRIGGER audit_no_update", "UPDATE audit SET body = '{'",
+    )  # fmt: skip
+    with pytest.raises(StoreError, match="audit row 1: its body is not JSON; run"):
+        export(store, target)
+    assert target.read_text() == "old"
+
+
+def test_other_endings_are_refused(store: AuditStore, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="out.xlsx: name a .csv or .jsonl file"):
+        export(store, tmp_path / "out.xlsx")

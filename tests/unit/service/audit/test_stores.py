@@ -1,0 +1,149 @@
+"""Both databases keep the contract; what only one of them knows is here too."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit import StoreError, open_store
+from ideal_dispatch.service.audit.database import SqlStore
+from ideal_dispatch.service.audit.record import AuditError
+from tests.audit_entries import entry
+from tests.contracts.audit_store import AuditStoreContract
+from tests.postgres import Postgres
+
+
+class TestSqlite(AuditStoreContract):
+    @pytest.fixture
+    def url(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path / 'audit.db'}"
+
+    def test_only_the_owner_may_read_the_file(self, store: SqlStore, tmp_path: Path) -> None:
+        store.append([entry(1)])
+        for path in tmp_path.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def test_every_commit_is_synced(self, store: SqlStore) -> None:
+        with store._database.writing() as connection:
+            settings = [
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+                for name in ("journal_mode", "synchronous")
+            ]
+        assert settings == ["wal", 2]
+
+    def test_no_question_walks_the_whole_table(self, store: SqlStore, tmp_path: Path) -> None:
+        """The database grows for years; an append must not."""
+        store.append([entry(1)])
+        asked: list[tuple[str, Any]] = []
+
+        @event.listens_for(store._database._engine, "before_cursor_execute")
+        def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+            asked.append((statement, parameters))
+
+        store.append_each([entry(1), entry(2), entry(3, "")])
+        store.get("x")
+        store.find("recommendation", "call-1", "k")
+        store.of_call("call-1")
+        store.recent("recommendation", 5)
+        store.rows(0, 5)
+        with sqlite3.connect(tmp_path / "audit.db") as plain:
+            selects = [one for one in asked if one[0].startswith("SELECT") and one[1]]
+            plans = [
+                plan[3]
+                for statement, parameters in selects
+                for plan in plain.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            ]
+        plain.close()
+        assert len(selects) == 8
+        assert [plan for plan in plans if plan.startswith("SCAN")] == []
+
+    @pytest.mark.parametrize(
+        ("url", "message"),
+        [
+            ("nonsense", "not a URL; write it as sqlite:///audit.db"),
+            ("mysql://host/audit", "mysql is not supported"),
+            ("sqlite://", "SQLite needs a file"),
+            ("sqlite:///:memory:", "SQLite needs a file"),
+            ("sqlite:////no/such/folder/audit.db", "the folder /no/such/folder does not exist"),
+        ],
+    )
+    def test_addresses_that_cannot_be_used(self, url: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            open_store(url)
+
+    def test_a_file_that_is_no_database(self, tmp_path: Path) -> None:
+        (tmp_path / "audit.db").write_text("not a database at all, " * 100)
+        with pytest.raises(StoreError, match="audit.db: file is not a database"):
+            open_store(f"sqlite:///{tmp_path / 'audit.db'}").append([entry(1)])
+
+    def test_a_row_that_cannot_be_read_is_named(self, store: SqlStore, tmp_path: Path) -> None:
+        store.append([entry(1)])
+        with sqlite3.connect(tmp_path / "audit.db") as plain:
+            plain.execute("DROP TRIGGER audit_no_update")
+            plain.execute("UPDATE audit SET body = '{'")
+        plain.close()
+        with pytest.raises(StoreError, match="audit row 1 cannot be read .*`ideal audit verify`"):
+            store.rows(0, 1)
+
+    def test_a_database_without_a_head_is_refused(self, store: SqlStore, tmp_path: Path) -> None:
+        store.append([entry(1)])
+        with sqlite3.connect(tmp_path / "audit.db") as plain:
+            plain.execute("DELETE FROM audit_marks WHERE name = 'head'")
+        plain.close()
+        with pytest.raises(AuditError, match="the chain's head is missing; restore a backup"):
+            store.append([entry(2)])
+
+
+class TestPostgresql(AuditStoreContract):
+    @pytest.fixture
+    def url(self, postgres: Postgres) -> str:
+        return postgres.new_database()
+
+    def test_no_statement_waits_for_ever(self, store: SqlStore, url: str) -> None:
+        with store._database.reading() as connection:
+            limits = [
+                connection.exec_driver_sql(f"SHOW {name}").scalar()
+                for name in ("statement_timeout", "lock_timeout", "synchronous_commit")
+            ]
+        assert limits == ["2s", "2s", "on"]
+        store.read_units()  # makes the tables
+        other = open_store(url, timeout_s=0.2)
+        with store._database.writing() as connection:
+            connection.exec_driver_sql("SELECT * FROM audit_marks FOR UPDATE")
+            with pytest.raises(StoreError, match="canceling statement due to"):
+                other.append([entry(1)])
+        assert other.append([entry(1)])[0].number == 1
+        other.close()
+
+    def test_other_encodings_are_refused(self, postgres: Postgres) -> None:
+        store = open_store(postgres.new_database(encoding="LATIN1"))
+        with pytest.raises(AuditError, match="encoding is LATIN1; create it with ENCODING 'UTF8'"):
+            store.append([entry(1)])
+        store.close()
+
+    def test_the_password_is_never_told(self) -> None:
+        store = open_store("postgresql://ideal:hunter2@127.0.0.1:9/audit")
+        with pytest.raises(StoreError, match=r"ideal:\*\*\*@127.0.0.1:9/audit: ") as told:
+            store.append([entry(1)])
+        assert "hunter2" not in str(told.value)
+        assert "\n" not in str(told.value)
+
+    def test_the_address_may_bring_options(self, url: str) -> None:
+        store = open_store(f"{url}?options=-c%20work_mem%3D5MB")
+        assert isinstance(store, SqlStore)
+        with store._database.reading() as connection:
+            assert connection.exec_driver_sql("SHOW work_mem").scalar() == "5MB"
+            assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "2s"
+        store.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(StoreError, match="audit.db: Permission denied"):
+        open_store(f"sqlite:///{tmp_path / 'closed' / 'audit.db'}").read_units()

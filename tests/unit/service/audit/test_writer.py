@@ -1,0 +1,261 @@
+"""Entries are durable before the caller hears of it, and nobody waits for long."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit import (
+    AuditStore,
+    AuditWriter,
+    DuplicateEntry,
+    Entry,
+    NotRecordedError,
+    Spool,
+    open_store,
+    verify,
+)
+from ideal_dispatch.service.audit import writer as writer_module
+from ideal_dispatch.service.audit.database import SqlStore
+from tests.audit_entries import entry
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.db"
+
+
+@pytest.fixture
+def store(path: Path) -> AuditStore:
+    return open_store(f"sqlite:///{path}", timeout_s=0.2)
+
+
+@pytest.fixture
+def writer(store: AuditStore, tmp_path: Path) -> Iterator[AuditWriter]:
+    store.read_units()  # the tables are made
+    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+        yield writer
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """The database as long as someone else writes to it."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def replayed(writer: AuditWriter) -> None:
+    """Wait until the spool is empty."""
+    deadline = time.monotonic() + PATIENCE_S
+    while writer.status.waiting or not writer.status.store_up:
+        assert time.monotonic() < deadline, writer.status
+        time.sleep(0.02)
+
+
+def calls(store: AuditStore) -> list[str]:
+    return [row.entry.call_id for row in store.rows(0, 1000)]
+
+
+def test_an_entry_becomes_a_row(writer: AuditWriter, store: AuditStore) -> None:
+    written = writer.write(entry(1), PATIENCE_S)
+    assert not written.spooled
+    assert store.rows(0, 10) == [written.row]
+    assert writer.status.store_up
+    assert (writer.status.stored, writer.status.spooled, writer.status.waiting) == (1, 0, 0)
+
+
+def test_a_duplicate_gets_the_first_answer(writer: AuditWriter) -> None:
+    first = writer.write(entry(1), PATIENCE_S)
+    with pytest.raises(DuplicateEntry) as told:
+        writer.write(entry(1), PATIENCE_S)
+    assert told.value.row == first.row
+
+
+def test_the_same_entry_twice_is_one_row(writer: AuditWriter, store: AuditStore) -> None:
+    one = entry(1)
+    assert writer.write(one, PATIENCE_S) == writer.write(one, PATIENCE_S)
+    assert len(store.rows(0, 10)) == 1
+
+
+def test_callers_share_commits(writer: AuditWriter, store: AuditStore, path: Path) -> None:
+    assert isinstance(store, SqlStore)
+    commits: list[object] = []
+    event.listen(store._database._engine, "commit", commits.append)
+    with locked(path):  # for less than the store waits: they gather meanwhile
+        futures = [writer.submit(entry(number), PATIENCE_S) for number in range(100)]
+    rows = [future.result(PATIENCE_S).row for future in futures]
+    assert [row.number for row in rows if row is not None] == list(range(1, 101))
+    assert len(commits) < 10
+    assert verify(store).fault is None
+
+
+def test_a_coroutine_can_wait_for_an_entry(writer: AuditWriter) -> None:
+    async def write() -> list[object]:
+        futures = [writer.submit(entry(number), PATIENCE_S) for number in range(5)]
+        return await asyncio.gather(*(asyncio.wrap_future(future) for future in futures))
+
+    assert len(asyncio.run(write())) == 5
+
+
+def test_a_caller_who_leaves_does_not_take_the_entry_along(
+    writer: AuditWriter, store: AuditStore
+) -> None:
+    async def leave() -> None:
+        future = asyncio.wrap_future(writer.submit(entry(1), PATIENCE_S))
+        future.cancel()
+
+    asyncio.run(leave())
+    writer.write(entry(2), PATIENCE_S)
+    assert calls(store) == ["call-1", "call-2"]
+
+
+def test_what_a_locked_database_does_not_take_is_spooled(
+    writer: AuditWriter, store: AuditStore, path: Path
+) -> None:
+    with locked(path):
+        for number in range(6):
+            assert writer.write(entry(number), PATIENCE_S).spooled
+        assert not writer.status.store_up
+        assert writer.status.waiting == 6
+    replayed(writer)
+    assert calls(store) == [f"call-{number}" for number in range(6)]
+    assert not writer.write(entry(9), PATIENCE_S).spooled
+
+
+def test_a_duplicate_in_the_spool_gets_the_first_answer(writer: AuditWriter, path: Path) -> None:
+    first = entry(1)
+    with locked(path):
+        assert writer.write(first, PATIENCE_S).spooled
+        assert writer.write(first, PATIENCE_S).spooled  # the same entry, asked again
+        with pytest.raises(DuplicateEntry) as told:
+            writer.write(entry(1), PATIENCE_S)
+    assert told.value.entry == first
+    assert told.value.row is None
+
+
+def test_a_duplicate_found_at_replay_is_kept_and_says_so(
+    writer: AuditWriter, store: AuditStore, path: Path
+) -> None:
+    first = writer.write(entry(1), PATIENCE_S).row
+    assert first is not None
+    with locked(path):
+        later = entry(1, body={"decision": "primary_only"})
+        assert writer.write(later, PATIENCE_S).spooled
+    replayed(writer)
+    rows = store.rows(0, 10)
+    assert [row.entry.id for row in rows] == [first.entry.id, later.id]
+    assert [row.duplicate_of for row in rows] == [None, first.entry.id]
+
+
+def test_new_entries_do_not_overtake_spooled_ones(
+    writer: AuditWriter, store: AuditStore, path: Path
+) -> None:
+    order: list[Entry] = []
+
+    def write() -> bool:
+        order.append(entry(len(order)))
+        return writer.write(order[-1], PATIENCE_S).spooled
+
+    assert not write()
+    with locked(path):
+        assert all(write() for _ in range(300))
+    direct = 0
+    while direct < 20:  # while the spool is replayed, and after it
+        direct += not write()
+    replayed(writer)
+    assert calls(store) == [one.call_id for one in order]
+    assert verify(store).fault is None
+
+
+def test_closing_writes_what_waits(store: AuditStore, path: Path, tmp_path: Path) -> None:
+    writer = AuditWriter(store, Spool(tmp_path / "spool"))
+    futures = [writer.submit(entry(number), PATIENCE_S) for number in range(50)]
+    writer.close()
+    assert all(future.result(0).row for future in futures)
+    assert list((tmp_path / "spool").iterdir()) == []
+    with pytest.raises(NotRecordedError, match="call 'call-1' is not on record .the audit is clos"):
+        writer.write(entry(1))
+
+
+def test_closing_without_a_database_leaves_a_spool(
+    store: AuditStore, path: Path, tmp_path: Path
+) -> None:
+    store.read_units()
+    writer = AuditWriter(store, Spool(tmp_path / "spool"))
+    with locked(path):
+        futures = [writer.submit(entry(number), PATIENCE_S) for number in range(50)]
+        started = time.monotonic()
+        writer.close(2.0)
+        assert time.monotonic() - started < 5.0
+        assert all(future.result(0).spooled for future in futures)
+    with AuditWriter(open_store(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
+        replayed(successor)
+        assert calls(store) == [f"call-{number}" for number in range(50)]
+
+
+def test_many_callers_lose_nothing_while_locks_come_and_go(
+    writer: AuditWriter, store: AuditStore, path: Path
+) -> None:
+    acknowledged: list[str] = []
+    stop = threading.Event()
+
+    def work(worker: int) -> None:
+        for number in range(40):
+            one = entry(number, f"{worker}-{number}")
+            writer.write(one, PATIENCE_S)
+            acknowledged.append(one.id)
+
+    def disturb() -> None:
+        while not stop.is_set():
+            with locked(path):
+                time.sleep(0.3)
+            time.sleep(0.1)
+
+    disturber = threading.Thread(target=disturb)
+    disturber.start()
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    disturber.join()
+    replayed(writer)
+    rows = store.rows(0, 1000)
+    assert sorted(row.entry.id for row in rows) == sorted(acknowledged)
+    for worker in range(6):  # each caller's entries are in the order of writing
+        mine = [name for name in calls(store) if name.startswith(f"{worker}-")]
+        assert mine == [f"{worker}-{number}" for number in range(40)]
+    assert verify(store).fault is None
+
+
+def test_a_caller_waits_no_longer_than_it_said(
+    writer: AuditWriter, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the database nor the disk answers."""
+    monkeypatch.setattr(writer_module, "_MOST_OPEN", 3)
+    with locked(path), writer.spool._writing:
+        for number in range(3):
+            with pytest.raises(NotRecordedError, match="nothing took it within 0.3 s"):
+                writer.write(entry(number), 0.3)
+        with pytest.raises(NotRecordedError, match="3 entries wait already"):
+            writer.write(entry(4), 0.3)
+
+
+def test_time_is_needed(writer: AuditWriter) -> None:
+    with pytest.raises(InputError, match="timeout 0 s; more than zero is needed"):
+        writer.write(entry(1), 0)

@@ -1,0 +1,222 @@
+"""Advice without HTTP: from a request to an answer that keeps the API's form."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch.context import Weather, WeatherValue
+from ideal_dispatch.service.adviser import Adviser, KnownUnits
+from ideal_dispatch.service.answer_schemas import Recommendation
+from ideal_dispatch.service.assets import load_assets
+from ideal_dispatch.service.polling import KnownWeather
+from ideal_dispatch.service.schemas import RecommendationRequest
+from ideal_dispatch.traffic import polyline
+from tests.service_town import Town
+
+NOTHING = KnownWeather(Weather(), None, "", stale=False)
+Advise = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def adviser(town: Town) -> Adviser:
+    settings = town.settings()
+    assets = load_assets(settings)
+    assets.traffic.prepare()
+    return Adviser(assets, settings, lambda: NOTHING)
+
+
+@pytest.fixture
+def advise(adviser: Adviser, town: Town) -> Advise:
+    def asked(node: int = 65, units: KnownUnits | None = None, **changes: Any) -> dict[str, Any]:
+        request = RecommendationRequest.model_validate(town.call("x", node, **changes))
+        known = units or KnownUnits({}, None)
+        return adviser.advise(request, known, time.monotonic() + 60.0)
+
+    return asked
+
+
+def completed(advice: dict[str, Any]) -> Recommendation:
+    """The advice with what the service adds, checked against the API's form."""
+    now = datetime.now(UTC).isoformat()
+    return Recommendation.model_validate({
+        "id": "1", "call_id": "x", "revision": 1, "revision_of": None, "created_at": now,
+        "expires_at": now, "received_at": now, "note": None, "simulated": False,
+        "versions": dict.fromkeys(("software", "model", "network", "configuration"), "1"),
+        "latency_ms": 1.0, "response": None, **advice,
+    })  # fmt: skip
+
+
+def codes(advice: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in advice["degraded"]]
+
+
+def test_an_advice_has_all_its_parts(advise: Advise, town: Town) -> None:
+    told = completed(advise(threshold_s=0.0))
+    assert told.decision == "send_second"
+    assert told.headline.startswith("Send a second ambulance from D")
+    assert told.primary is not None
+    assert told.second is not None
+    assert told.primary.chosen_by == "router"
+    assert told.primary.depot != told.second.depot
+    assert told.location.node == 65
+    for one in (told.primary.route, told.second.route):
+        path = town.network.path(one.edges)
+        assert path.destination == 65
+        assert one.length_m == pytest.approx(path.length_m(town.network), abs=0.1)
+        ends = town.place(path.origin), town.place(65)
+        drawn = one.geojson.coordinates
+        for point, end in zip((drawn[0], drawn[-1]), ends, strict=True):
+            assert point == pytest.approx((end["lon"], end["lat"]), abs=1e-5)
+    shared = set(told.primary.route.edges) & set(told.second.route.edges)
+    assert set(told.second.shared_edges) == shared
+    assert told.gain_s is not None
+    assert told.gain_s > 0.0
+    assert told.gap is not None
+    assert told.gap.upper_s is not None
+    assert told.gap.lower_s <= told.gap.upper_s
+    assert told.data_ages.traffic_s is not None
+    assert told.data_ages.traffic_s < 60.0
+    assert told.explanation.text
+
+
+def test_seconds_by_road_add_up_to_the_lead_of_the_second(advise: Advise) -> None:
+    told = completed(advise(threshold_s=0.0))
+    roads = sum(road.seconds for road in told.explanation.roads)
+    assert told.nominal.primary_s is not None
+    assert told.nominal.second_s is not None
+    assert roads == pytest.approx(told.nominal.primary_s - told.nominal.second_s, abs=1.5)
+
+
+def test_a_high_threshold_keeps_the_second_at_home(advise: Advise) -> None:
+    told = completed(advise(threshold_s=3600.0))
+    assert told.decision == "primary_only"
+    assert told.second is not None  # it is still shown
+    assert told.threshold is not None
+    assert (told.threshold.seconds, told.threshold.source) == (3600.0, "request")
+    usual = completed(advise())
+    assert usual.threshold is not None
+    assert usual.threshold.source == "configuration"
+    assert "of survival" in usual.threshold.words
+
+
+def test_the_primary_that_the_agency_sent_is_kept(advise: Advise) -> None:
+    for depot in ("D0", "D1", "D2"):
+        told = completed(advise(primary={"depot": depot, "unit": "A1"}))
+        assert told.primary is not None
+        assert (told.primary.depot, told.primary.unit) == (depot, "A1")
+        assert told.primary.chosen_by == "cad"
+
+
+def slow_path(town: Town, origin: int, destination: int) -> Any:
+    """A path that no router would choose."""
+    rng = np.random.default_rng(3)
+    return town.network.shortest_path(
+        rng.uniform(1, 60, town.network.num_edges), origin, destination
+    )
+
+
+def test_the_path_that_the_agency_told_is_kept(advise: Advise, town: Town) -> None:
+    path = slow_path(town, 0, 65)
+    given = [
+        {"depot": "D0", "edges": path.edges.tolist()},
+        {"depot": "D0", "polyline": polyline.encode(path.coordinates(town.network))},
+    ]
+    for primary in given:
+        told = completed(advise(primary=primary))
+        assert told.primary is not None
+        assert told.primary.route.edges == path.edges.tolist()
+        assert "primary_path_unknown" not in codes(advise(primary=primary))
+    router = completed(advise(primary={"depot": "D0"}))
+    assert router.nominal.primary_s is not None
+    assert told.nominal.primary_s is not None
+    assert told.nominal.primary_s > router.nominal.primary_s
+
+
+def test_units_come_from_the_request_or_from_what_was_told(advise: Advise, town: Town) -> None:
+    only_far = [{"name": "D2", "units": 1}]
+    told = completed(advise(primary={"depot": "D0"}, depots=only_far, threshold_s=-1.0))
+    assert told.second is not None
+    assert (told.second.depot, told.second.units) == ("D2", 1)
+    assert told.data_ages.units_s == 0.0
+    known = KnownUnits({"D0": 0, "D1": 3, "D2": 0}, 12.0)
+    told = completed(advise(primary={"depot": "D0"}, depots=None, units=known, threshold_s=-1.0))
+    assert told.second is not None
+    assert (told.second.depot, told.second.units) == ("D1", 3)
+    assert told.data_ages.units_s == 12.0
+    default = completed(advise(depots=None))
+    assert default.decision != "no_advice"
+
+
+def test_old_counts_of_units_are_said_to_be_old(advise: Advise) -> None:
+    known = KnownUnits({"D0": 1, "D1": 1}, 3600.0)
+    advice = advise(depots=None, units=known)
+    assert "units_stale" in codes(advice)
+    assert advice["decision"] != "no_advice"
+
+
+def test_a_second_from_the_same_depot_may_be_the_last_resort(advise: Advise) -> None:
+    told = completed(
+        advise(primary={"depot": "D0"}, depots=[{"name": "D0", "units": 1}], threshold_s=-1.0)
+    )
+    assert told.decision in ("send_second", "primary_only")
+    if told.second is not None:
+        assert told.second.depot == "D0"
+
+
+def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:
+    settings = town.settings(traffic={"kind": "forecast"})
+    assets = load_assets(settings)
+    now = datetime.now(UTC)
+    own = Weather(WeatherValue(30.0, "s", "", now - timedelta(minutes=5)))
+    known = KnownWeather(own, 300.0, "", stale=False)
+    seen: list[Weather] = []
+    look = assets.traffic.look
+
+    def watching(asked: Any) -> Any:
+        seen.append(asked.weather)
+        return look(asked)
+
+    assets.traffic.look = watching  # type: ignore[method-assign]
+    adviser = Adviser(assets, settings, lambda: known)
+    body = town.call("x", context={"weather": {"rainfall_mm": 12.5}})
+    request = RecommendationRequest.model_validate(body)
+    advice = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 60)
+    assert seen[0].temperature_c.value == 30.0
+    assert (seen[0].rainfall_mm.value, seen[0].rainfall_mm.source) == (12.5, "request")
+    assert advice["data_ages"]["weather_s"] == 300.0
+    assert "no_live_traffic" in codes(advice)
+
+
+def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
+    class Broken:
+        status = "ready"
+
+        def look(self, asked: Any) -> Any:
+            raise ZeroDivisionError("what")
+
+    from dataclasses import replace
+
+    broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings, lambda: NOTHING)  # type: ignore[arg-type]
+    request = RecommendationRequest.model_validate(town.call())
+    told = completed(broken.advise(request, KnownUnits({}, None), time.monotonic() + 60))
+    assert told.decision == "no_advice"
+    assert told.degraded[0].code == "internal_error"
+    assert "ZeroDivisionError" in told.degraded[0].words
+    assert told.headline.startswith("No advice: a fault of this program")
+
+
+def test_an_uncertain_location_is_said_to_be_uncertain(advise: Advise, town: Town) -> None:
+    place = {**town.place(65), "accuracy_m": 2000.0}
+    advice = advise(location=place)
+    assert "location_uncertain" in codes(advice)
+    assert advice["decision"] != "no_advice"
+
+
+def test_little_time_is_shared_with_the_search(adviser: Adviser, town: Town) -> None:
+    request = RecommendationRequest.model_validate(town.call())
+    told = completed(adviser.advise(request, KnownUnits({}, None), time.monotonic() + 0.001))
+    assert told.decision in ("send_second", "primary_only")

@@ -1,0 +1,71 @@
+"""Advice off the event loop: in time or late, admitted or refused."""
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from ideal_dispatch.service.engine import LATE, BusyError, Engine
+
+
+def test_what_is_in_time_is_given(event: threading.Event) -> None:
+    engine = Engine(1, 0)
+    engine.admit()
+    until = time.monotonic() + 30
+    assert asyncio.run(engine.run(lambda due: {"due": due}, until)) == {"due": until}
+    assert engine.inside == 0
+    engine.close()
+
+
+@pytest.fixture
+def event() -> threading.Event:
+    return threading.Event()
+
+
+def test_what_is_late_is_left_behind_and_keeps_its_place(event: threading.Event) -> None:
+    engine = Engine(1, 1)
+
+    def hangs(until: float) -> dict[str, Any]:
+        event.wait(30)
+        return {}
+
+    engine.admit()
+    assert asyncio.run(engine.run(hangs, time.monotonic() + 0.05)) is LATE
+    assert engine.inside == 1  # the thread is still busy with it
+    engine.admit()
+    began = time.monotonic()
+    assert asyncio.run(engine.run(lambda _: {}, time.monotonic() + 0.05)) is LATE
+    assert time.monotonic() - began < 5
+    assert engine.inside == 1  # it had not begun, so its place is free
+    event.set()
+    deadline = time.monotonic() + 10
+    while engine.inside and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert engine.inside == 0
+    engine.close()
+
+
+def test_beyond_the_queue_the_refusal_is_at_once() -> None:
+    engine = Engine(2, 3)
+    for _ in range(5):
+        engine.admit()
+    with pytest.raises(BusyError, match="5 calls are being answered or wait; ask again"):
+        engine.admit()
+    engine.leave()
+    engine.admit()
+    engine.close()
+
+
+def test_what_work_raises_is_raised_here() -> None:
+    engine = Engine(1, 0)
+
+    def fails(until: float) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    engine.admit()
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(engine.run(fails, time.monotonic() + 30))
+    assert engine.inside == 0
+    engine.close()

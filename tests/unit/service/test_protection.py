@@ -1,0 +1,98 @@
+"""Limits before anything is read."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideal_dispatch.service.protection import Protection, depth
+
+
+def nesting(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(nesting, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(nesting, value), default=0)
+    return 0
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES, st.booleans())
+def test_depth_is_that_of_the_json(value: Any, escaped: bool) -> None:
+    text = json.dumps(value, ensure_ascii=escaped)
+    assert depth(text.encode("utf-8", "surrogatepass"), 1000) == nesting(value)
+
+
+@given(st.binary())
+def test_any_bytes_have_some_depth(body: bytes) -> None:
+    assert 0 <= depth(body, 5) <= 6
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [(b'"[[["', 0), (b'"\\"[["', 0), (b'["[", "]"]', 1), (b'"unterminated [[', 0), (b"[" * 99, 11)],
+)
+def test_brackets_in_strings_do_not_count(body: bytes, expected: int) -> None:
+    assert depth(body, 10) == expected
+
+
+class Echo:
+    """An application that answers with the size of what it got."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+        body = str(len(message["body"])).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+def ask(
+    pieces: list[bytes], *, length: int | None = None, chunked: bool = False, pause_s: float = 0.0
+) -> tuple[int, bytes]:
+    """Status and body that a guarded echo gives to a request in pieces."""
+    headers = [] if length is None else [(b"content-length", str(length).encode())]
+    headers += [(b"transfer-encoding", b"chunked")] if chunked else []
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": None}
+    waiting, sent = list(pieces), []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(pause_s)
+        if not waiting:
+            await asyncio.sleep(3600)
+        piece = waiting.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(waiting)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    guarded = Protection(Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2)
+    asyncio.run(guarded(scope, receive, send))
+    return sent[0]["status"], sent[1]["body"]
+
+
+def test_bodies_within_the_limits_pass_whole() -> None:
+    assert ask([b"a" * 400, b"b" * 600], length=1000) == (200, b"1000")
+    assert ask([b"a" * 10, b"", b"b"], chunked=True) == (200, b"11")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "code"),
+    [
+        ({"pieces": [b"x"], "length": 1001}, 413, "too_large"),
+        ({"pieces": [b"x" * 600, b"x" * 600], "chunked": True}, 413, "too_large"),
+        ({"pieces": [b"[" * 6], "length": 6}, 422, "too_deep"),
+        ({"pieces": [b"x"] * 50, "length": 50, "pause_s": 0.05}, 408, "too_slow"),
+    ],
+)
+def test_bodies_beyond_the_limits_are_refused(options: Any, status: int, code: str) -> None:
+    found, body = ask(**options)
+    assert found == status
+    assert json.loads(body)["error"]["code"] == code
