@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-all check bench evidence dispatch-evidence sensitivity city-traffic experiment-traffic format clean
+.PHONY: setup demo test coverage test-all check bench evidence dispatch-evidence sensitivity city-traffic experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -23,10 +23,13 @@ demo: setup
 	@$(BIN)/ideal demo
 
 test: setup
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+coverage: setup
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
 test-all: setup
-	$(BIN)/python -m pytest --cov --cov-report=term -m ''
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term -m ''
 
 check: setup
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from benchmarks import (
     gap,
     map_matching,
     replay,
+    service,
     shortest_paths,
     target_radius,
     traffic,
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "training": training.run,
     "traffic": traffic.run,
     "replay": replay.run,
+    "service": service.run,
 }
 
 

@@ -132,13 +132,13 @@ def chromium() -> str:
     return program
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must not outlive the file
 def playwright(chromium: str) -> Iterator[Playwright]:
     with sync_playwright() as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
     """Chromium with WebGL2 by software."""
     browser = playwright.chromium.launch(executable_path=chromium, args=PLAIN + WEBGL)
@@ -146,7 +146,7 @@ def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
     browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def flat_browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
     """Chromium without WebGL2."""
     arguments = [*PLAIN, "--disable-gpu", "--disable-3d-apis"]

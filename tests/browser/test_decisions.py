@@ -174,6 +174,25 @@ def test_a_newer_revision_greys_the_one_before(desk: Page, service: Service) -> 
     assert service.advice(first)["response"] is None
 
 
+def test_of_two_answers_with_one_revision_the_later_counts(desk: Page) -> None:
+    """Two workers that do not hear of each other may number two answers alike."""
+    newest = desk.evaluate(
+        """async () => {
+          const { Store } = await import("/store.js");
+          const made = (id, revision, second) => ({
+            id, revision, call_id: "c", created_at: `2026-01-01T00:00:0${second}.000Z`,
+          });
+          const all = [made("first", 1, 9), made("early", 2, 1), made("late", 2, 2)];
+          return [all, all.toReversed()].map((advices) => {
+            const store = new Store();
+            advices.forEach((advice) => store.put(advice));
+            return store.newest("c").id;
+          });
+        }"""
+    )
+    assert newest == ["late", "late"]
+
+
 def test_an_expired_advice_is_greyed(
     flat_browser: Browser, service: Service, open_desk: Turn
 ) -> None:

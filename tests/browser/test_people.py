@@ -30,6 +30,7 @@ def _serious(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("look", [("light", "en-GB"), ("dark", "zh-HK")], ids=lambda look: look[0])
 def test_sizes_themes_and_axe(

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import (
     DuplicateEntry,
     Entry,
@@ -193,18 +193,38 @@ class AuditStoreContract:
 
     def test_units_keep_the_newest(self, store: SqlStore) -> None:
         assert store.read_units() == []
-        store.write_units({"Old Town": 2, "Kelp Point": 1}, AT)
-        store.write_units({"Kelp Point": 3}, AT + timedelta(seconds=2))
-        known = store.write_units({"Kelp Point": 0, "Old Town": 1}, AT + timedelta(seconds=1))
+        store.append([told({"Old Town": 2, "Kelp Point": 1})])
+        store.append_each([told({"Kelp Point": 3}, 2), told({"Kelp Point": 0, "Old Town": 1}, 1)])
+        known = store.read_units()
         assert [(one.depot, one.units) for one in known] == [("Kelp Point", 3), ("Old Town", 1)]
         assert known[0].updated_at == AT + timedelta(seconds=2)
-        assert store.read_units() == known
 
-    def test_units_that_make_no_sense_are_refused(self, store: SqlStore) -> None:
-        with pytest.raises(InputError, match="depot Old Town: -1 units; 0 or more"):
-            store.write_units({"Old Town": -1}, AT)
-        with pytest.raises(InputError, match="depot Old Town: updated_at .* has no zone"):
-            store.write_units({"Old Town": 1}, AT.replace(tzinfo=None))
+    def test_units_are_known_with_their_row_or_not_at_all(self, store: SqlStore) -> None:
+        """What is taken back changes no counts, nor does an entry that is on record already."""
+        store.append([entry(1)])
+        with pytest.raises(DuplicateEntry):
+            store.append([told({"Old Town": 2}), replace(entry(1), id="another")])
+        assert store.read_units() == []
+        first = told({"Old Town": 2})
+        store.append([first])
+        store.append([told({"Old Town": 5})])  # of the same moment: the later row counts
+        store.append_each([first], keep_duplicates=True)
+        assert [one.units for one in store.read_units()] == [5]
+
+    @pytest.mark.parametrize(
+        "body",
+        [{"units": {"Old Town": -1}, "updated_at": AT.isoformat()},
+         {"units": {"Old Town": "1"}, "updated_at": AT.isoformat()},
+         {"units": {"Old Town": 1}, "updated_at": "2026-03-01T08:00:00"},
+         {"units": {"Old Town": 1}, "updated_at": 7}, {"units": 1}, {}],
+    )  # fmt: skip
+    def test_units_that_make_no_sense_are_on_record_alone(
+        self, store: SqlStore, body: dict[str, Any], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        store.append([Entry.new("units", "", body, at=AT), told({"Kelp Point": 1})])
+        assert len(store.rows(0, 10)) == 2
+        assert [one.depot for one in store.read_units()] == ["Kelp Point"]
+        assert "changes no counts of units" in caplog.text
 
     def test_migrating_twice_is_harmless(self, url: str, store: SqlStore) -> None:
         assert migrate(url) == VERSION
@@ -240,6 +260,12 @@ class AuditStoreContract:
         with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):
             store.rows(0, 1)
         store.close()
+
+
+def told(units: dict[str, int], second: int = 0) -> Entry:
+    """Counts of free units as the service writes them."""
+    at = AT + timedelta(seconds=second)
+    return Entry.new("units", "", {"units": units, "updated_at": at.isoformat()}, at=at)
 
 
 def execute(url: str, *statements: str) -> None:

@@ -10,7 +10,7 @@ from tests.service_town import Local, bearer
 
 ASK = "/v1/recommendations"
 SLACK_S = 3.0
-"""Beyond the deadline, for machines that are busy with other things."""
+"""Beyond the deadline, for the way there and back on a machine that is busy otherwise."""
 
 
 def post(client: Local, body: Any, role: str = "cad") -> httpx.Response:
@@ -23,8 +23,11 @@ def advised(client: Local, body: Any) -> Recommendation:
     answer = post(client, body)
     took_s = time.monotonic() - began
     assert answer.status_code == 200, answer.text
-    assert took_s < client.service.settings.server.deadline_s + SLACK_S
-    return Recommendation.model_validate(answer.json())
+    made = Recommendation.model_validate(answer.json())
+    deadline_s = client.service.settings.server.deadline_s
+    assert made.latency_ms < 1000 * deadline_s
+    assert took_s < deadline_s + SLACK_S
+    return made
 
 
 def codes(made: Recommendation) -> list[str]:

@@ -2,8 +2,10 @@
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -74,11 +76,89 @@ def test_body_of_50_mb(client: Local, town: Town) -> None:
 
 def test_deeply_nested_body(client: Local, town: Town) -> None:
     headers = {**bearer("cad"), "Content-Type": "application/json"}
-    for body in (b"[" * 100_000, b'{"a":' * 100_000, b"[" * 400_000 + b"]" * 400_000):
+    for body in (b"[" * 60_000, b'{"a":' * 10_000, b"[" * 30_000 + b"]" * 30_000):
         answer = client.post(ASK, content=body, headers=headers)
         assert answer.status_code == 422
         assert answer.json()["error"]["code"] == "too_deep"
     assert advised(client, town.call("after nesting")).decision != "no_advice"
+
+
+def test_a_second_request_may_not_dawdle_either(client: Local) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    for begun in (whole[:20], b"\r\n"):
+        with connected(client) as raw:
+            raw.settimeout(20)
+            for _ in range(2):  # an answer keeps the connection
+                raw.sendall(whole)
+                assert raw.recv(65536).startswith(b"HTTP/1.1 200")
+            raw.sendall(begun)
+            assert raw.recv(65536) == b""
+
+
+def test_requests_sent_at_once_are_all_answered(client: Local) -> None:
+    """The patience for a next request does not run while one is being answered."""
+    ask = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+    with connected(client) as raw:
+        raw.sendall((ask + b"\r\n") * 3 + ask + b"Connection: close\r\n\r\n")
+        said = b""
+        while piece := raw.recv(65536):
+            said += piece
+    assert said.count(b"HTTP/1.1 200") == 4
+
+
+def test_strangers_cannot_keep_a_worker_busy(client: Local, town: Town) -> None:
+    """Nothing that somebody without a token sends is read, but for a small session."""
+    keys = ", ".join(f'"k{number}": 1' for number in range(70_000))
+    body = f"{{{keys}}}".encode()
+    headers = {"Content-Type": "application/json"}
+    targets = {ASK: 401, "/v1/session": 413, "/v1/incidents/eido": 401, "/nothing": 401}
+    statuses: dict[str, set[int]] = {path: set() for path in targets}
+    ended = threading.Event()
+
+    def flood(path: str) -> None:
+        while not ended.is_set():
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            with connected(client) as raw, suppress(ConnectionError):
+                raw.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+                statuses[path].add(int(raw.recv(65536).split(b" ")[1]))
+                raw.sendall(body)
+
+    floods = [threading.Thread(target=flood, args=[path]) for path in targets]
+    for one in floods:
+        one.start()
+    try:
+        made = advised(client, town.call("among strangers"))
+    finally:
+        ended.set()
+        for one in floods:
+            one.join()
+    assert made.decision != "no_advice"
+    assert statuses == {path: {status} for path, status in targets.items()}
+    answer = client.post("/v1/session", json={"token": "x" * 900}, headers=headers)
+    assert answer.status_code == 422
+    assert client.post("/v1/session", json={"token": token("cad")}).status_code == 200
+    client.cookies.clear()
+
+
+def test_a_body_of_many_mistakes_is_refused_in_one_line(client: Local, town: Town) -> None:
+    """Also from somebody known: the answer names the first of them."""
+    headers = {**bearer("cad"), "Content-Type": "application/json"}
+    many = client.post(ASK, content=b"[" + b"0," * 30_000 + b"0]", headers=headers)
+    assert (many.status_code, many.json()["error"]["code"]) == (422, "too_many_elements")
+    keys = {f"k{number}": 1 for number in range(4000)}
+    answer = client.post(ASK, json={**town.call(), **keys}, headers=headers)
+    assert answer.status_code == 422
+    assert len(answer.content) < 500
+
+
+def test_wrong_tokens_with_bodies_are_counted_once(client: Local, town: Town) -> None:
+    client.service.doorkeeper._failed.clear()
+    wrong = {"Authorization": "Bearer guess"}
+    statuses = [client.post(ASK, json={}, headers=wrong) for _ in range(12)]
+    assert [one.status_code for one in statuses] == [401] * 10 + [429] * 2
+    assert statuses[0].headers["WWW-Authenticate"] == "Bearer"
+    assert statuses[-1].headers["Retry-After"] == "60"
+    client.service.doorkeeper._failed.clear()
 
 
 def test_no_token_and_wrong_role(client: Local, town: Town) -> None:

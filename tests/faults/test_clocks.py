@@ -55,23 +55,41 @@ def test_timestamps_at_the_ends_of_time(client: Local, town: Town, moment: str) 
     assert codes(made)[0] in ("call_too_old", "call_in_future")
 
 
-def test_clock_jump(client: Local, town: Town) -> None:
-    """The wall clock jumps while a call is answered: deadlines are by another clock."""
+@pytest.mark.parametrize(("days", "code"), [(1, "call_too_old"), (-1, "call_in_future")])
+def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
+    """The wall clock jumps while a call is answered: the advice is that of a steady clock.
+
+    For the next call it is a clock that disagrees with the caller's, and that is said.
+    """
     adviser = client.service.adviser
-    real, calls = adviser._clock, [0]
+    real, readings = adviser._clock, 0
 
     def jumping() -> datetime:
-        calls[0] += 1
-        return real() + timedelta(days=calls[0] * (-1) ** calls[0])
+        nonlocal readings
+        readings += 1
+        return real() + timedelta(days=days if readings > 1 else 0)
 
-    request = RecommendationRequest.model_validate(town.call("jump"))
+    weather = {"weather": {"temperature_c": 20.0}}  # dated by a second look at the clock
+    request = RecommendationRequest.model_validate(town.call("jump", context=weather))
+    steady = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
     adviser._clock = jumping
     try:
-        made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 2.0)
+        made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
     finally:
         adviser._clock = real
-    assert made["decision"] in ("no_advice", "primary_only", "send_second")
-    assert advised(client, town.call("after the jump")).decision != "no_advice"
+    assert readings > 1
+    assert steady["decision"] == "send_second"
+    for part in ("decision", "gain_s", "nominal", "second", "degraded"):
+        assert made[part] == steady[part]
+
+    adviser._clock = lambda: real() + timedelta(days=days)
+    try:
+        jumped = advised(client, town.call(f"jumped {days}"))
+    finally:
+        adviser._clock = real
+    assert jumped.decision == "no_advice"
+    assert codes(jumped) == [code]
+    assert advised(client, town.call(f"after {days}")).decision == "send_second"
 
 
 def test_summer_time(town: Town) -> None:

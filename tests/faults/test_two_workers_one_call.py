@@ -22,7 +22,6 @@ def test_two_workers_one_call(tmp_path: Path, postgres: Postgres) -> None:
     rows = all_rows(store)
     assert {row.entry.id for row in rows} == {outcome["id"] for outcome in one}
     assert len(rows) == CALLS
-    assert len({outcome["by"] for outcome in one}) == 2  # each was first for some calls
     store.close()
     assert nothing_waits(spool)
 

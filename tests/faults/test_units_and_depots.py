@@ -1,12 +1,15 @@
-"""No unit elsewhere, none anywhere, a depot that is none."""
+"""No unit elsewhere, none anywhere, a depot that is none; counts told while nobody keeps them."""
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Local, Town, local
+from tests.postgres import Postgres
+from tests.service_town import PATIENCE_S, Local, Town, bearer, local
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +52,63 @@ def test_unknown_depot_among_the_candidates(client: Local, town: Town) -> None:
     assert made.second is not None
     assert made.second.depot == "D1"
     assert "'Atlantis'" in words(made, "unknown_depot")
+
+
+def test_the_unit_already_sent_is_no_second(client: Local, town: Town) -> None:
+    tell(client, {"D0": 1, "D1": 0, "D2": 0})
+    body = town.call("sent", primary={"depot": "D0"}, depots=None, threshold_s=-1.0)
+    made = advised(client, body)
+    assert (made.decision, made.second) == ("primary_only", None)
+    assert "the primary is taken off" in words(made, "units_assumed")
+
+
+# --- the database is away ------------------------------------------------------------
+
+
+def tell(client: Local, units: dict[str, int]) -> None:
+    told = [{"depot": depot, "units": count} for depot, count in units.items()]
+    assert client.put("/v1/units", json=told, headers=bearer("cad")).status_code == 200
+
+
+def known(client: Local) -> list[int]:
+    return [row["units"] for row in client.get("/v1/units", headers=bearer()).json()]
+
+
+def wait_for(client: Local, units: list[int]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while known(client) != units:
+        assert time.monotonic() < until, known(client)
+        time.sleep(0.1)
+
+
+@contextmanager
+def worker(town: Town, url: str) -> Iterator[Local]:
+    with local(create_app(town.settings("kept.toml", audit={"url": url}))) as opened:
+        yield opened
+
+
+def test_counts_told_without_a_database_reach_everybody(town: Town, postgres: Postgres) -> None:
+    """The other worker, the next process while it is still away, and whoever comes after."""
+    url = postgres.new_database()
+    with worker(town, url) as other:
+        with worker(town, url) as teller:
+            tell(teller, {"D0": 4, "D1": 1, "D2": 1})
+            wait_for(other, [4, 1, 1])
+            postgres.stop("immediate")
+            try:
+                tell(teller, {"D0": 7})
+                assert known(teller) == [7, 1, 1]
+                assert known(other) == [4, 1, 1]
+            finally:
+                postgres.start()
+            wait_for(other, [7, 1, 1])
+        postgres.stop("immediate")
+        try:
+            with worker(town, url) as teller:
+                tell(teller, {"D2": 9})
+            with worker(town, url) as next_one:
+                assert known(next_one)[2] == 9
+        finally:
+            postgres.start()
+    with worker(town, url) as later:
+        wait_for(later, [7, 1, 9])

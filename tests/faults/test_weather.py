@@ -27,10 +27,16 @@ def forecast(hours_ago: float = 0.0) -> str:
 
 
 def weathered(
-    town: Town, name: str, answer: Callable[[Asked], Answer], check: Callable[[Local], None]
+    town: Town,
+    name: str,
+    answer: Callable[[Asked], Answer],
+    check: Callable[[Local], None],
+    stale_s: float = 5400.0,
 ) -> None:
     with serve(answer) as server:
-        weather = {"source": "open-meteo", "url": server.url, "every_s": 1.0}
+        weather = {
+            "source": "open-meteo", "url": server.url, "every_s": 1.0, "stale_s": stale_s,
+        }  # fmt: skip
         with local(create_app(town.settings(name, weather=weather))) as client:
             check(client)
 
@@ -54,16 +60,16 @@ def test_good_weather_for_comparison(town: Town) -> None:
 
 
 def test_weather_stale(town: Town) -> None:
-    """A reading of an hour and a half ago is known, and left out."""
+    """A reading older than the settings allow is known, and left out."""
 
     def check(client: Local) -> None:
         until_asked(client, lambda: not client.service.weather.known().problem)
-        client.service.weather._stale_s = 60.0
         made = advised(client, town.call())
         assert "weather_stale" in codes(made)
         assert made.decision != "no_advice"
+        assert not any(value.known for value in client.service.weather.known().weather)
 
-    weathered(town, "stale.toml", lambda _: Answer(forecast(0.9)), check)
+    weathered(town, "stale.toml", lambda _: Answer(forecast(0.9)), check, stale_s=60.0)
 
 
 @pytest.mark.parametrize(

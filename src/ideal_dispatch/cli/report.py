@@ -123,4 +123,4 @@ def _print(table: "Table") -> None:
     from ideal_dispatch.cli.terminal import out, print_table
 
     out.print(table.title, style="bold", markup=False)
-    print_table(table.header, table.text_rows())
+    print_table(table.header, table.text_rows(), table.bold)

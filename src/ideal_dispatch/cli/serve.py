@@ -96,10 +96,9 @@ def _demo(host: str, port: int, workers: int, check: bool) -> None:
 
 
 def _check(given: "ServiceSettings") -> None:
-    """Load all that is named, try the database, and say what was found."""
+    """Load all that is named, try the audit, and say what was found; nothing is left behind."""
     from ideal_dispatch.cli.terminal import print_facts, warn
     from ideal_dispatch.service.assets import load_assets
-    from ideal_dispatch.service.audit import AuditError, open_store
 
     assets = load_assets(given)
     assets.traffic.prepare()
@@ -112,14 +111,32 @@ def _check(given: "ServiceSettings") -> None:
         "deadline": f"{given.server.deadline_s:g} s",
         "tokens": ", ".join(f"{token.name} ({token.role})" for token in given.tokens),
     }
+    _try_audit(given)
     print_facts("The configuration can be used", facts, justify="left")
     if assets.model.network_checksum != assets.network.checksum:
         warn("the model was trained on another network; every advice will say so")
-    store = open_store(given.database_url)
+
+
+def _try_audit(given: "ServiceSettings") -> None:
+    """Write to the spool and ask the database; a database that is yet to be made is none to ask."""
+    from ideal_dispatch.cli.terminal import warn
+    from ideal_dispatch.service.audit import AuditError, Spool, open_store
+    from ideal_dispatch.service.audit.connection import parse_url
+
+    folder = given.file(given.audit.spool)
+    made = not folder.exists()
+    Spool(folder, file_bytes=4096).close()
+    if made:
+        folder.rmdir()
+    url = parse_url(given.database_url)
+    store = open_store(given.database_url, create=False)
+    if url.drivername == "sqlite" and not Path(url.database or "").exists():
+        warn(f"{url.database} does not exist; the service makes it")
+        return
     try:
         store.recent("service", 1)
     except AuditError as error:
-        warn(f"{error}; the service would start, and spool")
+        raise InputError(f"{error}; the service would start, and spool") from None
     finally:
         store.close()
 

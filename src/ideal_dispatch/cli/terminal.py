@@ -1,6 +1,6 @@
 """What every command shares: where to print, how to show progress."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,13 +56,15 @@ def bars() -> Iterator[Callable[[str, float, str], None]]:
         yield show
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: the first column left, the others right; the first row stands out."""
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], bold: Collection[int] = (0,)
+) -> None:
+    """Print a table: the first column left, the others right; ``bold`` rows stand out."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(header):
         table.add_column(name, justify="right" if index else "left", overflow="fold")
     for index, row in enumerate(rows):
-        table.add_row(*map(Text, row), style=None if index else "bold")
+        table.add_row(*map(Text, row), style="bold" if index in bold else None)
     out.print(table)
     out.print()
 

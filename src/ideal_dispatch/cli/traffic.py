@@ -49,7 +49,9 @@ def simulate(
     whole_days: Annotated[
         int | None, typer.Option(min=0, help="SUMO days of 24 hours; a sixth of all by default.")
     ] = None,
-    demand: Annotated[float, typer.Option(help="Trips in SUMO relative to the usual.")] = 1.0,
+    demand: Annotated[
+        float | None, typer.Option(help="Trips in SUMO relative to the usual, 1.")
+    ] = None,
     network_file: NetworkOption = None,
     time_zone: ZoneOption = "Asia/Hong_Kong",
     country: CountryOption = "HK",
@@ -70,6 +72,9 @@ def simulate(
     network, calendar = read_network(network_file), Calendar(time_zone, country)
     begin, periods = read_day("--first", first), _periods(hours)
     if engine == "synthetic":
+        for name, value in (("--demand", demand), ("--whole-days", whole_days)):
+            if value is not None:
+                raise InputError(f"{name} is for SUMO: leave it out, or give --engine sumo")
         from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
         with stages("Simulating"):
@@ -82,7 +87,8 @@ def simulate(
 
         folder = work or output.with_suffix(".days")
         plans = plan_days(
-            network, calendar, seed, year=begin.year, days=days, hours=periods, demand=demand,
+            network, calendar, seed, year=begin.year, days=days, hours=periods,
+            demand=1.0 if demand is None else demand,
             whole_days=days // 6 if whole_days is None else whole_days,
         )  # fmt: skip
         recording = _sumo(network, calendar, plans, folder, workers)

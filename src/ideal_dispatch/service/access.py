@@ -16,7 +16,6 @@ _BEARER = HTTPBearer(auto_error=False, description="A token of the configuration
 READERS = ("cad", "dispatcher", "auditor", "admin")
 CALLERS = ("cad", "dispatcher", "admin")
 DISPATCHERS = ("dispatcher", "admin")
-ADMINS = ("admin",)
 
 
 def service_of(request: Request) -> Service:
@@ -55,4 +54,3 @@ Serving = Annotated[Service, Depends(service_of)]
 Reader = Annotated[Token, Depends(only(*READERS))]
 Caller = Annotated[Token, Depends(only(*CALLERS))]
 Dispatcher = Annotated[Token, Depends(only(*DISPATCHERS))]
-Admin = Annotated[Token, Depends(only(*ADMINS))]

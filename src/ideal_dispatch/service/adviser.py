@@ -3,14 +3,14 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.scenario_gap import Outlook
@@ -44,10 +44,11 @@ class NoAdviceError(IdealError):
 
 @dataclass(frozen=True, slots=True)
 class KnownUnits:
-    """Free units by depot name, and how old that is; None where the request told them."""
+    """Free units by depot name, how old the oldest of that is, and when each was told."""
 
     units: Mapping[str, int]
     age_s: float | None
+    told_at: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,9 @@ class Adviser:
                 words = f"free units were last told {known.age_s / 60:.0f} min ago"
                 reasons.append(("units_stale", words))
             default = self.settings.units.default
-            return [known.units.get(depot.name, default) for depot in self.assets.depots]
+            units = [known.units.get(depot.name, default) for depot in self.assets.depots]
+            self._without_sent(request, known, units, reasons)
+            return units
         units = [0] * len(self.assets.depots)
         for told in request.depots:
             number = self._stations.get(told.name)
@@ -169,6 +172,24 @@ class Adviser:
             else:
                 units[number] += told.units
         return units
+
+    def _without_sent(
+        self,
+        request: RecommendationRequest,
+        known: KnownUnits,
+        units: list[int],
+        reasons: list[Reason],
+    ) -> None:
+        """Take the primary off a count that was not told since the call: it was free then."""
+        depot = None if request.primary is None else request.primary.depot
+        station = None if depot is None else self._stations.get(depot)
+        if depot is None or station is None or units[station] == 0:
+            return
+        told_at = known.told_at.get(depot)
+        if told_at is None or told_at < request.received_at:
+            units[station] -= 1
+            count = "no count was told" if told_at is None else "the count is older than the call"
+            reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
 
     def unknown_depot(self, name: str) -> str:
         """What to say about a depot that is none."""
@@ -181,14 +202,18 @@ class Adviser:
         self, request: RecommendationRequest, reasons: list[Reason]
     ) -> tuple[Weather, float | None]:
         polled = self._weather()
+        given = None if request.context is None else request.context.weather
+        if given is not None:
+            now = self._clock()
+            weather = _with(polled.weather, given, now)
+            if None not in given.model_dump().values():
+                return weather, 0.0  # what is wrong with our own does not matter then
+            polled = replace(polled, weather=weather, age_s=_oldest_s(weather, now))
         if polled.stale:
             reasons.append(("weather_stale", "weather values too old to use are left out"))
         if polled.problem:
             reasons.append(("weather_unavailable", f"weather: {polled.problem}"))
-        given = None if request.context is None else request.context.weather
-        if given is None:
-            return polled.weather, polled.age_s
-        return _with(polled.weather, given, self._clock()), polled.age_s
+        return polled.weather, polled.age_s
 
     def _sent(
         self, primary: Primary | None, node: int, reasons: list[Reason]
@@ -237,7 +262,7 @@ class Adviser:
         snapped_m: float,
         weather_s: float | None,
     ) -> dict[str, Any]:
-        situation = seen.situation
+        situation, context = seen.situation, seen.situation.context
         policy = self._policy(request, until)
         decision = policy.decide(situation, np.random.default_rng(0))
         outlook, gap = policy.looks[-1] if policy.looks else (None, None)
@@ -283,7 +308,9 @@ class Adviser:
             "degraded": answer.degraded(reasons),
             "data_ages": {
                 "traffic_s": finite(seen.age_s),
-                "weather_s": _weather_age_s(situation.context) if weather_s is None else weather_s,
+                # by the situation's own clock, which may be a recording's
+                "weather_s": _oldest_s(context.weather, context.at)
+                if weather_s is None else weather_s,
                 "units_s": 0.0 if request.depots is not None else known.age_s,
             },
         }  # fmt: skip
@@ -332,9 +359,9 @@ def _doubts(decision: Decision, outlook: Outlook | None) -> list[Reason]:
     return reasons
 
 
-def _weather_age_s(context: Context) -> float | None:
-    """How old the oldest value is by the situation's own clock, which may be a recording's."""
-    ages = [value.age(context.at) for value in context.weather if value.known]
+def _oldest_s(weather: Weather, at: datetime) -> float | None:
+    """How old the oldest known value is at a moment."""
+    ages = [value.age(at) for value in weather if value.known]
     known = [age.total_seconds() for age in ages if age is not None]
     return max(max(known), 0.0) if known else None
 

@@ -1,22 +1,28 @@
 """The HTTP application: routes over the service's state, and the desk's files."""
 
+import asyncio
 import mimetypes
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service import logs, refusals, settings
+from ideal_dispatch.service.access import token_of
 from ideal_dispatch.service.assets import Assets, load_assets
 from ideal_dispatch.service.protection import Protection
 from ideal_dispatch.service.routes import city, health, incidents, recommendations, sessions, units
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.simulation import Simulator
 from ideal_dispatch.service.state import Service
+
+SESSION_BYTES = 1024
+"""Of a body that somebody without a token may send."""
 
 STATIC = Path(__file__).parent / "static"
 
@@ -34,11 +40,13 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
-        simulator.start()
-        yield
-        await simulator.stop()
-        await service.stop()
+        async with AsyncExitStack() as ending:  # in reverse, each whatever became of the others
+            await service.start()
+            ending.push_async_callback(asyncio.to_thread, service.ledger.close)
+            ending.push_async_callback(service.stop)
+            simulator.start()
+            ending.push_async_callback(simulator.stop)
+            yield
 
     app = FastAPI(
         title="ideal-dispatch", version=__version__, description=_ABOUT, lifespan=lifespan,
@@ -58,6 +66,9 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
         body_bytes=limits.body_bytes,
         nesting=limits.nesting,
         body_timeout_s=limits.body_timeout_s,
+        let_in=lambda scope: token_of(Request({**scope, "app": app})),
+        open_bytes={"/v1/session": SESSION_BYTES},
+        path_bytes={"/v1/incidents/eido": limits.eido_bytes},
     )
     return app
 

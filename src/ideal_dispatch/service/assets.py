@@ -98,6 +98,11 @@ def _policy(settings: ServiceSettings) -> Ideal:
     except IdealError as error:
         raise InputError(str(error).replace("policies.ideal", "policy")) from None
     assert isinstance(policy, Ideal)
+    if policy.decide_by != "gain":
+        raise InputError(
+            f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '
+            "desk shows no other score; leave it out"
+        )
     return policy
 
 

@@ -85,11 +85,6 @@ class Doorkeeper:
                 f"more than {self._most} wrong tokens in {self._within_s:.0f} s; wait"
             )
 
-    @property
-    def retry_after_s(self) -> int:
-        """How long who guesses should wait."""
-        return int(self._within_s)
-
 
 def presented(
     method: str, authorization: str | None, cookie: str | None, fetch_site: str | None

@@ -4,8 +4,10 @@ An EIDO is JSON whose components are named by ``$id`` and pointed at by
 ``$ref``; its locations are PIDF-LO documents, XML inside JSON strings.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from pydantic import ValidationError
@@ -38,6 +40,15 @@ EXAMPLE = {
 
 _XML_BYTES = 200_000
 _SPACE = " "
+_GML, _GS = "http://www.opengis.net/gml", "http://www.opengis.net/pidflo/1.0"
+_REACH = {  # shapes with one middle, and the element that says how far around it
+    f"{_GML} Point": None,
+    f"{_GS} Circle": f"{_GS} radius",
+    f"{_GS} Ellipse": f"{_GS} semiMajorAxis",
+}
+_SHAPES = "gml:Point, gs:Circle or gs:Ellipse"
+_SYSTEM = re.compile(r"urn:ogc:def:crs:EPSG:[0-9.]*:(4326|4979)")  # latitude first
+_METRE = "urn:ogc:def:uom:EPSG::9001"
 
 
 def request_of(document: Mapping[str, Any]) -> RecommendationRequest:
@@ -95,52 +106,73 @@ def _place(text: Any) -> dict[str, float]:
     """Longitude, latitude and accuracy of a PIDF-LO with a point, circle or ellipse."""
     if not isinstance(text, str):
         raise InputError("EIDO: the location has no locationByValue; a reference is not fetched")
-    found = _gml(text)
-    if "pos" not in found:
-        raise InputError("EIDO: the PIDF-LO has no gml:pos; a civic address alone cannot be used")
-    try:
-        numbers = [float(part) for part in found["pos"].split()]
-        lat, lon = numbers[:2]  # EPSG:4326 says latitude first
-        place = {"lon": lon, "lat": lat}
-        radius = found.get("radius", found.get("semiMajorAxis"))
-        if radius is not None:
-            place["accuracy_m"] = float(radius)
-    except ValueError:
+    shape = _shape(text)
+    if shape.tag not in _REACH:
+        name = shape.tag.rsplit(_SPACE, 1)[-1]
+        raise InputError(f"EIDO: the location's shape is {name[:40]}; send a {_SHAPES}")
+    _check_system(shape)
+    parts = {part.tag: part for part in shape}
+    position = parts.get(f"{_GML} pos")
+    words = "" if position is None else (position.text or "").strip()
+    numbers = _numbers(words)
+    if len(numbers) not in (2, 3):
+        raise InputError(f"EIDO: gml:pos {words[:60]!r} is no latitude and longitude")
+    place = {"lat": numbers[0], "lon": numbers[1]}
+    reach = _REACH[shape.tag]
+    return place if reach is None else {**place, "accuracy_m": _metres(parts.get(reach), reach)}
+
+
+def _check_system(shape: Element) -> None:
+    """Other systems have other axes or another order of them: a swapped place looks like one."""
+    systems = [one.attrib["srsName"] for one in shape.iter() if "srsName" in one.attrib]
+    for system in systems or [""]:
+        if _SYSTEM.fullmatch(system) is None:
+            raise InputError(
+                f"EIDO: the location has srsName {system[:60]!r}; "
+                "urn:ogc:def:crs:EPSG::4326 or urn:ogc:def:crs:EPSG::4979 is needed"
+            )
+
+
+def _metres(length: Element | None, tag: str) -> float:
+    name = tag.rsplit(_SPACE, 1)[-1]
+    words = "" if length is None else (length.text or "").strip()
+    unit = "" if length is None else length.get("uom", "")
+    numbers = _numbers(words)
+    if len(numbers) != 1 or unit != _METRE:
         raise InputError(
-            f"EIDO: gml:pos {found['pos'][:60]!r} is no latitude and longitude"
-        ) from None
-    return place
+            f"EIDO: {name} {words[:60]!r} in {unit[:60]!r}; metres ({_METRE}) are needed"
+        )
+    return numbers[0]
 
 
-def _gml(text: str) -> dict[str, str]:
-    """The first text of every element by its local name; entities are refused unread."""
+def _numbers(words: str) -> list[float]:
+    """The numbers of a text; none where one of them is no number."""
+    try:
+        return [float(word) for word in words.split()]
+    except ValueError:
+        return []
+
+
+def _shape(text: str) -> Element:
+    """The first GML shape, which a PIDF-LO means before all others; entities are refused unread."""
     content = text.encode("utf-8", "replace")
     if len(content) > _XML_BYTES:
         raise InputError(f"EIDO: a PIDF-LO of more than {_XML_BYTES:,} bytes")
-    found: dict[str, str] = {}
-    inside: list[list[str]] = []
-
-    def begin(name: str, attributes: dict[str, str]) -> None:
-        inside.append([])
-
-    def data(piece: str) -> None:
-        if inside:
-            inside[-1].append(piece)
-
-    def end(name: str) -> None:
-        local = name.rsplit(_SPACE, 1)[-1]
-        found.setdefault(local, "".join(inside.pop()).strip())
 
     def refuse(*_: Any) -> None:
         raise InputError("EIDO: the PIDF-LO declares a document type; entities are not read")
 
+    tree = TreeBuilder()
     parser = expat.ParserCreate("utf-8", _SPACE)
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler = data
+    parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
+    parser.CharacterDataHandler = tree.data
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise InputError(f"EIDO: the PIDF-LO is no XML ({error})") from None
-    return found
+    for element in tree.close().iter():
+        if element.tag.rpartition(_SPACE)[0] in (_GML, _GS):
+            return element
+    raise InputError(f"EIDO: the PIDF-LO has no {_SHAPES}; a civic address alone cannot be used")

@@ -5,7 +5,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.service.audit import Row, StoreError
+from ideal_dispatch.service.audit import AuditError, Row, StoreError
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.state import Service
@@ -22,11 +22,12 @@ async def follow(service: "Service") -> None:
     while True:
         try:
             if number is None:
+                last = await service.ledger.last_number()  # first, so that no news falls between
                 await service.ledger.read_units()
-                number = await service.ledger.last_number()
+                number = last
             for row in await service.ledger.rows_after(number):
                 number = row.number
-                await _pass_on(service, row)
+                _pass_on(service, row)
         except StoreError as error:
             log.debug("not followed: %s", error)
         except Exception:  # a row that makes no sense must not end the stream
@@ -38,7 +39,7 @@ async def follow(service: "Service") -> None:
         await asyncio.sleep(_FOLLOW_S)
 
 
-async def _pass_on(service: "Service", row: Row) -> None:
+def _pass_on(service: "Service", row: Row) -> None:
     entry = row.entry
     if service.hub.knows(entry.id) or row.duplicate_of is not None:
         return
@@ -47,7 +48,7 @@ async def _pass_on(service: "Service", row: Row) -> None:
     elif entry.kind == "response":
         service.tell_response(entry)
     elif entry.kind == "units":
-        await service.ledger.read_units()
+        service.ledger.take_units(entry)
         service.hub.publish("units", service.units(), entry.id)
 
 
@@ -57,6 +58,6 @@ async def retain(service: "Service") -> None:
         before = datetime.now(UTC) - timedelta(days=service.settings.audit.retention_days)
         try:
             await service.ledger.prune(before)
-        except StoreError as error:
+        except AuditError as error:
             log.warning("nothing pruned: %s", error)
         await asyncio.sleep(_RETAIN_S)

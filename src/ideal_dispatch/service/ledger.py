@@ -3,8 +3,9 @@
 import asyncio
 import hashlib
 import logging
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,26 +23,58 @@ from ideal_dispatch.service.audit import (
     StoreError,
 )
 from ideal_dispatch.service.audit.record import canonical
+from ideal_dispatch.service.audit.store import told_units
 
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
+PASSING = frozenset(
+    {"starting", "late", "not_decided", "internal_error", "call_in_future", "no_unit"}
+)
+"""Why there was no advice, where there may be one a moment later."""
+
 LOOK_S = 0.3
 """Of a call's time, for looking up what was answered before."""
 
-_CALLS = 5000  # remembered here, for when the database is down
+_CALLS, _ANSWERS, _REVISIONS = 500, 1000, 20  # remembered here, for when the database is slow
+_RESPONSES = 2000
+_TOLD = 500  # entries about units; what was told before is in the table
 _PENDING = 64
 _LEAST_S, _GRACE_S = 0.1, 0.05  # for making an entry durable, however late it is
 
 
+_AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer on record, the key it was asked with, and a hash of the request."""
+    """An answer on record, the key it was asked with, and a hash of the request.
+
+    A question may be answered anew where its answer did not stand: the keys of
+    such answers have the number of the attempt before the question's own key.
+    """
 
     key: str
     digest: str
     answer: Mapping[str, Any]
+
+    @property
+    def question(self) -> str:
+        """The key that the first answer to the same question has."""
+        return _AGAIN.sub("", self.key)
+
+    @property
+    def next_key(self) -> str:
+        """The key of another attempt after this one."""
+        again = _AGAIN.match(self.key)
+        return f"again-{int(again[1]) + 1 if again else 2}:{self.question}"
+
+    def stands(self, now: datetime) -> bool:
+        """Whether it is still the answer: not once it expired, nor where its cause may pass."""
+        codes = [reason["code"] for reason in self.answer["degraded"]]
+        passing = self.answer["decision"] == "no_advice" and codes[:1] and codes[0] in PASSING
+        return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
 
     @classmethod
     def of(cls, entry: Entry) -> "Answered":
@@ -74,12 +107,13 @@ class Ledger:
 
     async def earlier(self, call_id: str) -> list[Answered]:
         """Answers given for a call so far, oldest first; those known here if need be."""
-        known = self._here(call_id)
+        known = await self._here(call_id)
         try:
             rows = await self._ask(lambda: self._store.of_call(call_id), LOOK_S)
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
             return known
+        self._take_responses([row.entry for row in rows])
         stored = [Answered.of(row.entry) for row in rows if _counts(row)]
         keys = {one.key for one in stored}
         return stored + [one for one in known if one.key not in keys]
@@ -106,13 +140,11 @@ class Ledger:
                 f"{timeout_s:.2g} s"
             ) from None
 
-    def _here(self, call_id: str) -> list[Answered]:
+    async def _here(self, call_id: str) -> list[Answered]:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""
-        waiting = [
-            Answered.of(entry)
-            for entry in self.writer.spool.of_call(call_id)
-            if entry.kind == "recommendation"
-        ]
+        entries = await asyncio.to_thread(self.writer.spool.of_call, call_id)
+        self._take_responses(entries)
+        waiting = [Answered.of(entry) for entry in entries if entry.kind == "recommendation"]
         keys = {one.key for one in waiting}
         return waiting + [one for one in self._calls.get(call_id, ()) if one.key not in keys]
 
@@ -120,26 +152,39 @@ class Ledger:
         known = self._calls.pop(call_id, [])
         if all(one.key != answered.key for one in known):
             known.append(answered)
-        self._calls[call_id] = known
-        while len(self._calls) > _CALLS:
+        self._calls[call_id] = known[-_REVISIONS:]
+        while len(self._calls) > _CALLS or sum(map(len, self._calls.values())) > _ANSWERS:
             self._calls.popitem(last=False)
 
     # --- recommendations and what people did with them -----------------------------
 
     async def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002
         """A recommendation with the response to it, or None."""
-        here = next((one for one in self._known(_CALLS) if one.answer["id"] == id), None)
+        here = await self._find_here(id)
         try:
             row = await self._ask(lambda: self._store.get(id))
         except StoreError:
             if here is None:
                 raise
-            return self._joined(here.answer, None)
+            return self.joined(here)
         if row is None or row.entry.kind != "recommendation":
-            return None if here is None else self._joined(here.answer, None)
+            return None if here is None else self.joined(here)
         call_id = row.entry.call_id
         rows = await self._ask(lambda: self._store.of_call(call_id))
-        return self._joined(Answered.of(row.entry).answer, _last_response(rows, id))
+        self._take_responses([row.entry for row in rows])
+        return self.joined(Answered.of(row.entry).answer)
+
+    async def _find_here(self, id: str) -> Mapping[str, Any] | None:  # noqa: A002
+        """A recommendation that is remembered or waits in the spool."""
+        for known in self._calls.values():
+            for one in known:
+                if one.answer["id"] == id:
+                    return one.answer
+        entry = await asyncio.to_thread(self.writer.spool.get, id)
+        if entry is None or entry.kind != "recommendation":
+            return None
+        self._take_responses(await asyncio.to_thread(self.writer.spool.of_call, entry.call_id))
+        return Answered.of(entry).answer
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
         """The latest recommendations, newest first; of this worker alone without database."""
@@ -149,29 +194,35 @@ class Ledger:
         except StoreError as error:
             log.warning("recent calls from memory alone (%s)", error)
             rows, said = [], []
+        waiting = await asyncio.to_thread(self.writer.spool.recent, "recommendation", limit)
+        spooled = await asyncio.to_thread(self.writer.spool.recent, "response", 4 * limit)
+        self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
         answers = {row.entry.id: Answered.of(row.entry).answer for row in rows if _counts(row)}
-        for one in self._known(limit):
-            answers.setdefault(one.answer["id"], one.answer)
+        answers |= {entry.id: entry.body["answer"] for entry in waiting}
+        remembered = [one.answer for known in self._calls.values() for one in known]
+        answers |= {answer["id"]: answer for answer in remembered}
         newest = sorted(answers.values(), key=lambda one: one["created_at"], reverse=True)
-        oldest_first = said[::-1]
-        return [
-            self._joined(one, _last_response(oldest_first, one["id"])) for one in newest[:limit]
-        ]
+        return [self.joined(one) for one in newest[:limit]]
 
     async def respond(self, entry: Entry, timeout_s: float) -> None:
         """Make a human response durable."""
         await self._durable(entry, timeout_s)
-        self._responses[entry.body["recommendation_id"]] = dict(entry.body["response"])
-        while len(self._responses) > _CALLS:
+        self._take_responses([entry])
+
+    def joined(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer with the last response to it that is known here."""
+        return {**answer, "response": self._responses.get(answer["id"])}
+
+    def _take_responses(self, entries: Iterable[Entry]) -> None:
+        """Remember what people did, the last of it for each recommendation."""
+        for entry in entries:
+            if entry.kind != "response":
+                continue
+            id_, said = entry.body["recommendation_id"], dict(entry.body["response"])
+            known = self._responses.pop(id_, said)
+            self._responses[id_] = max(said, known, key=lambda one: str(one["at"]))
+        while len(self._responses) > _RESPONSES:
             self._responses.popitem(last=False)
-
-    def _known(self, limit: int) -> Iterator[Answered]:
-        """What this worker remembers, and the latest that wait in the spool."""
-        yield from map(Answered.of, self.writer.spool.recent("recommendation", limit))
-        yield from (one for known in list(self._calls.values()) for one in known)
-
-    def _joined(self, answer: Mapping[str, Any], response: Any) -> dict[str, Any]:
-        return {**answer, "response": response or self._responses.get(answer["id"])}
 
     # --- units ----------------------------------------------------------------------
 
@@ -181,19 +232,31 @@ class Ledger:
         return self._units
 
     async def read_units(self) -> None:
-        """Take over what other workers were told."""
+        """Take over what is in the database; its rows come first, the table may lack some."""
+        for row in await self._ask(partial(self._store.recent, "units", _TOLD)):
+            self.take_units(row.entry)
         for known in await self._ask(self._store.read_units):
             self._put(known)
 
-    async def write_units(self, entry: Entry, units: Mapping[str, int], at: datetime) -> None:
-        """Take new counts, durably as an entry, and in the table where the database is up."""
-        await self._durable(entry, 1.0)
-        for depot, count in units.items():
-            self._put(DepotUnits(depot, count, at))
+    async def read_spooled_units(self) -> None:
+        """Take over what waits in the spool, also of a process before this one."""
         try:
-            await self._ask(lambda: self._store.write_units(units, at))
-        except StoreError as error:
-            log.warning("units are known to this worker alone (%s)", error)
+            entries = await asyncio.to_thread(self.writer.spool.recent, "units", _TOLD)
+        except (OSError, ValueError) as error:  # the service starts all the same
+            log.warning("units in the spool are not known yet (%s)", error)
+            return
+        for entry in entries:
+            self.take_units(entry)
+
+    async def write_units(self, entry: Entry) -> None:
+        """Take new counts, once they are durable; the database has them with the entry's row."""
+        await self._durable(entry, 1.0)
+        self.take_units(entry)
+
+    def take_units(self, entry: Entry) -> None:
+        """Know what an entry says about units, unless something newer is known."""
+        for told in told_units(entry):
+            self._put(told)
 
     def _put(self, told: DepotUnits) -> None:
         known = self._units.get(told.depot)
@@ -242,10 +305,3 @@ class Ledger:
 
 def _counts(row: Row) -> bool:
     return row.entry.kind == "recommendation" and row.duplicate_of is None
-
-
-def _last_response(rows: list[Row], id: str) -> Any:  # noqa: A002
-    for row in reversed(rows):
-        if row.entry.kind == "response" and row.entry.body["recommendation_id"] == id:
-            return row.entry.body["response"]
-    return None

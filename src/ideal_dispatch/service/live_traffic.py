@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +31,10 @@ PREPARE_S = 5.0
 _LEAST_S, _MARGIN_S = 3600.0, 600.0  # a replayed moment has an hour of past and a while to come
 _AHEAD_S = 2 * PREPARE_S
 _FORECAST = ("no_live_traffic", "no live traffic is known; times are the model's own")
-_MOST_PENDING = 32  # questions to a router that does not answer
+_THREADS = 64  # of questions to a router
+_MOST_OVERDUE = 48  # that still run although nobody waits for them
+_REPLAYED = ("recorded_traffic", "traffic is a recording of other days, replayed as if it were now")
+_ROUTER_AWAY = "the router did not answer the last call; the forecast is used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,9 @@ class RecordedLive:
     """A recording replayed against the wall clock, as if it happened now.
 
     The same time of day is looked for on one of its days, another one each day;
-    where none has it, all its hours take turns. With ``hours``, pairs of local
-    hours from and to, only these take turns, whatever the clock says.
+    where none has it, all its hours take turns, and every answer says that it is
+    a recording. With ``hours``, pairs of local hours from and to, it is a show:
+    only these take turns, whatever the clock says, and nothing is said.
     """
 
     def __init__(
@@ -226,24 +231,26 @@ class RecordedLive:
         situation = observe(
             self.world, self.network, incident, context, asked.depots, units=asked.wanted
         )
-        return Seen(asked.completed(situation), _age_s(situation))
+        reasons = () if self._hours else (_REPLAYED,)
+        return Seen(asked.completed(situation), _age_s(situation), reasons)
 
 
 class RouterLive:
     """A routing service, asked about all depots at once within the time a call can spare.
 
     Where it does not answer for every depot in time, none of its answers is
-    used: a quote and a forecast cannot be compared.
+    used: a quote and a forecast cannot be compared. ``status`` tells how the
+    last call went.
     """
-
-    status = "ready"
 
     def __init__(
         self, source: TrafficSource, otherwise: ForecastTraffic, close: Callable[[], None]
     ) -> None:
         self.source, self._otherwise, self._close = source, otherwise, close
-        self._pool = ThreadPoolExecutor(16, "router")
-        self._pending: set[Future[RouteQuote | None]] = set()
+        self._pool = ThreadPoolExecutor(_THREADS, "router")
+        self._overdue: set[Future[RouteQuote | None]] = set()
+        self._lock = Lock()
+        self.status = "ready"
 
     def prepare(self) -> None:
         """Nothing to do."""
@@ -256,8 +263,12 @@ class RouterLive:
     def look(self, asked: Asked) -> Seen:
         """The router's situation, else the forecast's with the reason."""
         try:
-            return self._asked(asked)
+            seen = self._asked(asked)
+            self.status = "ready"
+            return seen
         except IdealError as error:
+            if not isinstance(error, UnreachableError):  # that was an answer
+                self.status = _ROUTER_AWAY
             seen = self._otherwise.look(asked)
             reason = ("traffic_unavailable", f"{error}; the forecast is used")
             return Seen(seen.situation, None, (reason,))
@@ -265,20 +276,22 @@ class RouterLive:
     def _asked(self, asked: Asked) -> Seen:
         from ideal_dispatch.traffic.circuit import TrafficServiceError
 
-        self._pending = {one for one in self._pending if not one.done()}
-        if len(self._pending) > _MOST_PENDING:
+        with self._lock:
+            self._overdue = {one for one in self._overdue if not one.done()}
+            overdue = len(self._overdue)
+        if overdue > _MOST_OVERDUE:
             raise TrafficServiceError("the router has not answered many questions; not asked again")
         futures = {
             number: self._pool.submit(self._quote, asked.depots[number].node, asked)
             for number, units in enumerate(asked.wanted)
             if units > 0
         }
-        self._pending |= set(futures.values())
         wait(futures.values(), asked.wait_s)
         late = [number for number, future in futures.items() if not future.done()]
         if late:
-            for future in futures.values():
-                future.cancel()
+            running = {future for future in futures.values() if not future.cancel()}
+            with self._lock:
+                self._overdue |= running
             raise TrafficServiceError(
                 f"the router did not answer within {asked.wait_s:.2g} s about "
                 f"{asked.depots[late[0]].name}"

@@ -8,11 +8,13 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from ideal_dispatch.service import logs
+from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -43,6 +45,8 @@ HEADERS = tuple(
 _QUIET = ("/healthz", "/readyz", "/metrics")  # asked every few seconds
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_BEGINNINGS = bytes(set(range(256)) - set(b"[{,:"))
+_MOST_ELEMENTS = 20_000  # each may become an error to be described
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -58,14 +62,43 @@ def depth(body: bytes, limit: int) -> int:
     return deepest
 
 
+def elements(body: bytes) -> int:
+    """How many brackets open, and commas and colons stand, outside strings."""
+    return len(_STRINGS.sub(b"", body).translate(None, _NOT_BEGINNINGS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    status: int
+    code: str
+    words: str
+    where: str | None = "body"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
 class Protection:
-    """Caps a body's size, nesting and time, adds security headers, and logs the request."""
+    """Caps a body's size, nesting and time, adds security headers, and logs the request.
+
+    ``let_in`` looks at the scope and raises where nobody known asks: no body of
+    a stranger is read. ``open_bytes`` are paths where a stranger may send so
+    many bytes, ``path_bytes`` paths with another limit than ``body_bytes``.
+    """
 
     def __init__(
-        self, app: Application, *, body_bytes: int, nesting: int, body_timeout_s: float
+        self,
+        app: Application,
+        *,
+        body_bytes: int,
+        nesting: int,
+        body_timeout_s: float,
+        let_in: Callable[[Scope], object],
+        open_bytes: Mapping[str, int],
+        path_bytes: Mapping[str, int],
     ) -> None:
-        self._app = app
-        self._bytes, self._nesting, self._timeout_s = body_bytes, nesting, body_timeout_s
+        self._app, self._let_in = app, let_in
+        self._bytes, self._open = body_bytes, open_bytes
+        self._by_path = {**path_bytes, **open_bytes}
+        self._nesting, self._timeout_s = nesting, body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -94,7 +127,7 @@ class Protection:
         try:
             refusal = await self._guarded(scope, receive, answering, headers)
             if refusal is not None:
-                await _refuse(answering, *refusal)
+                await _refuse(answering, refusal)
         finally:
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
@@ -105,22 +138,32 @@ class Protection:
 
     async def _guarded(
         self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]
-    ) -> tuple[int, str, str] | None:
+    ) -> _Refusal | None:
         """Pass the request on, or say why not."""
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._bytes:
-            return 413, "too_large", f"the body is larger than {self._bytes:,} bytes"
         if length == b"0" and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return None
+        if scope["path"] not in self._open and (stranger := self._stranger(scope)) is not None:
+            return stranger
+        most = self._by_path.get(scope["path"], self._bytes)
+        too_large = _Refusal(413, "too_large", f"the body is larger than {most:,} bytes")
+        if not length.isdigit() or int(length) > most:
+            return too_large
         try:
-            body = await asyncio.wait_for(self._read(receive), self._timeout_s)
+            body = await asyncio.wait_for(_read(receive, most), self._timeout_s)
         except TimeoutError:
-            return 408, "too_slow", f"the body did not arrive within {self._timeout_s:g} s"
+            words = f"the body did not arrive within {self._timeout_s:g} s"
+            return _Refusal(408, "too_slow", words)
         if body is None:
-            return 413, "too_large", f"the body is larger than {self._bytes:,} bytes"
+            return too_large
         if depth(body, self._nesting) > self._nesting:
-            return 422, "too_deep", f"the body is nested more than {self._nesting} deep"
+            words = f"the body is nested more than {self._nesting} deep"
+            return _Refusal(422, "too_deep", words)
+        if elements(body) > _MOST_ELEMENTS:
+            return _Refusal(
+                422, "too_many_elements", f"the body has more than {_MOST_ELEMENTS:,} elements"
+            )
         given = False
 
         async def replayed() -> Message:
@@ -133,26 +176,41 @@ class Protection:
         await self._app(scope, replayed, send)
         return None
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """The whole body, or None where it is too large."""
-        body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return bytes(body)
-            body += message.get("body", b"")
-            if len(body) > self._bytes:
-                return None
-            if not message.get("more_body", False):
-                return bytes(body)
+    def _stranger(self, scope: Scope) -> _Refusal | None:
+        """The refusal of somebody without a token."""
+        try:
+            self._let_in(scope)
+        except TooManyFailuresError as error:
+            wait = ((b"retry-after", b"60"),)
+            return _Refusal(429, "too_many_failures", str(error), None, wait)
+        except NotKnownError as error:
+            how = ((b"www-authenticate", b"Bearer"),)
+            return _Refusal(401, "unauthorized", str(error), None, how)
+        return None
 
 
-async def _refuse(send: Send, status: int, code: str, words: str) -> None:
-    body = json.dumps({"error": {"code": code, "message": words, "where": "body"}}).encode()
+async def _read(receive: Receive, most: int) -> bytes | None:
+    """The whole body, or None where it is larger."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > most:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _refuse(send: Send, refusal: _Refusal) -> None:
+    error = {"code": refusal.code, "message": refusal.words, "where": refusal.where}
+    body = json.dumps({"error": error}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),  # what is left of the body is not read
+        *refusal.headers,
     ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

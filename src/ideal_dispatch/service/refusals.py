@@ -14,6 +14,7 @@ from ideal_dispatch.service.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.audit import NotRecordedError, StoreError
 from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
+from ideal_dispatch.service.standing import ExpiredError, SupersededError
 from ideal_dispatch.service.state import KeyUsedError
 
 log = logging.getLogger(__name__)
@@ -23,10 +24,16 @@ _STATUS: Mapping[type[IdealError], tuple[int, str, Mapping[str, str]]] = {
     NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     TooManyFailuresError: (429, "too_many_failures", {"Retry-After": "60"}),
     KeyUsedError: (409, "key_used", {}),
+    ExpiredError: (409, "advice_expired", {}),
+    SupersededError: (409, "advice_superseded", {}),
     BusyError: (503, "busy", _RETRY),
     NotRecordedError: (503, "not_recorded", _RETRY),
     StoreError: (503, "audit_unavailable", _RETRY),
     InputError: (422, "invalid", {}),
+}
+_INSTEAD: Mapping[type[IdealError], str] = {  # of words that name hosts and paths
+    NotRecordedError: "it could not be recorded in time; ask again",
+    StoreError: "the audit's database does not answer; ask again",
 }
 _CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 _WORDS = {404: "there is nothing here", 405: "this cannot be asked in that way"}
@@ -36,7 +43,7 @@ _MEANINGS = {
     403: "the token's role may not do this",
     404: "there is none",
     408: "the body came too slowly",
-    409: "the idempotency key came with another body for this call",
+    409: "the key came with another body for this call, or the advice no longer stands",
     413: "the body is too large",
     422: "the request makes no sense; `where` names the field",
     429: "too many wrong tokens",
@@ -76,7 +83,9 @@ def install(app: FastAPI) -> None:
             if kind in _STATUS:
                 status, code, headers = _STATUS[kind]
                 request.app.state.service.observations.refused.labels(code).inc()
-                return refusal(status, code, str(error), headers=headers)
+                if kind in _INSTEAD:
+                    log.warning("%s: %s", code, error)
+                return refusal(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
         return await surprise(request, error)
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:

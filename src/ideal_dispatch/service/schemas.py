@@ -118,7 +118,8 @@ REQUEST_EXAMPLE: JsonDict = {
 class RecommendationRequest(_In):
     """A call. ``primary`` null: we choose one by the router, and say so.
 
-    ``depots`` left out: the units last told by PUT /v1/units.
+    ``depots`` left out: the units last told by PUT /v1/units, without the
+    primary where its depot's count is older than the call.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [REQUEST_EXAMPLE]})
@@ -155,7 +156,7 @@ class HumanResponse(_In):
 
 
 class UnitsIn(_In):
-    """Units that are free at a depot now."""
+    """All units that are free at a depot, now or at ``updated_at``."""
 
     depot: Name
     units: int = Field(ge=0, le=1000)

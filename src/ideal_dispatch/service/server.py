@@ -12,9 +12,10 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.settings import ServiceSettings
 
 HEADERS_S = 10.0
-"""How long a client may take to send the headers of its first request."""
+"""How long a client may take, from the start or from an answer, to the end of its headers."""
 
-_KEEP_ALIVE_S = 15
+_KEEP_ALIVE_S = 10
+_MOST_CONNECTIONS = 1000  # below the usual limit of file descriptors
 _GRACE_S = 2
 _BACKLOG = 512
 
@@ -22,7 +23,7 @@ _BACKLOG = 512
 class PatientProtocol(HttpToolsProtocol):
     """HTTP, but a connection that does not ask for anything in time is closed.
 
-    uvicorn waits for ever for the first request's headers; many such
+    uvicorn waits for ever for the rest of a request's headers; many such
     connections would use up all file descriptors.
     """
 
@@ -30,7 +31,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._late = self.loop.call_later(HEADERS_S, transport.close)
+        self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
@@ -39,6 +40,15 @@ class PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_time()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:  # else the next request was there before this answer
+            self._expect()
+
+    def _expect(self) -> None:
+        self._in_time()
+        self._late = self.loop.call_later(HEADERS_S, self.transport.close)
 
     def _in_time(self) -> None:
         if self._late is not None:
@@ -57,6 +67,7 @@ def options(settings: ServiceSettings) -> dict[str, Any]:
         "timeout_keep_alive": _KEEP_ALIVE_S,
         "timeout_graceful_shutdown": _GRACE_S,
         "backlog": _BACKLOG,
+        "limit_concurrency": _MOST_CONNECTIONS,
         "proxy_headers": True,
         "forwarded_allow_ips": list(settings.server.trusted_proxies),
     }

@@ -28,6 +28,7 @@ DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
 )  # fmt: skip
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Server:
 
     An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
     older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
-    no advice.
+    no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
     """
 
     deadline_s: float = 2.0
@@ -45,7 +46,8 @@ class Server:
     expiry_s: float = 120.0
     oldest_call_s: float = 900.0
     clock_skew_s: float = 60.0
-    body_bytes: int = 1_000_000
+    body_bytes: int = 65_536
+    eido_bytes: int = 262_144
     nesting: int = 32
     body_timeout_s: float = 10.0
     secure_cookie: bool = False
@@ -57,9 +59,12 @@ class Server:
         require(0.1 <= self.deadline_s <= 60, f"deadline_s {self.deadline_s}: 0.1 to 60 is needed")
         require(1 <= self.solvers <= 64, f"solvers {self.solvers}: 1 to 64 are needed")
         require(0 <= self.queue <= 10_000, f"queue {self.queue}: 0 to 10000 is needed")
-        for name in ("expiry_s", "oldest_call_s", "clock_skew_s", "body_timeout_s"):
-            require(getattr(self, name) > 0, f"{name} {getattr(self, name)}: more than zero")
-        require(self.body_bytes >= 1000, f"body_bytes {self.body_bytes}: at least 1000")
+        for name in ("expiry_s", "oldest_call_s", "clock_skew_s"):
+            _check_range(self, name, _DAY_S)
+        _check_range(self, "body_timeout_s", 600)
+        for name in ("body_bytes", "eido_bytes"):
+            size = getattr(self, name)
+            require(1000 <= size <= 10_000_000, f"{name} {size}: 1000 to 10000000 is needed")
         require(4 <= self.nesting <= 200, f"nesting {self.nesting}: 4 to 200 is needed")
 
 
@@ -79,7 +84,8 @@ class CityFiles:
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
-        require(self.snap_limit_m > 0, f"snap_limit_m {self.snap_limit_m}: more than zero")
+        for name in ("snap_limit_m", "accuracy_limit_m"):
+            _check_range(self, name, 100_000)
 
     def calendar(self) -> Calendar:
         """Local time and holidays there."""
@@ -111,7 +117,7 @@ class TrafficTable:
     ranges: bool = True
 
     def __post_init__(self) -> None:
-        require(self.wait_s > 0, f"wait_s {self.wait_s}: more than zero")
+        _check_range(self, "wait_s", 60)
         _check_url(self.url)
         needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
         if needed and not getattr(self, needed):
@@ -129,8 +135,8 @@ class WeatherTable:
 
     def __post_init__(self) -> None:
         _check_url(self.url)
-        require(self.every_s >= 1, f"every_s {self.every_s}: at least 1 second")
-        require(self.stale_s > 0, f"stale_s {self.stale_s}: more than zero")
+        require(1 <= self.every_s <= _DAY_S, f"every_s {self.every_s}: 1 to {_DAY_S} is needed")
+        _check_range(self, "stale_s", _DAY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,8 @@ class UnitsTable:
     stale_s: float = 900.0
 
     def __post_init__(self) -> None:
-        require(self.default >= 0, f"default {self.default}: zero units or more")
-        require(self.stale_s > 0, f"stale_s {self.stale_s}: more than zero")
+        require(0 <= self.default <= 1000, f"default {self.default}: 0 to 1000 units are needed")
+        _check_range(self, "stale_s", _DAY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +164,10 @@ class AuditTable:
             self.retention_days == 0 or self.retention_days >= 183,
             f"retention_days {self.retention_days}: logs of a high-risk system are kept at least "
             "six months; give 183 or more, or 0 to keep all",
+        )
+        require(
+            self.retention_days <= 36_500,
+            f"retention_days {self.retention_days}: at most 36500; 0 keeps all",
         )
 
 
@@ -288,6 +298,11 @@ def state_folder() -> Path:
             f"{folder}: {error.strerror}; name another place in XDG_STATE_HOME"
         ) from None
     return folder
+
+
+def _check_range(table: object, name: str, most: float) -> None:
+    value = getattr(table, name)
+    require(0 < value <= most, f"{name} {value}: more than 0 and at most {most:g} is needed")
 
 
 def _check_url(url: str) -> None:

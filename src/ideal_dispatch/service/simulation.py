@@ -43,8 +43,9 @@ class Simulator:
         """End it."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            (ended,) = await asyncio.gather(self._task, return_exceptions=True)
+            if isinstance(ended, Exception):
+                log.error("the simulation had died", exc_info=ended)
 
     def ask(self, count: int, every_s: float) -> None:
         """So many calls from now on, in place of what was still to come."""

@@ -5,11 +5,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
@@ -27,6 +29,7 @@ from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import Repeated, WeatherPoll, seconds_since, weather_provider
 from ideal_dispatch.service.schemas import HumanResponse, RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,20 @@ AUDIT_S = 0.4
 
 class KeyUsedError(IdealError):
     """An idempotency key that came with another body before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request with what identifies it, who asks, and when that began and must end."""
+
+    request: RecommendationRequest
+    content: Mapping[str, Any]
+    digest: str
+    key: str
+    actor: str
+    simulated: bool
+    began: float
+    until: float
 
 
 class Service:
@@ -61,6 +78,7 @@ class Service:
         self.warm = threading.Event()
         self.ledger: Ledger
         self._answering: dict[tuple[str, str], asyncio.Task[Answered]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
         self._tasks: list[asyncio.Task[None]] = []
         self._polls = [
             Repeated("weather", settings.weather.every_s, self.weather.refresh),
@@ -72,6 +90,7 @@ class Service:
         store = open_store(self.settings.database_url)
         spool = Spool(self.settings.file(self.settings.audit.spool))
         self.ledger = Ledger(store, AuditWriter(store, spool))
+        await self.ledger.read_spooled_units()
         for poll in self._polls:
             poll.start()
         self._tasks.append(asyncio.create_task(follow(self)))
@@ -84,9 +103,9 @@ class Service:
         self.hub.close()
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
+        for ended in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                log.error("a task in the background had failed", exc_info=ended)
         self._note("stopped")
         for poll in self._polls:
             poll.stop(0.1)
@@ -141,9 +160,9 @@ class Service:
         slot = request.call_id, f"key:{key}" if key else f"body:{sum_}"
         running = self._answering.get(slot)
         if running is None:
-            running = asyncio.create_task(
-                self._answer(request, content, sum_, slot[1], actor, simulated, began)
-            )
+            until = began + self.settings.server.deadline_s
+            question = _Question(request, content, sum_, slot[1], actor, simulated, began, until)
+            running = asyncio.create_task(self._answer(question))
             self._answering[slot] = running
             running.add_done_callback(lambda _: self._answering.pop(slot, None))
         else:
@@ -154,34 +173,40 @@ class Service:
                 f"idempotency key {key!r} came with another body for call {request.call_id!r}; "
                 "use a new key for a new revision"
             )
-        return {**answered.answer, "response": None}
+        return self.ledger.joined(answered.answer)
 
-    async def _answer(
-        self,
-        request: RecommendationRequest,
-        content: Mapping[str, Any],
-        sum_: str,
-        key: str,
-        actor: str,
-        simulated: bool,
-        began: float,
-    ) -> Answered:
-        until = began + self.settings.server.deadline_s
+    async def _answer(self, question: _Question) -> Answered:
+        """The answer that stands, or a new one; revisions of a call are made one after another."""
+        call_id, until = question.request.call_id, question.until
+        due = until - min(AUDIT_S, 0.2 * (until - question.began))
+        turn = self._turns.setdefault(call_id, asyncio.Lock())
         self.engine.admit()
-        admitted = True
+        admitted, locked = True, False
         try:
-            earlier = await self.ledger.earlier(request.call_id)
-            same = next((one for one in earlier if one.key == key), None)
-            if same is not None:
+            with suppress(TimeoutError):  # an answer that is late is still an answer
+                locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
+            earlier = await self.ledger.earlier(call_id)
+            same = [one for one in earlier if one.question == question.key]
+            if same and (same[-1].digest != question.digest or same[-1].stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
-                return same
+                return same[-1]
             admitted = False  # the engine gives the place back
-            advice = await self._advice(request, until - min(AUDIT_S, 0.2 * (until - began)))
+            advice = await self._advice(question.request, due)
+            key = same[-1].next_key if same else question.key
+            return await self._made(replace(question, key=key), advice, earlier)
         finally:
             if admitted:
                 self.engine.leave()
-        now = datetime.now(UTC)
-        before = earlier[-1].answer if earlier else None
+            if locked:
+                turn.release()
+
+    async def _made(
+        self, question: _Question, advice: Mapping[str, Any], earlier: Sequence[Answered]
+    ) -> Answered:
+        """A new answer, once it is on record."""
+        request, now = question.request, datetime.now(UTC)
+        answers = [one.answer for one in earlier]
+        before = max(answers, key=lambda one: (one["revision"], one["created_at"]), default=None)
         outcome = {
             "id": uuid4().hex,
             "call_id": request.call_id,
@@ -190,21 +215,23 @@ class Service:
             **advice,
             "created_at": _text(now),
             "expires_at": _text(now + timedelta(seconds=self.settings.server.expiry_s)),
-            "received_at": content["received_at"],
+            "received_at": question.content["received_at"],
             "note": request.note,
-            "simulated": simulated,
+            "simulated": question.simulated,
             "versions": self.versions,
-            "latency_ms": round(1000 * (time.monotonic() - began), 1),
+            "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
         }
-        body = {"request": content, "request_sha256": sum_, "answer": outcome, "actor": actor}
+        body = {
+            "request": question.content, "request_sha256": question.digest,
+            "answer": outcome, "actor": question.actor,
+        }  # fmt: skip
         entry = Entry.new(
-            "recommendation", request.call_id, body, at=now, key=key, id=outcome["id"]
+            "recommendation", request.call_id, body, at=now, key=question.key, id=outcome["id"]
         )
-        answered = await self.ledger.record(entry, until - time.monotonic())
-        self._observe(answered.answer, time.monotonic() - began)
-        self.hub.publish(
-            "recommendation", {**answered.answer, "response": None}, answered.answer["id"]
-        )
+        answered = await self.ledger.record(entry, question.until - time.monotonic())
+        self._observe(answered.answer, time.monotonic() - question.began)
+        made = self.ledger.joined(answered.answer)
+        self.hub.publish("recommendation", made, made["id"])
         return answered
 
     async def _advice(self, request: RecommendationRequest, until: float) -> dict[str, Any]:
@@ -223,7 +250,8 @@ class Service:
         known, now = self.ledger.units, datetime.now(UTC)
         ages = [seconds_since(one.updated_at, now) or 0.0 for one in known.values()]
         counts = {name: one.units for name, one in known.items()}
-        return KnownUnits(counts, max(ages) if ages else None)
+        told_at = {name: one.updated_at for name, one in known.items()}
+        return KnownUnits(counts, max(ages) if ages else None, told_at)
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()
@@ -250,6 +278,8 @@ class Service:
         if before is not None and {k: v for k, v in before.items() if k != "at"} == said:
             return found  # told twice
         now = datetime.now(UTC)
+        earlier = await self.ledger.earlier(found["call_id"])
+        check_standing(found, (one.answer for one in earlier), now)
         said["at"] = _text(now)
         body = {"recommendation_id": id, "response": said, "actor": actor}
         entry = Entry.new("response", found["call_id"], body, at=now)
@@ -263,7 +293,7 @@ class Service:
         """Take new counts of free units."""
         body = {"units": dict(units), "updated_at": _text(at), "actor": actor}
         entry = Entry.new("units", "", body, at=datetime.now(UTC))
-        await self.ledger.write_units(entry, units, at)
+        await self.ledger.write_units(entry)
         self.hub.publish("units", self.units(), entry.id)
 
     def units(self) -> list[dict[str, Any]]:

@@ -26,13 +26,24 @@ def test_check_says_what_would_be_served(town: Town) -> None:
     assert done.returncode == 0, done.stderr
     for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "2 s"):
         assert words in done.stdout
+    assert "check.toml.db does not exist; the service makes it" in " ".join(done.stderr.split())
+    assert not list(town.folder.glob("check.toml.*"))  # neither database nor spool
 
 
-def test_check_warns_about_a_database_that_does_not_answer(town: Town) -> None:
+def test_check_refuses_a_spool_that_cannot_be_used(town: Town) -> None:
+    (town.folder / "no-folder").write_text("")
+    done = ideal(
+        "--config", str(town.config("nospool.toml", audit={"spool": "no-folder"})), "--check"
+    )
+    assert done.returncode == 2
+    assert f"audit spool {town.folder / 'no-folder'}: File exists" in done.stderr
+    assert "can be used" not in done.stdout
+
+
+def test_check_refuses_a_database_that_does_not_answer(town: Town) -> None:
     url = "postgresql+psycopg://nobody:secret@127.0.0.1:1/none"
     done = ideal("--config", str(town.config("nodb.toml", audit={"url": url})), "--check")
-    assert done.returncode == 0
-    assert "warning:" in done.stderr
+    assert done.returncode == 2
     assert "the service would start, and spool" in done.stderr
     assert "secret" not in done.stderr + done.stdout
 

@@ -79,6 +79,16 @@ def test_synthetic_days_are_made_and_shown(town: Path, tmp_path: Path) -> None:
     assert f"wrote {tmp_path / 'a.traffic'} (0." in texts[0]
 
 
+def test_days_around_a_change_of_the_clocks_are_read_again(town: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "ny.traffic")
+    made = said(
+        "simulate", "--days", "3", "--first", "2023-03-11", "--hours", "0-24", "--time-zone",
+        "America/New_York", "--country", "US", "--network", "town.network", "-o", file,
+    )  # fmt: skip
+    for text in (made, said("info", file, "--network", "town.network")):
+        assert len(re.findall(r"1[123] Mar 2023 00:00–24:00", text)) == 3
+
+
 def test_what_nobody_saw_is_a_dash(grid: RoadNetwork, town: Path, tmp_path: Path) -> None:
     start = START - timedelta(hours=6)  # midnight there
     empty = Stretch(start, np.zeros((1440, grid.num_edges), np.uint8), np.zeros((24, 5)))
@@ -222,6 +232,8 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
     ("arguments", "message"),
     [
         ((*SIMULATE, "--engine", "cars"), "--engine cars: choose synthetic or sumo"),
+        ((*SIMULATE, "--demand", "1"), "--demand is for SUMO: leave it out, or give --engine sumo"),
+        ((*SIMULATE, "--whole-days", "0"), "--whole-days is for SUMO: leave it out, or give"),
         ((*SIMULATE, "--first", "May"), "--first May: write it as 2023-05-08"),
         ((*SIMULATE, "--time-zone", "Mars/Base"), "Mars/Base"),
         ((*SIMULATE, "--country", "XX"), "XX"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.adviser import Adviser, KnownUnits
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.assets import load_assets
@@ -151,6 +152,28 @@ def test_units_come_from_the_request_or_from_what_was_told(advise: Advise, town:
     assert default.decision != "no_advice"
 
 
+@pytest.mark.parametrize(
+    ("told_s", "second", "assumed"),
+    [(-60.0, None, True), (None, None, True), (30.0, "D0", False)],
+)
+def test_the_primary_is_taken_off_counts_older_than_the_call(
+    advise: Advise, told_s: float | None, second: str | None, assumed: bool
+) -> None:
+    """Its unit was still free then; it cannot be its own second."""
+    now = datetime.now(UTC)
+    told_at = {} if told_s is None else {"D0": now + timedelta(seconds=told_s)}
+    known = KnownUnits({"D0": 1, "D1": 0, "D2": 0}, 1.0, told_at)
+    path = {"received_at": now.isoformat(), "depots": None, "threshold_s": -1e4}
+    advice = advise(primary={"depot": "D0"}, units=known, **path)
+    told = completed(advice)
+    assert (None if told.second is None else told.second.depot) == second
+    assert ("units_assumed" in codes(advice)) == assumed
+    elsewhere = advise(primary={"depot": "D1"}, units=known, **path)
+    assert "units_assumed" not in codes(elsewhere)  # nothing to take off
+    assert elsewhere["second"]["depot"] == "D0"
+    assert "units_assumed" not in codes(advise(units=known, **path))
+
+
 def test_old_counts_of_units_are_said_to_be_old(advise: Advise) -> None:
     known = KnownUnits({"D0": 1, "D1": 1}, 3600.0)
     advice = advise(depots=None, units=known)
@@ -187,8 +210,30 @@ def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:
     advice = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 60)
     assert seen[0].temperature_c.value == 30.0
     assert (seen[0].rainfall_mm.value, seen[0].rainfall_mm.source) == (12.5, "request")
-    assert advice["data_ages"]["weather_s"] == 300.0
+    assert advice["data_ages"]["weather_s"] == pytest.approx(300.0, abs=30.0)
     assert "no_live_traffic" in codes(advice)
+
+
+def test_weather_told_whole_is_fresh_whatever_ours_is(town: Town) -> None:
+    settings = town.settings(traffic={"kind": "forecast"})
+    own = Weather(WeatherValue(30.0, "s", "", datetime.now(UTC) - timedelta(minutes=5)))
+    known = KnownWeather(own, 300.0, "no answer", stale=True)
+    adviser = Adviser(load_assets(settings), settings, lambda: known)
+    whole = {"temperature_c": 20.0, "rainfall_mm": 0.0, "humidity_percent": 50.0,
+             "wind_kmh": 5.0, "pressure_hpa": 1010.0}  # fmt: skip
+    part = {"temperature_c": 20.0}
+    for given, age_s, said in ((whole, 0.0, False), (part, 0.0, True), (None, 300.0, True)):
+        request = RecommendationRequest.model_validate(town.call(context={"weather": given}))
+        advice = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 60)
+        assert advice["data_ages"]["weather_s"] == age_s
+        assert ({"weather_stale", "weather_unavailable"} <= set(codes(advice))) == said
+
+
+@pytest.mark.parametrize("what", ["gap", "both"])
+def test_what_the_desk_cannot_show_does_not_decide(town: Town, what: str) -> None:
+    settings = town.settings(policy={"decide_by": what})
+    with pytest.raises(InputError, match=f"decide_by '{what}': the service decides by \"gain\""):
+        Adviser(load_assets(settings), settings, lambda: NOTHING)
 
 
 def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from ideal_dispatch.service.answer import no_advice
 from ideal_dispatch.service.answer_schemas import CityOut, Recommendation, UnitsOut
 from ideal_dispatch.service.app import create_app
 from ideal_dispatch.service.audit import Entry, open_store
+from ideal_dispatch.service.schemas import RecommendationRequest
 from tests.service_town import Local, Town, bearer, later, local, token
 
 ASK = "/v1/recommendations"
@@ -117,6 +119,93 @@ def test_duplicates_in_flight_join(client: Local, town: Town) -> None:
     assert len(rows(client, "join")) == 1
 
 
+def test_revisions_of_a_call_take_turns(client: Local, town: Town) -> None:
+    service = client.service
+    advise = service.adviser.advise
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.1)
+        return advise(*given)
+
+    setattr(service.adviser, "advise", slowly)  # noqa: B010
+    try:
+        bodies = [town.call("turns", node=node) for node in (30, 31, 40, 65)]
+        with ThreadPoolExecutor(4) as pool:
+            made = sorted(
+                pool.map(lambda body: asked(client, body), bodies), key=lambda one: one["revision"]
+            )
+    finally:
+        setattr(service.adviser, "advise", advise)  # noqa: B010
+    assert [one["revision"] for one in made] == [1, 2, 3, 4]
+    assert [one["revision_of"] for one in made] == [None, *(one["id"] for one in made[:3])]
+
+
+def test_who_waits_too_long_for_its_turn_is_told_in_time(client: Local, town: Town) -> None:
+    service, began = client.service, threading.Event()
+    advise = service.adviser.advise
+
+    def hanging(*given: Any) -> Any:
+        began.set()
+        time.sleep(2.5)
+        return advise(*given)
+
+    setattr(service.adviser, "advise", hanging)  # noqa: B010
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(asked, client, town.call("jam", node=30))
+            assert began.wait(5.0)
+            second = asked(client, town.call("jam", node=31))
+            assert first.result()["decision"] == second["decision"] == "no_advice"
+    finally:
+        setattr(service.adviser, "advise", advise)  # noqa: B010
+    assert second["degraded"][0]["code"] == "late"
+    assert second["latency_ms"] < 1000 * service.settings.server.deadline_s
+
+
+@pytest.mark.parametrize("code", ["late", "starting", "internal_error", "no_unit"])
+def test_what_may_pass_is_asked_again(client: Local, town: Town, code: str) -> None:
+    """The failure stays on record; the same question gets a new revision."""
+    service = client.service
+    advise, body = service.adviser.advise, town.call(f"again-{code}", idempotency_key="k")
+
+    def failing(request: RecommendationRequest, *_: Any) -> Any:
+        return no_advice(request, [(code, "not now")])
+
+    setattr(service.adviser, "advise", failing)  # noqa: B010
+    try:
+        failed = [asked(client, body) for _ in range(2)]
+    finally:
+        setattr(service.adviser, "advise", advise)  # noqa: B010
+    good = asked(client, body)
+    assert good["decision"] != "no_advice"
+    assert [one["revision"] for one in (*failed, good)] == [1, 2, 3]
+    assert good["revision_of"] == failed[1]["id"]
+    assert asked(client, body) == good
+    assert [row.entry.id for row in rows(client, f"again-{code}")] == [
+        failed[0]["id"], failed[1]["id"], good["id"],
+    ]  # fmt: skip
+    other = {**body, "threshold_s": 1.0}
+    assert client.post(ASK, json=other, headers=bearer("cad")).status_code == 409
+
+
+def test_what_cannot_pass_is_answered_once(client: Local, town: Town) -> None:
+    body = town.call("lost", location={"lon": 0.0, "lat": 0.0})
+    first = asked(client, body)
+    assert first["degraded"][0]["code"] == "off_map"
+    assert asked(client, body) == first
+
+
+def test_an_expired_answer_is_made_anew(town: Town) -> None:
+    settings = town.settings("expiry.toml", server={"expiry_s": 1.0})
+    with local(create_app(settings)) as client:
+        body = town.call("expired")
+        first = asked(client, body)
+        time.sleep(1.1)
+        second = asked(client, body)
+    assert (second["revision"], second["revision_of"]) == (2, first["id"])
+    assert second["expires_at"] > first["expires_at"]
+
+
 def test_recent_calls_come_newest_first(client: Local, town: Town) -> None:
     for number in range(3):
         asked(client, town.call(f"recent-{number}"))
@@ -140,7 +229,8 @@ def test_what_does_not_exist(client: Local) -> None:
 
 
 def test_a_response_is_kept_with_its_recommendation(client: Local, town: Town) -> None:
-    made = asked(client, town.call("human"))
+    body = town.call("human")
+    made = asked(client, body)
     where = f"{ASK}/{made['id']}/response"
     override = {"action": "override", "reason_code": "road_knowledge", "text": "<b>parade</b>"}
     for _ in range(2):  # told twice is told once
@@ -157,6 +247,8 @@ def test_a_response_is_kept_with_its_recommendation(client: Local, town: Town) -
     listed = client.get(f"{ASK}?limit=1", headers=bearer()).json()
     assert listed[0]["response"]["action"] == "accept"
     # the answer itself stays as it left
+    again = asked(client, body)
+    assert again == kept
     assert rows(client, "human")[0].entry.body["answer"]["id"] == made["id"]
 
 
@@ -199,6 +291,8 @@ def test_units_are_told_and_used(client: Local, town: Town) -> None:
         ([{"depot": "D9", "units": 1}], "no depot is called 'D9'; there are D0, D1, D2"),
         ([{"depot": "D0", "units": -1}], "greater than or equal to 0"),
         ([{"depot": "D0", "units": 1, "updated_at": later(86400)}], "is in the future"),
+        ([{"depot": "D0", "units": 1, "updated_at": "0001-01-01T00:00:00+14:00"}], "30 days ago"),
+        ([{"depot": "D0", "units": 1, "updated_at": "9999-12-31T23:59:59-14:00"}], "the future"),
         ([], "at least 1 item"),
         ({"D0": 1}, "valid list"),
     ],
@@ -321,8 +415,6 @@ def test_openapi_documents_every_route_with_examples(client: Local) -> None:
     assert set(post["responses"]) >= {"200", "401", "403", "409", "413", "422", "429", "503"}
     schema = document["components"]["schemas"]["RecommendationRequest"]
     example = schema["examples"][0]
-    from ideal_dispatch.service.schemas import RecommendationRequest
-
     assert RecommendationRequest.model_validate(example).call_id == example["call_id"]
     for status, answer in post["responses"].items():
         if status != "200":

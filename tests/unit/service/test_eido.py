@@ -11,7 +11,20 @@ from hypothesis import strategies as st
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.eido import EXAMPLE, request_of
 
-GML = 'xmlns:gml="http://www.opengis.net/gml" xmlns:gs="http://www.opengis.net/pidflo/1.0"'
+WGS84 = "urn:ogc:def:crs:EPSG::4326"
+METRE = "urn:ogc:def:uom:EPSG::9001"
+SPACES = 'xmlns:gml="http://www.opengis.net/gml" xmlns:gs="http://www.opengis.net/pidflo/1.0"'
+GML = f'{SPACES} srsName="{WGS84}"'
+POS = "<gml:pos>22.5 114.5</gml:pos>"
+RADIUS = f'<gs:radius uom="{METRE}">35</gs:radius>'
+
+
+def point(inside: str = POS, system: str = WGS84) -> str:
+    return f'<gml:Point {SPACES} srsName="{system}">{inside}</gml:Point>'
+
+
+def circle(inside: str) -> str:
+    return f"<gs:Circle {GML}>{inside}</gs:Circle>"
 
 
 def document(pidf: str | None = None, **incident: Any) -> dict[str, Any]:
@@ -35,16 +48,39 @@ def test_the_example() -> None:
 @pytest.mark.parametrize(
     "shape",
     [
-        f"<gs:Circle {GML}><gml:pos>22.5 114.5</gml:pos><gs:radius>35.0</gs:radius></gs:Circle>",
-        f"<gs:Ellipse {GML}><gml:pos>22.5 114.5</gml:pos><gs:semiMajorAxis>35</gs:semiMajorAxis>"
-        "<gs:semiMinorAxis>5</gs:semiMinorAxis></gs:Ellipse>",
-        f'<?xml version="1.0" encoding="UTF-8"?><gs:Circle {GML}>\n<gml:pos> 22.5\n114.5 3.0'
-        "</gml:pos><gs:radius>35</gs:radius></gs:Circle>",
+        circle(f'{POS}<gs:radius uom="{METRE}"> 35.0\n</gs:radius>'),
+        f'<gs:Ellipse {GML}>{POS}<gs:semiMajorAxis uom="{METRE}">35</gs:semiMajorAxis>'
+        f'<gs:semiMinorAxis uom="{METRE}">5</gs:semiMinorAxis></gs:Ellipse>',
+        f'<?xml version="1.0" encoding="UTF-8"?><gs:Circle {GML.replace("4326", "4979")}>\n'
+        f"<gml:pos> 22.5\n114.5 3.0</gml:pos>{RADIUS}</gs:Circle>",
     ],
 )
 def test_shapes_with_an_accuracy(shape: str) -> None:
     place = request_of(document(shape)).location
     assert (place.lon, place.lat, place.accuracy_m) == (114.5, 22.5, 35.0)
+
+
+@pytest.mark.parametrize(
+    "system", [WGS84, "urn:ogc:def:crs:EPSG::4979", "urn:ogc:def:crs:EPSG:6.6:4326"]
+)
+def test_systems_with_latitude_first(system: str) -> None:
+    place = request_of(document(point(system=system))).location
+    assert (place.lon, place.lat, place.accuracy_m) == (114.5, 22.5, None)
+
+
+def test_the_first_shape_counts() -> None:
+    """A PIDF-LO with many places names the best first; a worse one is no way around it."""
+    other = "<gml:pos>1 2</gml:pos>"
+    both = f"<a>{point()}{point(other)}</a>"
+    assert request_of(document(both)).location.lat == 22.5
+    with pytest.raises(InputError, match="the location's shape is Polygon"):
+        request_of(document(f"<a><gml:Polygon {GML}>{other}</gml:Polygon>{point()}</a>"))
+
+
+def test_a_position_of_another_system_than_its_shape() -> None:
+    inside = '<gml:pos srsName="urn:ogc:def:crs:OGC:1.3:CRS84">22.5 14.5</gml:pos>'
+    with pytest.raises(InputError, match="CRS84'; urn:ogc:def:crs:EPSG::4326 or"):
+        request_of(document(point(inside)))
 
 
 @pytest.mark.parametrize(
@@ -89,11 +125,39 @@ OUTSIDE = (
         (document(locationReference="location-1"), "locationReference is missing"),
         (document("no xml"), "the PIDF-LO is no XML"),
         (document("<a><b></a>"), "the PIDF-LO is no XML"),
-        (document("<a/>"), "has no gml:pos; a civic address alone"),
-        (document(f"<gml:Point {GML}><gml:pos>1</gml:pos></gml:Point>"), "no latitude and"),
-        (document(f"<gml:Point {GML}><gml:pos>x y</gml:pos></gml:Point>"), "no latitude and"),
-        (document(f"<gml:Point {GML}><gml:pos>nan 1</gml:pos></gml:Point>"), "location.lat"),
-        (document(f"<gml:Point {GML}><gml:pos>114.1 22.2</gml:pos></gml:Point>"), "swapped"),
+        (document("<a/>"), "has no gml:Point, gs:Circle or gs:Ellipse; a civic"),
+        (document(point("<gml:pos>1</gml:pos>")), "no latitude and"),
+        (document(point("<gml:pos>x y</gml:pos>")), "no latitude and"),
+        (document(point("<gml:pos>nan 1</gml:pos>")), "location.lat"),
+        (document(point("<gml:pos>114.1 22.2</gml:pos>")), "swapped"),
+        (document(point("<gml:pos>1 2 3 4</gml:pos>")), "no latitude and"),
+        (document(point("")), "gml:pos '' is no latitude and"),
+        (document(point(f"<gml:Point>{POS}</gml:Point>")), "gml:pos '' is no latitude and"),
+        (
+            document(
+                f"<gml:Polygon {GML}><gml:exterior><gml:LinearRing>{POS}</gml:LinearRing>"
+                "</gml:exterior></gml:Polygon>"
+            ),
+            "shape is Polygon; send a gml:Point, gs:Circle or",
+        ),
+        (document(f"<gs:ArcBand {GML}>{POS}</gs:ArcBand>"), "shape is ArcBand; send a gml:Point"),
+        (
+            document(f"<gs:Sphere {GML}>{POS}{RADIUS}</gs:Sphere>"),
+            "shape is Sphere; send a gml:Point",
+        ),
+        (document(f"<gml:Circle {GML}>{POS}</gml:Circle>"), "shape is Circle; send a gml:Point"),
+        (document(f"<Point>{POS.replace('gml:', '')}</Point>"), "has no gml:Point"),
+        (document(f"<gml:Point {SPACES}>{POS}</gml:Point>"), "has srsName ''; urn:"),
+        (document(point(system="urn:ogc:def:crs:OGC:1.3:CRS84")), "CRS84'; urn:.* is needed"),
+        (document(point(system="EPSG:4326")), "srsName 'EPSG:4326'; urn:.* is needed"),
+        (document(point(system=f"{WGS84}9")), "43269'; urn:.* is needed"),
+        (document(circle(POS)), "radius '' in ''; metres .* are needed"),
+        (document(circle(f"{POS}<gs:radius>35</gs:radius>")), "radius '35' in ''; metres"),
+        (document(circle(POS + RADIUS.replace("9001", "9002"))), "9002'; metres .* are needed"),
+        (document(circle(POS + RADIUS.replace("35", "far"))), "radius 'far' in .*; metres"),
+        (document(circle(POS + RADIUS.replace("35", "-1"))), "location.accuracy_m: .*greater"),
+        (document(circle(POS + RADIUS.replace("35", "nan"))), "location.accuracy_m"),
+        (document("<a>" * 20_000 + "</a>" * 20_000), "has no gml:Point"),
         (document(BOMB), "declares a document type; entities are not read"),
         (document(OUTSIDE), "declares a document type; entities are not read"),
         (document("<a>" + "x" * 200_001 + "</a>"), "more than 200,000 bytes"),

@@ -1,5 +1,7 @@
 """Traffic of now: replayed, asked, or forecast."""
 
+import threading
+from concurrent.futures import wait
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,7 +11,9 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.errors import UnreachableError
-from ideal_dispatch.service.live_traffic import Asked, ForecastTraffic, RecordedLive
+from ideal_dispatch.network import Depot
+from ideal_dispatch.service.live_traffic import Asked, ForecastTraffic, RecordedLive, RouterLive
+from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 
 
@@ -62,7 +66,10 @@ def test_until_it_is_read_the_forecast_answers(
     assert live.look(asked()).reasons[0][0] == "traffic_unavailable"
     live.prepare()
     seen = live.look(asked())
-    assert seen.reasons == ()
+    assert [code for code, _ in seen.reasons] == ["recorded_traffic"]
+    show = RecordedLive(grid, lambda: world(grid).recording, forecast, [(8, 9)])
+    show.prepare()
+    assert show.look(asked()).reasons == ()
     assert seen.age_s is not None
     assert 0.0 <= seen.age_s < 60.0
     assert seen.situation.router_times_s is not None
@@ -89,9 +96,69 @@ def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: ForecastTraff
 def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     network = RoadNetwork.from_arrays([0, 1], [1, 2], [100.0, 100.0], [0, 0.001, 0.002], [0, 0, 0])
     forecast = ForecastTraffic(network, CALENDAR, random_model(network))
-    from ideal_dispatch import Depot
-
     places = [Depot("end", 2), Depot("start", 0)]
     incident = Incident("x", 1, datetime.now(UTC))
     with pytest.raises(UnreachableError, match="no way leads from end to the incident"):
         forecast.look(Asked(incident, places, (0, 1), Weather(), 0, None, 1.0))
+
+
+class Gate:
+    """A router that answers by free flow, but only while its gate is open."""
+
+    def __init__(self, network: RoadNetwork) -> None:
+        self._world = world(network)
+        self._at = self._world.recording.stretches[0].start + timedelta(minutes=70)
+        self.open = threading.Event()
+        self.open.set()
+        self.asked = 0
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        self.asked += 1
+        self.open.wait(30)
+        return self._world.quote(origin, destination, self._at)
+
+
+def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(
+    grid: RoadNetwork, forecast: ForecastTraffic
+) -> None:
+    gate = Gate(grid)
+    router = RouterLive(gate, forecast, lambda: None)
+    places = [Depot(f"d{number}", number) for number in range(60)]
+    call = Asked(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather(), None, None, 20)
+    found: list[tuple[tuple[str, str], ...]] = []
+    calls = [
+        threading.Thread(target=lambda: found.append(router.look(call).reasons)) for _ in range(4)
+    ]
+    for one in calls:
+        one.start()
+    for one in calls:
+        one.join()
+    assert found == [()] * 4
+    assert router.status == "ready"
+    router.close()
+
+
+def test_a_router_that_hangs_is_left_alone_and_says_so(
+    grid: RoadNetwork, forecast: ForecastTraffic
+) -> None:
+    gate = Gate(grid)
+    router = RouterLive(gate, forecast, lambda: None)
+    places = [Depot(f"d{number}", number) for number in range(30)]
+
+    def look(wait_s: float) -> str:
+        incident = Incident("x", 65, datetime.now(UTC))
+        call = Asked(incident, places, [1] * 30, Weather(), None, None, wait_s)
+        return " ".join(words for _, words in router.look(call).reasons)
+
+    gate.open.clear()
+    assert "did not answer within" in look(0.05)
+    assert "did not answer within" in look(0.05)
+    asked_before = gate.asked
+    assert "not asked again" in look(0.05)
+    assert gate.asked == asked_before
+    assert router.status.startswith("the router did not answer the last call")
+    gate.open.set()
+    wait(router._overdue)
+    assert look(20.0) == ""
+    assert router.status == "ready"
+    router.close()

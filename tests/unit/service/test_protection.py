@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ideal_dispatch.service.protection import Protection, depth
+from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.protection import Protection, depth, elements
 
 
 def nesting(value: Any) -> int:
@@ -55,13 +56,23 @@ class Echo:
 
 
 def ask(
-    pieces: list[bytes], *, length: int | None = None, chunked: bool = False, pause_s: float = 0.0
+    pieces: list[bytes],
+    *,
+    length: int | None = None,
+    chunked: bool = False,
+    pause_s: float = 0.0,
+    path: str = "/",
+    stranger: Exception | None = None,
 ) -> tuple[int, bytes]:
     """Status and body that a guarded echo gives to a request in pieces."""
     headers = [] if length is None else [(b"content-length", str(length).encode())]
     headers += [(b"transfer-encoding", b"chunked")] if chunked else []
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": None}
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None}
     waiting, sent = list(pieces), []
+
+    def let_in(_: Any) -> None:
+        if stranger is not None:
+            raise stranger
 
     async def receive() -> dict[str, Any]:
         await asyncio.sleep(pause_s)
@@ -73,12 +84,29 @@ def ask(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guarded = Protection(Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2)
+    guarded = Protection(
+        Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2, let_in=let_in,
+        open_bytes={"/open": 10}, path_bytes={"/large": 50_000},
+    )  # fmt: skip
     asyncio.run(guarded(scope, receive, send))
+    if stranger is not None and path != "/open":
+        assert waiting == pieces  # nothing was read
     return sent[0]["status"], sent[1]["body"]
 
 
+@given(VALUES)
+def test_elements_are_those_of_the_json(value: Any) -> None:
+    def count(one: Any) -> int:
+        if isinstance(one, dict):
+            return 1 + 2 * len(one) - bool(one) + sum(map(count, one.values()))
+        return 1 + len(one) - bool(one) + sum(map(count, one)) if isinstance(one, list) else 0
+
+    assert elements(json.dumps(value).encode()) == count(value)
+
+
 def test_bodies_within_the_limits_pass_whole() -> None:
+    assert ask([b"x" * 10], length=10, path="/open", stranger=NotKnownError("")) == (200, b"10")
+    assert ask([b"x" * 20_000], length=20_000, path="/large") == (200, b"20000")
     assert ask([b"a" * 400, b"b" * 600], length=1000) == (200, b"1000")
     assert ask([b"a" * 10, b"", b"b"], chunked=True) == (200, b"11")
 
@@ -89,9 +117,15 @@ def test_bodies_within_the_limits_pass_whole() -> None:
         ({"pieces": [b"x"], "length": 1001}, 413, "too_large"),
         ({"pieces": [b"x" * 600, b"x" * 600], "chunked": True}, 413, "too_large"),
         ({"pieces": [b"[" * 6], "length": 6}, 422, "too_deep"),
+        ({"pieces": [b"x" * 11], "length": 11, "path": "/open"}, 413, "too_large"),
+        ({"pieces": [b"," * 30_000], "length": 30_000, "path": "/large"}, 422, "too_many_elements"),
+        ({"pieces": [b"x"], "length": 1, "stranger": NotKnownError("who?")}, 401, "unauthorized"),
+        ({"pieces": [b"x"], "chunked": True, "stranger": NotKnownError("")}, 401, "unauthorized"),
+        ({"pieces": [b"x"], "length": 9999, "stranger": TooManyFailuresError("wait")}, 429,
+         "too_many_failures"),
         ({"pieces": [b"x"] * 50, "length": 50, "pause_s": 0.05}, 408, "too_slow"),
     ],
-)
+)  # fmt: skip
 def test_bodies_beyond_the_limits_are_refused(options: Any, status: int, code: str) -> None:
     found, body = ask(**options)
     assert found == status

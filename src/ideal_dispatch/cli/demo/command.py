@@ -164,7 +164,7 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     )
     out.print()
     _say(f"{table.title}:", markup=False)
-    print_table(table.header, table.text_rows())
+    print_table(table.header, table.text_rows(), table.bold)
     router_s = float(outcomes.policy("router").drives[WORLD].primary_s.mean())
     row = judged.at(OWN, SHARE)
     _say(

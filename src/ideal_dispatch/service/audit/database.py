@@ -1,7 +1,7 @@
 """Audit rows in SQLite or PostgreSQL, one chain whatever the number of workers."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from ideal_dispatch.service.audit.record import (
     StoreError,
     at_text,
 )
-from ideal_dispatch.service.audit.store import AuditStore, Chain, DepotUnits
+from ideal_dispatch.service.audit.store import AuditStore, Chain, DepotUnits, told_units
 from ideal_dispatch.service.audit.tables import VERSION, marks, rows, units
 
 _COLUMNS = [field.name for field in fields(StoredRow)]
@@ -107,23 +107,6 @@ class SqlStore:
         with self._database.reading() as connection:
             return _units(connection)
 
-    def write_units(self, numbers: Mapping[str, int], at: datetime) -> list[DepotUnits]:
-        told = [DepotUnits(depot, count, at) for depot, count in numbers.items()]
-        with self._writing() as connection:
-            _mark(connection, "head", locked=True)  # writers take turns
-            known = {depot.depot: depot.updated_at for depot in _units(connection)}
-            for depot in told:
-                if known.get(depot.depot, at) > at:
-                    continue
-                here = units.c.depot == depot.depot
-                connection.execute(delete(units).where(here))
-                connection.execute(
-                    insert(units).values(
-                        depot=depot.depot, units=depot.units, updated_at=at_text(at)
-                    )
-                )
-            return _units(connection)
-
     def close(self) -> None:
         self._database.close()
 
@@ -203,7 +186,25 @@ def _append(
             insert(rows), [{name: getattr(row, name) for name in _COLUMNS} for row in fresh]
         )
         _set_mark(connection, "head", head)
+        _keep_units(connection, [row.row().entry for row in fresh if row.kind == "units"])
     return outcomes
+
+
+def _keep_units(connection: Connection, entries: Sequence[Entry]) -> None:
+    """Set depots' free units to the newest that is told."""
+    if not entries:
+        return
+    before = {one.depot: one for one in _units(connection)}
+    after = dict(before)
+    for entry in entries:
+        for one in told_units(entry):
+            if one.depot not in after or after[one.depot].updated_at <= one.updated_at:
+                after[one.depot] = one
+    for depot, one in after.items():
+        if one != before.get(depot):
+            at = at_text(one.updated_at)
+            connection.execute(delete(units).where(units.c.depot == depot))
+            connection.execute(insert(units).values(depot=depot, units=one.units, updated_at=at))
 
 
 def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:

@@ -28,7 +28,7 @@ def export(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> int:
-    """Write the rows of a time to a .csv or .jsonl file; how many.
+    """Write the rows of a time to a .csv or .jsonl file for its owner alone; how many.
 
     CSV is for reading: cells that a spreadsheet would run begin with an
     apostrophe. JSON lines hold what the hashes were made of.
@@ -40,6 +40,7 @@ def export(
     last = "~" if until is None else at_text(until)
     count = 0
     with store.chain() as chain, atomic_write(path) as file:
+        os.fchmod(file.fileno(), 0o600)  # places of patients
         rows = (row for row in chain.rows if first <= row.at < last)
         for line in _csv(rows) if kind == ".csv" else map(_json, rows):
             file.write(line.encode("utf-8", "backslashreplace"))

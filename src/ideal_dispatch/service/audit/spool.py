@@ -58,10 +58,11 @@ class Spool:
     def __init__(self, folder: str | os.PathLike[str], *, file_bytes: int = FILE_BYTES) -> None:
         self.folder = Path(folder).absolute()
         self._file_bytes = file_bytes
-        self._writing = threading.Lock()  # where both are needed, this one first
-        self._index = threading.Lock()
+        self._writing = threading.Lock()  # held by whoever changes anything, disk included
+        self._index = threading.Lock()  # of the next three, never held while a disk is waited for
         self._lines: deque[_Line] = deque()
         self._calls: dict[str, list[_Line]] = {}
+        self._ids: dict[str, _Line] = {}
         self._left: dict[Path, int] = {}  # entries that wait, by file
         self._locks: dict[str, int] = {}  # descriptors, by the family of files
         self._family = f"{time.time_ns():020d}-{os.getpid()}"
@@ -82,15 +83,14 @@ class Spool:
         lines = [encode(entry) for entry in entries]
         with self._writing:
             offset = self._put(b"".join(lines))
-            with self._index:
-                for entry, line in zip(entries, lines, strict=True):
-                    self._add(entry, self._file.path, offset, len(line))
-                    offset += len(line)
+            for entry, line in zip(entries, lines, strict=True):
+                self._add(entry, self._file.path, offset, len(line))
+                offset += len(line)
 
     def oldest(self, limit: int) -> list[Entry]:
         """The entries that have waited longest; damaged ones are set aside."""
         found: list[Entry] = []
-        with self._writing, self._index:
+        with self._writing:
             while len(found) < min(limit, len(self._lines)):
                 line = self._lines[len(found)]
                 try:
@@ -99,15 +99,14 @@ class Spool:
                     set_aside(
                         line.path, line.path.read_bytes()[line.offset :][: line.length], error
                     )
-                    del self._lines[len(found)]
                     self._drop(line)
         return found
 
     def forget(self, count: int) -> None:
         """Let the oldest entries go: they are rows now. Files without any left are removed."""
-        with self._writing, self._index:
-            for _ in range(count):
-                self._drop(self._lines.popleft())
+        with self._writing:
+            for line in list(islice(self._lines, count)):
+                self._drop(line)
             if self._file.size and not self._left[self._file.path]:
                 try:
                     file = self._new_file()
@@ -121,29 +120,31 @@ class Spool:
     def of_call(self, call_id: str) -> list[Entry]:
         """The entries of a call that wait, oldest first."""
         with self._index:
-            return [_read(line) for line in self._calls.get(call_id, ())]
+            lines = list(self._calls.get(call_id, ()))
+        return _read_waiting(lines)
 
     def get(self, id: str) -> Entry | None:  # noqa: A002
         """An entry that waits, by its id."""
-        with self._index:
-            return next((_read(line) for line in self._lines if line.id == id), None)
+        line = self._ids.get(id)
+        return None if line is None else next(iter(_read_waiting([line])), None)
 
     def find(self, kind: str, call_id: str, key: str) -> Entry | None:
         """The first entry that waits with this kind, call and key."""
         with self._index:
-            lines = self._calls.get(call_id, ())
-            same = (line for line in lines if (line.kind, line.key) == (kind, key))
-            return next(map(_read, same), None)
+            lines = list(self._calls.get(call_id, ()))
+        same = [line for line in lines if (line.kind, line.key) == (kind, key)]
+        return next(iter(_read_waiting(same)), None)
 
     def recent(self, kind: str, limit: int) -> list[Entry]:
         """The last entries of a kind that wait, newest first."""
         with self._index:
             lines = (line for line in reversed(self._lines) if line.kind == kind)
-            return [_read(line) for line in islice(lines, limit)]
+            last = list(islice(lines, limit))
+        return _read_waiting(last)
 
     def adopt(self) -> int:
         """Take over the files of processes that are dead; how many entries they held."""
-        with self._writing, self._index:
+        with self._writing:
             before = len(self._lines)
             families = {_family(path) for path in self.folder.glob("*.spool")}
             for family in sorted(families - self._locks.keys()):
@@ -159,7 +160,7 @@ class Spool:
 
     def close(self) -> None:
         """Give up the files; those without entries are removed, the others wait for a successor."""
-        with self._writing, self._index:
+        with self._writing:
             self._file.close()
             family, self._family = self._family, ""
             if not self._left[self._file.path]:
@@ -212,15 +213,21 @@ class Spool:
 
     def _add(self, entry: Entry, path: Path, offset: int, length: int) -> None:
         line = _Line(entry.id, entry.kind, entry.call_id, entry.key, path, offset, length)
-        self._lines.append(line)
-        self._calls.setdefault(entry.call_id, []).append(line)
+        with self._index:
+            self._lines.append(line)
+            self._calls.setdefault(entry.call_id, []).append(line)
+            self._ids[entry.id] = line
         self._left[path] += 1
 
     def _drop(self, line: _Line) -> None:
-        siblings = self._calls[line.call_id]
-        siblings.remove(line)
-        if not siblings:
-            del self._calls[line.call_id]
+        with self._index:
+            self._lines.remove(line)  # one of the first: found at once
+            siblings = self._calls[line.call_id]
+            siblings.remove(line)
+            if not siblings:
+                del self._calls[line.call_id]
+            if self._ids[line.id] is line:
+                del self._ids[line.id]
         self._left[line.path] -= 1
         if not self._left[line.path] and line.path != self._file.path:
             self._remove(line.path)
@@ -261,3 +268,16 @@ def _read(line: _Line) -> Entry:
     with open(line.path, "rb") as file:
         file.seek(line.offset)
         return decode(file.read(line.length))
+
+
+def _read_waiting(lines: Sequence[_Line]) -> list[Entry]:
+    """The entries that still wait; no lock is held, so their file may be gone meanwhile."""
+    found = []
+    for line in lines:
+        try:
+            found.append(_read(line))
+        except FileNotFoundError:
+            continue  # it became a row
+        except ValueError as error:  # set aside when it is its turn
+            log.error("audit spool %s: a line is not whole (%s)", line.path, error)
+    return found

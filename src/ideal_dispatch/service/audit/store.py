@@ -1,6 +1,7 @@
 """The seam between the audit and its database."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +9,8 @@ from typing import Protocol
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, Mark, Row, StoredRow
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,18 @@ class DepotUnits:
             raise InputError(f"depot {self.depot}: {self.units} units; 0 or more are needed")
         if self.updated_at.tzinfo is None:
             raise InputError(f"depot {self.depot}: updated_at {self.updated_at} has no zone")
+
+
+def told_units(entry: Entry) -> list[DepotUnits]:
+    """The counts that an entry tells; one that tells none must not block those behind it."""
+    if entry.kind != "units":
+        return []
+    try:
+        at = datetime.fromisoformat(entry.body["updated_at"])
+        return [DepotUnits(depot, count, at) for depot, count in entry.body["units"].items()]
+    except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        log.warning("audit entry %s changes no counts of units (%r)", entry.id, error)
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,7 @@ class AuditStore(Protocol):
 
         An entry that is on record already (the same id and contents) gets that
         row. With ``keep_duplicates`` all get a row, which says so where another
-        entry had the key first.
+        entry had the key first. Counts of units in an entry are known from then on.
         """
         ...
 
@@ -82,10 +97,6 @@ class AuditStore(Protocol):
 
     def read_units(self) -> list[DepotUnits]:
         """What is known about every depot, by name."""
-        ...
-
-    def write_units(self, units: Mapping[str, int], at: datetime) -> list[DepotUnits]:
-        """Set depots' free units unless something newer is known; what is known then."""
         ...
 
     def close(self) -> None:

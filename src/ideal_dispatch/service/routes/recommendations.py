@@ -69,7 +69,7 @@ async def one(id: Id, service: Serving, reader: Reader) -> JSONResponse:  # noqa
 
 @router.post(
     "/{id}/response",
-    responses=documented(401, 403, 404, 413, 422, 429, 503, model=Recommendation),
+    responses=documented(401, 403, 404, 409, 413, 422, 429, 503, model=Recommendation),
 )
 async def respond(
     id: Id,  # noqa: A002
@@ -77,7 +77,11 @@ async def respond(
     service: Serving,
     dispatcher: Dispatcher,
 ) -> JSONResponse:
-    """What the dispatcher did: accept, or override with a reason. The last one counts."""
+    """What the dispatcher did: accept, or override with a reason. The last one counts.
+
+    An advice that expired or that a newer one replaced is not answered any more: 409 with the
+    code `advice_expired` or `advice_superseded`.
+    """
     found = await service.respond(id, response, dispatcher.name)
     if found is None:
         raise HTTPException(404)

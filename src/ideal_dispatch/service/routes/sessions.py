@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request
 from starlette.responses import JSONResponse, Response
 
-from ideal_dispatch.service.access import Reader, Serving, token_of
+from ideal_dispatch.service.access import Reader, Serving
 from ideal_dispatch.service.answer_schemas import SessionOut
 from ideal_dispatch.service.auth import COOKIE, SESSION_S
 from ideal_dispatch.service.refusals import documented
@@ -33,10 +33,9 @@ async def sign_in(
 
 
 @router.get("", responses=documented(401, 429, model=SessionOut))
-async def who(request: Request, reader: Reader) -> JSONResponse:
+async def who(reader: Reader) -> JSONResponse:
     """Whose session it is."""
-    token = token_of(request)
-    return JSONResponse({"name": token.name, "role": token.role})
+    return JSONResponse({"name": reader.name, "role": reader.role})
 
 
 @router.delete("", status_code=204, response_class=Response)

@@ -14,6 +14,8 @@ from ideal_dispatch.service.schemas import UnitsIn
 
 router = APIRouter(prefix="/v1/units", tags=["units"])
 
+_NEWS = timedelta(days=30)
+
 Told = Annotated[
     list[UnitsIn],
     Body(min_length=1, max_length=500, examples=[[{"depot": "Kelp Point", "units": 2}]]),
@@ -38,6 +40,8 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
         at = now if one.updated_at is None else one.updated_at
         if at > now + timedelta(seconds=service.settings.server.clock_skew_s):
             raise InputError(f"updated_at of {one.depot} is in the future; check both clocks")
+        if at < now - _NEWS:
+            raise InputError(f"updated_at of {one.depot} is over {_NEWS.days} days ago; check it")
         by_moment.setdefault(at, {})[one.depot] = one.units
     for at, units in by_moment.items():
         await service.set_units(units, at, caller.name)

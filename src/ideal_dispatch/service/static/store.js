@@ -2,6 +2,10 @@
 
 const KEPT = 100;
 
+/** Two workers may give two answers the same revision: the one made last counts. */
+const isLater = (a, b) =>
+  (a.revision - b.revision || Date.parse(a.created_at) - Date.parse(b.created_at)) > 0;
+
 export class Store {
   advices = new Map(); // by id
   city = null;
@@ -33,7 +37,7 @@ export class Store {
   newest(callId) {
     let latest = null;
     for (const advice of this.advices.values()) {
-      if (advice.call_id === callId && !(latest?.revision >= advice.revision)) latest = advice;
+      if (advice.call_id === callId && (!latest || isLater(advice, latest))) latest = advice;
     }
     return latest;
   }

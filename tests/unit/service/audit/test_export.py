@@ -91,6 +91,16 @@ def test_an_export_that_fails_leaves_the_old_file(store: AuditStore, tmp_path: P
     assert target.read_text() == "old"
 
 
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
+def test_only_the_owner_reads_an_export(store: AuditStore, tmp_path: Path, name: str) -> None:
+    target = tmp_path / name
+    target.write_text("old")
+    target.chmod(0o644)
+    store.append([entry(1)])
+    export(store, target)
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 def test_other_endings_are_refused(store: AuditStore, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="out.xlsx: name a .csv or .jsonl file"):
         export(store, tmp_path / "out.xlsx")

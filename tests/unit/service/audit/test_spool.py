@@ -94,6 +94,58 @@ def test_looking_for_entries_that_wait(tmp_path: Path) -> None:
     spool.close()
 
 
+def test_whoever_looks_holds_no_lock_while_the_disk_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, first = Spool(tmp_path), entry(1)
+    spool.write([first])
+    held: list[bool] = []
+
+    def slow(line: bytes) -> Entry:
+        held.append(spool._index.locked())
+        return decode(line)
+
+    monkeypatch.setattr("ideal_dispatch.service.audit.spool.decode", slow)
+    assert spool.get(first.id) == first
+    assert spool.of_call("call-1") == spool.recent("recommendation", 9) == spool.oldest(9)
+    assert spool.find("recommendation", "call-1", "k") == first
+    assert held == [False] * 5
+    spool.close()
+
+
+def test_an_entry_that_becomes_a_row_while_it_is_looked_for_is_gone(tmp_path: Path) -> None:
+    spool, first = Spool(tmp_path), entry(1)
+    spool.write([first])
+    (path,) = files(tmp_path)
+    path.unlink()
+    assert spool.get(first.id) is None
+    assert spool.of_call("call-1") == spool.recent("recommendation", 9) == []
+
+
+def test_a_damaged_entry_is_said_and_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool, first, second = Spool(tmp_path), entry(1), entry(1)
+    spool.write([first, second])
+    (path,) = files(tmp_path)
+    with open(path, "r+b") as file:
+        file.seek(30)
+        file.write(b"?")
+    assert spool.of_call("call-1") == [second]
+    assert spool.get(first.id) is None
+    assert "a line is not whole (checksum does not fit)" in caplog.text
+    spool.close()
+
+
+def test_ids_are_forgotten_with_their_entries(tmp_path: Path) -> None:
+    spool, entries = Spool(tmp_path), [entry(number) for number in range(3)]
+    spool.write(entries)
+    spool.forget(2)
+    assert [spool.get(one.id) for one in entries] == [None, None, entries[2]]
+    spool.close()
+    assert Spool(tmp_path).get(entries[2].id) == entries[2]
+
+
 def test_a_successor_takes_over_what_is_left(tmp_path: Path) -> None:
     entries = [entry(number) for number in range(4)]
     leave(tmp_path, entries[:2])

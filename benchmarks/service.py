@@ -1,0 +1,213 @@
+"""The service under load: decisions a second, latencies at half and at ten times its capacity.
+
+Every worker is `ideal serve` at a port of its own, on the embedded city with the
+shipped model, its training days as traffic and SQLite as audit; a bare endpoint
+of the framework under the same server settings runs beside it, so that our share
+of a latency can be seen. Capacity is what a few callers get who ask one call
+after the other. Otherwise calls come at random moments whatever the answers, and
+a latency counts from the moment a call was due. The callers are a process on the
+same machine and take their share of its cores; the CPU time of the workers, a
+call, does not mind a busy machine.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.callers import ASK, Callers
+from benchmarks.timing import human
+from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_model_folder, harbour_traffic
+
+_START_S = 90.0
+
+_CONFIG = """
+[city]
+name = "Port Almery"
+network = "city.network"
+depots = "depots.csv"
+time_zone = "{zone}"
+country = "{country}"
+[model]
+folder = {model}
+gain = {gain}
+[policy]
+threshold = {{ cost = 0.002 }}
+method = "{method}"
+[traffic]
+kind = "recorded"
+file = "city.traffic"
+[units]
+default = 2
+[audit]
+url = "sqlite:///audit.db"
+[server]
+solvers = {solvers}
+queue = {queue}
+log_level = "warning"
+[[tokens]]
+name = "load"
+role = "cad"
+sha256 = "{hashed}"
+"""
+
+
+@dataclass(frozen=True)
+class Town:
+    """The embedded city's files, and the token of the callers."""
+
+    folder: Path
+    token: str
+    hashed: str
+    places: list[dict[str, float]]
+
+    @classmethod
+    def write(cls, folder: Path) -> "Town":
+        from ideal_dispatch.service.auth import new_token
+
+        city, rng = harbour_city(), np.random.default_rng(0)
+        city.network.save(folder / "city.network")
+        harbour_traffic(city).only(range(TRAINING_DAYS)).save(folder / "city.traffic")
+        lon, lat = city.network.lon, city.network.lat
+        rows = [f"{one.name},{lon[one.node]},{lat[one.node]}" for one in city.depots]
+        (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
+        nodes = rng.choice(city.network.num_nodes, 500, replace=False).tolist()
+        places = [{"lon": float(lon[node]), "lat": float(lat[node])} for node in nodes]
+        return cls(folder, *new_token(), places)
+
+    def config(self, workers: int, method: str) -> Path:
+        """Settings with as many solvers as there are cores, over all workers."""
+        city, model = harbour_city(), harbour_model_folder()
+        path = self.folder / f"{workers}.toml"
+        path.write_text(_CONFIG.format(
+            zone=city.time_zone, country=city.country, hashed=self.hashed, method=method,
+            model=json.dumps(str(model)), gain=json.dumps(str(model / "gain.json")),
+            solvers=max(2 // workers, 1), queue=max(16 // workers, 1),
+        ))  # fmt: skip
+        return path
+
+    @contextmanager
+    def served(self, workers: int, method: str, bare: bool) -> Iterator[tuple[Callers, float]]:
+        """Workers ready for calls, and how long the last of them took to start."""
+        config = self.config(workers, method)
+        with ExitStack() as stack:
+            running, took_s = {}, 0.0
+            for _ in range(workers):
+                port, process, took_s = stack.enter_context(_worker(config, bare))
+                running[port] = process
+            yield Callers(running, self.token, self.places), took_s
+
+
+@contextmanager
+def _worker(config: Path, bare: bool) -> Iterator[tuple[int, int, float]]:
+    """Port and process of a worker that is ready, and the seconds until then."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ours = [str(Path(sys.executable).with_name("ideal")), "serve", "--config", str(config)]
+    theirs = [sys.executable, "-m", "benchmarks.service", str(config)]
+    began = time.perf_counter()
+    with (config.parent / f"{port}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*theirs, str(port)] if bare else [*ours, "--port", str(port)], stdout=log, stderr=log
+        )
+    try:
+        while not _ready(port):
+            if process.poll() is not None or time.perf_counter() - began > _START_S:
+                raise RuntimeError((config.parent / f"{port}.log").read_text())
+            time.sleep(0.01)
+        yield port, process.pid, time.perf_counter() - began
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _ready(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n")
+            return b" 200 " in connection.recv(64)
+    except OSError:
+        return False
+
+
+def bare(config: str, port: int) -> None:
+    """An endpoint that reads a JSON body and answers at once, under our server's settings."""
+    import uvicorn
+    from fastapi import FastAPI
+
+    from ideal_dispatch.service.server import options
+    from ideal_dispatch.service.settings import ServiceSettings
+
+    app = FastAPI()
+
+    @app.post(ASK)
+    async def answer(body: dict[str, object]) -> dict[str, object]:
+        return {"call_id": body["call_id"]}
+
+    @app.get("/readyz")
+    async def ready() -> dict[str, object]:
+        return {}
+
+    uvicorn.run(app, host="127.0.0.1", port=port, **options(ServiceSettings.load(config)))
+
+
+def run(
+    console: Console,
+    seconds: float = 15.0,
+    workers: Sequence[int] = (1, 2),
+    method: str = "multistart",
+) -> None:
+    """Print two tables; ``seconds`` at most for one latency."""
+    quiet = Table(title=f"The embedded city, {method}; latency at half the service's capacity")
+    for column in ("workers", "", "start", "capacity", "calls/s", "calls", "CPU each", "p50", "p99",
+                   "p99.9"):  # fmt: skip
+        quiet.add_column(column, justify="right" if column else "left")
+    storm = Table(title="Ten times the capacity offered")
+    for column in ("workers", "calls/s", "CPU each", "admitted/s", "p50", "p99", "refused", "p50",
+                   "p99", "no advice", "failed"):  # fmt: skip
+        storm.add_column(column, justify="right")
+    with TemporaryDirectory() as folder:
+        town = Town.write(Path(folder))
+        for number in workers:
+            half = 0.0
+            for name in ("ideal serve", "bare endpoint"):
+                with town.served(number, method, name != "ideal serve") as (callers, took_s):
+                    asyncio.run(callers.offered(1.0, 10.0))  # connections, caches
+                    most = asyncio.run(callers.capacity(seconds / 5))
+                    half = half or most.rate / 2
+                    calm = asyncio.run(callers.offered(min(seconds, 1000 / half), half))
+                    quiet.add_row(
+                        str(number), name, human(took_s), f"{most.rate:,.0f}/s", f"{half:,.0f}",
+                        f"{calm.count('answered'):,}", human(calm.cpu_each_s),
+                        *map(human, calm.quantiles()),
+                    )  # fmt: skip
+                    if name == "ideal serve":
+                        wild = asyncio.run(callers.offered(seconds / 5, 20 * half))
+                        storm.add_row(
+                            str(number), f"{20 * half:,.0f}", human(wild.cpu_each_s),
+                            f"{wild.rate:,.0f}", *map(human, wild.quantiles()[:2]),
+                            f"{wild.count('refused'):,}",
+                            *map(human, wild.quantiles("refused")[:2]),
+                            str(wild.count("no advice")), str(wild.count("failed")),
+                        )  # fmt: skip
+    console.print(quiet)
+    console.print(storm)
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    console.print(f"{os.cpu_count()} cores, load average at the end {load}")
+
+
+if __name__ == "__main__":
+    bare(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,37 @@
+"""Whether an advice may still be answered: nobody accepts what no longer holds."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from ideal_dispatch.errors import IdealError
+
+
+class ExpiredError(IdealError):
+    """An advice whose time is over."""
+
+
+class SupersededError(IdealError):
+    """An advice that a newer revision for the same call took the place of."""
+
+
+def check_standing(
+    advice: Mapping[str, Any], of_call: Iterable[Mapping[str, Any]], now: datetime
+) -> None:
+    """Refuse an advice that expired, or that others ``of_call`` are newer than."""
+    newest = max(of_call, key=_order, default=advice)
+    if _order(newest) > _order(advice):
+        raise SupersededError(
+            f"call {advice['call_id']!r} has a newer advice, revision {newest['revision']}; "
+            "answer that one"
+        )
+    if datetime.fromisoformat(advice["expires_at"]) <= now:
+        raise ExpiredError(
+            f"the advice for call {advice['call_id']!r} expired at {advice['expires_at']}; "
+            "let the CAD ask again"
+        )
+
+
+def _order(advice: Mapping[str, Any]) -> tuple[int, str]:
+    """Two workers may have made the same revision at once: the later one counts."""
+    return advice["revision"], advice["created_at"]

@@ -1,0 +1,268 @@
+"""nginx, two workers and PostgreSQL as deploy/ sets them up, with parts of it failing."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from ideal_dispatch.service.audit import Row, open_store
+from tests.deploy.stack import DEPLOY, PATIENCE_S, WorkerProcess, free_ports, ideal, proxied
+from tests.postgres import Postgres
+from tests.service_town import Town, bearer
+
+pytestmark = pytest.mark.slow
+
+ASK = "/v1/recommendations"
+SLACK_S = 5.0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Everything that a centre runs; ``owner`` is the URL of the tables' owner."""
+
+    town: Town
+    workers: list[WorkerProcess]
+    client: httpx.Client
+    plain: int
+    postgres: Postgres
+    owner: str
+
+    def rows(self) -> list[Row]:
+        store = open_store(self.owner)
+        try:
+            return store.rows(0, 100_000)
+        finally:
+            store.close()
+
+    def logged(self, request_id: str) -> dict[str, Any]:
+        """The line about a request, which a worker writes once it has answered."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            for worker in self.workers:
+                for line in worker.log.read_text().splitlines():
+                    if request_id in line:
+                        found: dict[str, Any] = json.loads(line)
+                        return found
+            time.sleep(0.05)
+        raise AssertionError(f"no line about {request_id}")
+
+    def wait_for_replay(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while any(worker.part("audit") != "ready" for worker in self.workers):
+            assert time.monotonic() < deadline, [worker.part("audit") for worker in self.workers]
+            time.sleep(0.1)
+
+
+def database(postgres: Postgres) -> tuple[str, str]:
+    """A database made as the page on deployment says: URLs of its owner and of the service."""
+    owner = postgres.new_database()
+    ideal("audit", "migrate", owner)
+    with psycopg.connect(owner.replace("+psycopg", "")) as connection:
+        connection.execute("DROP ROLE IF EXISTS ideal_service")
+        connection.execute("CREATE ROLE ideal_service LOGIN")
+        connection.execute((DEPLOY / "postgresql.sql").read_bytes())
+    return owner, owner.replace("postgres@", "ideal_service@")
+
+
+@pytest.fixture(scope="module")
+def stack(
+    town: Town, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    owner, url = database(postgres)
+    server = {"solvers": 1, "queue": 8, "secure_cookie": True}
+    config = town.config("stack.toml", audit={"url": url, "spool": "stack.spool"}, server=server)
+    tls, plain, *ports = free_ports(4)
+    workers = [WorkerProcess(config, port) for port in ports]
+    folder = tmp_path_factory.mktemp("nginx")
+    try:
+        for worker in workers:
+            worker.start()
+        with proxied(folder, tls, plain, ports) as client:
+            yield Stack(town, workers, client, plain, postgres, owner)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+@dataclass
+class Flood:
+    """Callers that ask one call after the other, as a CAD does, and keep what they were told."""
+
+    stack: Stack
+    callers: int = 4
+    ids: dict[str, str] = field(default_factory=dict)  # of an answer: its call
+    others: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> "Flood":
+        for number in range(self.callers):
+            self._threads.append(threading.Thread(target=self._ask, args=(number,)))
+            self._threads[-1].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def more(self, count: int) -> None:
+        """Wait until so many more calls are answered."""
+        wanted, deadline = len(self.ids) + count, time.monotonic() + PATIENCE_S
+        while len(self.ids) < wanted:
+            assert time.monotonic() < deadline, self.others
+            time.sleep(0.01)
+
+    def _ask(self, caller: int) -> None:
+        turn = 0
+        while not self._stop.is_set():
+            turn += 1
+            body = self.stack.town.call(f"flood-{caller}-{turn}")
+            began = time.monotonic()
+            try:
+                answer = self.stack.client.post(ASK, json=body, headers=bearer("cad"))
+            except httpx.TransportError as error:
+                self.others[type(error).__name__] += 1
+                continue
+            self.seconds.append(time.monotonic() - began)
+            if answer.status_code == 200:
+                self.ids[answer.json()["id"]] = body["call_id"]
+            else:
+                self.others[f"{answer.status_code} {answer.json()['error']['code']}"] += 1
+
+
+def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> None:
+    """A worker dies, the database dies, the other worker dies meanwhile; all come back.
+
+    No caller notices: nginx asks the other worker, and the same request may come twice.
+    """
+    left, right = stack.workers
+    with Flood(stack) as flood:
+        flood.more(40)
+        left.kill()
+        flood.more(40)
+        left.start()
+        flood.more(20)
+        stack.postgres.stop("immediate")
+        try:
+            flood.more(20)
+            right.kill()
+            flood.more(20)
+            right.start()
+            flood.more(20)
+            assert "spooling" in left.part("audit")
+        finally:
+            stack.postgres.start()
+        flood.more(20)
+        stack.wait_for_replay()
+        flood.more(10)
+    stack.wait_for_replay()
+    # a disk that is busy with other things may fail to take a row in time, and says so
+    assert set(flood.others) <= {"503 not_recorded"}
+    assert max(flood.seconds) < 2.0 + SLACK_S
+    rows = stack.rows()
+    stored = {row.entry.id: row.entry.call_id for row in rows}
+    assert len(flood.ids) >= 190
+    assert flood.ids.items() <= stored.items()
+    firsts = [row for row in rows if row.entry.kind == "recommendation" and not row.duplicate_of]
+    assert set(Counter(row.entry.call_id for row in firsts).values()) == {1}
+    assert ideal("audit", "verify", stack.owner).startswith(f"whole: {len(rows):,} rows")
+    assert not list(stack.town.folder.glob("stack.spool/*.torn"))
+
+
+def test_the_service_may_not_change_what_is_on_record(stack: Stack) -> None:
+    stack.client.post(ASK, json=stack.town.call("kept"), headers=bearer("cad"))
+    url = stack.owner.replace("+psycopg", "").replace("postgres@", "ideal_service@")
+    for statement in (b"DELETE FROM audit", b"UPDATE audit SET body = '{}'", b"TRUNCATE audit",
+                      b"DROP TABLE audit", b"DELETE FROM audit_marks"):  # fmt: skip
+        with (
+            psycopg.connect(url) as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            connection.execute(statement)
+    assert "kept" in {row.entry.call_id for row in stack.rows()}
+
+
+def test_events_pass_without_delay(stack: Stack) -> None:
+    """A desk behind nginx hears at once what any worker answers."""
+    with stack.client.stream("GET", "/v1/events", headers=bearer()) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 2000"  # less than any buffer holds
+        made = [
+            stack.client.post(ASK, json=stack.town.call(f"heard-{n}"), headers=bearer("cad")).json()
+            for n in range(4)
+        ]
+        waiting = {one["id"] for one in made}
+        for line in lines:
+            if line.startswith("data: {") and "decision" in line:
+                waiting.discard(json.loads(line.removeprefix("data: "))["id"])
+            if not waiting:
+                break
+        assert not waiting
+        # pings keep it open for longer than nginx waits for an ordinary answer
+        began = time.monotonic()
+        while time.monotonic() - began < 7.0:
+            next(lines)
+
+
+def test_the_desk_is_fresh_and_cheap_to_ask_for(stack: Stack) -> None:
+    page = stack.client.get("/")
+    assert page.status_code == 200
+    assert page.headers["cache-control"] == "no-cache"
+    assert page.headers["strict-transport-security"] == "max-age=31536000"
+    assert "script-src 'self';" in page.headers["content-security-policy"]
+    assert "server" not in page.headers or "/" not in page.headers["server"]
+    script = stack.client.get("/desk.css")
+    assert script.headers["content-encoding"] == "gzip"
+    again = stack.client.get("/desk.css", headers={"If-None-Match": script.headers["etag"]})
+    assert again.status_code == 304
+    plain = httpx.get(f"http://127.0.0.1:{stack.plain}/v1/city?x=1")
+    assert plain.status_code == 308
+    assert plain.headers["location"].endswith("/v1/city?x=1")
+
+
+def test_sessions_and_addresses_through_the_proxy(stack: Stack) -> None:
+    """The cookie is for TLS alone, and nobody can pretend to be another address."""
+    token = bearer("dispatcher")["Authorization"].split()[1]
+    signed_in = stack.client.post("/v1/session", json={"token": token})
+    assert signed_in.status_code == 200
+    cookie = signed_in.headers["set-cookie"]
+    assert {"Secure", "HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+    forged = {**bearer("auditor"), "X-Forwarded-For": "203.0.113.9"}
+    answer = stack.client.get("/v1/city", headers=forged)
+    mine = stack.logged(answer.headers["x-request-id"])
+    assert (mine["client"], mine["path"]) == ("127.0.0.1", "/v1/city")
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/json"
+    said: dict[str, Any] = answer.json()["error"]
+    assert set(said) == {"code", "message", "where"}
+    return answer.status_code, said["code"]
+
+
+def test_what_nginx_refuses_has_the_form_of_the_api(stack: Stack) -> None:
+    body = stack.town.call(note="x" * 2_000_000)
+    assert refused(stack.client.post(ASK, json=body, headers=bearer("cad"))) == (413, "too_large")
+    assert stack.client.get("/metrics", headers=bearer("admin")).status_code == 404
+    tries = [stack.client.post("/v1/session", json={"token": "guess"}) for _ in range(40)]
+    assert (429, "too_many") in [refused(one) for one in tries]
+
+
+def test_without_any_worker_callers_know_at_once(tmp_path: Path) -> None:
+    tls, plain, *nobody = free_ports(4)
+    with proxied(tmp_path, tls, plain, nobody) as client:
+        answer = client.post(ASK, json={})
+    assert refused(answer) == (503, "down")
+    assert answer.headers["retry-after"] == "1"
+    assert answer.elapsed.total_seconds() < 2.0 + SLACK_S

@@ -1,0 +1,84 @@
+"""What a worker remembers of its answers, and how questions are told apart."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ideal_dispatch.service import ledger as module
+from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, open_store
+from ideal_dispatch.service.ledger import Answered, Ledger
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
+    opened = Ledger(store, AuditWriter(store, Spool(tmp_path / "spool")))
+    yield opened
+    opened.close()
+
+
+def made(id: str, **changes: Any) -> dict[str, Any]:  # noqa: A002
+    expires = (NOW + timedelta(seconds=60)).isoformat()
+    return {
+        "id": id, "decision": "primary_only", "degraded": [], "expires_at": expires,
+        "created_at": NOW.isoformat(), **changes,
+    }  # fmt: skip
+
+
+def entry(call_id: str, number: int) -> Entry:
+    id_ = f"{call_id}-{number}"
+    body = {"request_sha256": "0", "answer": made(id_)}
+    return Entry.new("recommendation", call_id, body, at=NOW, key=f"key:{number}", id=id_)
+
+
+def test_memory_is_bounded_by_answers_and_the_rest_is_found_in_the_database(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CALLS", 4)
+    monkeypatch.setattr(module, "_REVISIONS", 3)
+    monkeypatch.setattr(module, "_ANSWERS", 7)
+
+    async def fill() -> None:
+        for call in range(6):
+            for number in range(5):
+                await ledger.record(entry(f"c{call}", number), 5.0)
+        assert {call: len(known) for call, known in ledger._calls.items()} == {"c4": 3, "c5": 3}
+        assert [one.key for one in ledger._calls["c5"]] == ["key:2", "key:3", "key:4"]
+        assert len(await ledger.earlier("c0")) == 5
+        assert [one.key for one in await ledger.earlier("c5")] == [f"key:{n}" for n in range(5)]
+        found = await ledger.get("c0-0")
+        assert found is not None
+        assert found["response"] is None
+
+    asyncio.run(fill())
+
+
+@pytest.mark.parametrize("key", ["key:a", "body:0", "key:again-2:key:a"])
+def test_attempts_at_one_question_have_keys_of_their_own(key: str) -> None:
+    first = Answered(key, "0", made("1"))
+    second = Answered(first.next_key, "0", made("2"))
+    third = Answered(second.next_key, "0", made("3"))
+    assert [one.question for one in (first, second, third)] == [key] * 3
+    assert (second.key, third.key) == (f"again-2:{key}", f"again-3:{key}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "stands"),
+    [
+        ({}, True),
+        ({"expires_at": NOW.isoformat()}, False),
+        ({"degraded": [{"code": "no_unit", "words": ""}]}, True),  # it is an advice
+        ({"decision": "no_advice", "degraded": [{"code": "late", "words": ""}]}, False),
+        ({"decision": "no_advice", "degraded": [{"code": "off_map", "words": ""}]}, True),
+    ],
+)
+def test_an_answer_stands_until_it_expires_unless_its_cause_may_pass(
+    changes: dict[str, Any], stands: bool
+) -> None:
+    assert Answered("key:a", "0", made("1", **changes)).stands(NOW) == stands
