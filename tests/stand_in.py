@@ -22,7 +22,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server says: ``promised`` bytes may be more than it sends, and late."""
+    """What the server says: ``promised`` bytes may be more than it sends, and late.
+
+    ``drip_s`` is between the bytes of the body, ``header_drip_s`` between those
+    of a header that takes a hundred.
+    """
 
     body: bytes | str = b""
     status: int = 200
@@ -30,6 +34,7 @@ class Answer:
     promised: int | None = None
     delay_s: float = 0.0
     drip_s: float = 0.0
+    header_drip_s: float = 0.0
 
 
 @dataclass
@@ -62,6 +67,11 @@ def serve(answer: Callable[[Asked], Answer]) -> Iterator[Server]:
                     self.send_header(name, value)
                 length = len(body) if said.promised is None else said.promised
                 self.send_header("Content-Length", str(length))
+                if said.header_drip_s:
+                    self.flush_headers()
+                    for letter in b"X-Slow: " + b"x" * 90 + b"\r\n":
+                        self.wfile.write(bytes([letter]))
+                        time.sleep(said.header_drip_s)
                 self.end_headers()
                 step = 1 if said.drip_s else max(len(body), 1)
                 for start in range(0, len(body), step):

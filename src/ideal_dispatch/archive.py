@@ -25,13 +25,15 @@ _ZIP = b"PK\x03\x04"
 class ArchiveKind:
     """What an archive holds: ``what`` in words, its newest ``version``, how to make one.
 
-    ``tight`` packs with LZMA: a tenth smaller and several times slower to read.
+    Versions before ``oldest`` cannot be read any more. ``tight`` packs with
+    LZMA: a tenth smaller and several times slower to read.
     """
 
     what: str
     version: int
     advice: str
     tight: bool = False
+    oldest: int = 1
 
     @property
     def format(self) -> str:
@@ -94,5 +96,10 @@ class ArchiveKind:
                 raise FileFormatError(
                     f"written in format {manifest['version']}, this version reads up to "
                     f"{self.version}; upgrade ideal-dispatch"
+                )
+            if manifest["version"] < self.oldest:
+                raise FileFormatError(
+                    f"written in format {manifest['version']}, this version needs "
+                    f"{self.oldest}; make it again"
                 )
             return manifest, {name: archive[name] for name in archive.files if name != "manifest"}

@@ -4,11 +4,13 @@ What to do about a bad answer (ask again, give up, use an older one) is for the
 caller; this module only says what came back.
 """
 
-import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -76,7 +78,7 @@ class HttpClient:
                 raise InputError(f"{service} client: {name} must be more than zero")
         self.service, self.timeout_s, self.max_bytes = service, timeout_s, max_bytes
         self._proxy = proxy
-        self._client: httpx.Client | None = None
+        self._idle: deque[httpx.Client] = deque()  # one for every exchange at a time
 
     def __enter__(self) -> "HttpClient":
         return self
@@ -86,9 +88,8 @@ class HttpClient:
 
     def close(self) -> None:
         """Give up the connections; the next exchange opens new ones."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        while self._idle:
+            self._idle.pop().close()
 
     def exchange(
         self,
@@ -104,13 +105,16 @@ class HttpClient:
         import httpx
 
         limit_s = self.timeout_s if timeout_s is None else min(timeout_s, self.timeout_s)
-        deadline = time.monotonic() + limit_s
         try:
-            if self._client is None:
-                self._client = httpx.Client(
-                    proxy=self._proxy, trust_env=False, follow_redirects=False
-                )
-            with self._client.stream(
+            client = self._idle.pop()
+        except IndexError:
+            try:
+                client = httpx.Client(proxy=self._proxy, trust_env=False, follow_redirects=False)
+            except (httpx.InvalidURL, ValueError):
+                raise InputError(f"{self.service} client: the proxy cannot be used") from None
+
+        def ask() -> HttpAnswer:
+            with client.stream(
                 method, url, params=params, headers=headers, content=body, timeout=limit_s
             ) as response:
                 content = bytearray()
@@ -120,13 +124,49 @@ class HttpClient:
                         raise NoAnswerError(
                             f"{url}: the answer is larger than {self.max_bytes:,} bytes; not read"
                         )
-                    if time.monotonic() > deadline:  # a server may drip for ever
-                        raise NoAnswerError(f"{url}: no whole answer within {limit_s:g} s")
-        except httpx.TimeoutException:
+            return HttpAnswer(response.status_code, response.headers, bytes(content))
+
+        try:
+            answer = _within(limit_s, ask, client)
+        except (TimeoutError, httpx.TimeoutException):
             raise NoAnswerError(f"{url}: no whole answer within {limit_s:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise InputError(f"{self.service} address {url!r} cannot be used: {error}") from None
         except httpx.HTTPError as error:
             reason = one_line(str(error)) or type(error).__name__
             raise NoAnswerError(f"{url}: no answer ({reason}); check the network") from None
-        return HttpAnswer(response.status_code, response.headers, bytes(content))
+        finally:
+            if not client.is_closed:
+                self._idle.append(client)
+        return answer
+
+
+def _within(limit_s: float, ask: Callable[[], HttpAnswer], client: "httpx.Client") -> HttpAnswer:
+    """What ``ask`` returns or raises, or a ``TimeoutError``; then ``client`` is closed.
+
+    The limits of a socket are between two of its bytes: a server that drips
+    headers would hold its caller for as long as it drips, were the caller not
+    elsewhere. Closing the connection ends who asks there.
+    """
+    result: Future[HttpAnswer] = Future()
+
+    def run() -> None:
+        answer, failure = None, None
+        try:
+            answer = ask()
+        except BaseException as error:
+            failure = error
+        if not result.set_running_or_notify_cancel():
+            client.close()  # nobody waits any more
+        elif answer is None:
+            result.set_exception(failure)
+        else:
+            result.set_result(answer)
+
+    Thread(target=run, name="http exchange", daemon=True).start()
+    try:
+        return result.result(limit_s)
+    except BaseException:
+        if result.cancel():
+            client.close()
+        raise

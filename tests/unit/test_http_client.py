@@ -1,3 +1,6 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -77,3 +80,31 @@ def test_foreign_text_fits_one_line() -> None:
     assert one_line("a\n\tb\x00\x1b[31m" + "c" * 500, 10) == "a b[31mccc"
     assert HttpAnswer(500, {}, b"\xff<h1>\nx").excerpt == " '�<h1> x'"
     assert HttpAnswer(500, {}, b"").excerpt == ""
+
+
+def test_slow_headers_end_at_the_limit_and_leave_nobody_behind() -> None:
+    """Each byte comes in time, all of them in five seconds; the next exchange is whole."""
+    answers = [Answer("late", header_drip_s=0.05), Answer("x")]
+    with serve(lambda asked: answers.pop(0)) as server, client() as http:
+        begin = time.monotonic()
+        with pytest.raises(NoAnswerError, match="no whole answer within 0.3 s"):
+            http.exchange("GET", server.url, timeout_s=0.3)
+        assert time.monotonic() - begin < 3.0
+        for thread in threading.enumerate():
+            if thread.name == "http exchange":
+                thread.join(2.0)
+                assert not thread.is_alive()
+        assert http.exchange("GET", server.url).body == b"x"
+
+
+def test_many_exchanges_at_once() -> None:
+    with serve(lambda asked: Answer(asked.path, delay_s=0.05)) as server, client() as http:
+        with ThreadPoolExecutor(8) as pool:
+            said = pool.map(lambda n: http.exchange("GET", f"{server.url}/{n}").body, range(40))
+        assert list(said) == [f"/{n}".encode() for n in range(40)]
+
+
+def test_a_proxy_that_makes_no_sense_is_not_repeated() -> None:
+    http = HttpClient("test", timeout_s=1, max_bytes=10, proxy="ftp://me:secret@x")
+    with pytest.raises(InputError, match="^test client: the proxy cannot be used$"):
+        http.exchange("GET", "http://127.0.0.1:1")

@@ -26,6 +26,7 @@ class RequestBudget:
             raise InputError(f"request budget {limit}: zero or more is needed")
         self.limit = limit
         self._counts: Counter[str] = Counter()
+        self._logged: dict[str, int] = {}
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -42,10 +43,16 @@ class RequestBudget:
         """Requests sent so far."""
         return sum(self.counts.values())
 
-    def add(self, kind: str, count: int) -> None:
-        """Count what was sent before; nothing is refused."""
+    def add_earlier(self, log: str, total: int) -> None:
+        """Count the ``total`` that ``log`` tells of, as far as it is not counted yet."""
         with self._lock:
-            self._counts[kind] += count
+            self._counts["earlier runs"] += max(0, total - self._logged.get(log, 0))
+        self.logged(log, total)
+
+    def logged(self, log: str, total: int) -> None:
+        """Of what is counted, ``log`` now tells ``total``: it is not counted again."""
+        with self._lock:
+            self._logged[log] = total
 
     def spend(self, kind: str, count: int = 1) -> None:
         """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""

@@ -18,7 +18,7 @@ from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.traffic import google_messages as messages
 from ideal_dispatch.traffic.answers import Question, RecordedAnswers
-from ideal_dispatch.traffic.circuit import TrafficServiceError
+from ideal_dispatch.traffic.circuit import TrafficError, TrafficServiceError
 from ideal_dispatch.traffic.foreign_route import (
     LEAST_SHARE,
     ForeignRoute,
@@ -245,10 +245,10 @@ class GoogleRoutes:
         reason: str,
         notes: list[str],
     ) -> float:
-        """A further time, or NaN and a note where the service fails to give it."""
+        """A further time, or NaN and a note where it is refused, fails or was not recorded."""
         try:
             seconds, note = self._ask(read, nodes, model, at, fields, deadline)
-        except (TrafficServiceError, UnreachableError) as error:
+        except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
             notes.append(f"{reason} ({error})")
             return np.nan
         notes.append(note)

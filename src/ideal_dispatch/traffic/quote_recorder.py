@@ -22,6 +22,7 @@ from ideal_dispatch.traffic.source import RouteQuote, TrafficWorld, require_zone
 
 EVERY_S = 300.0
 """Seconds between the askings of a log that is told none."""
+_SAME_S = 1e-3
 
 
 class NetworkSource(Protocol):
@@ -111,9 +112,11 @@ def record_quotes(
     and asks every :data:`EVERY_S`. A quote that fails becomes a line that says
     why; a used-up budget ends the recording: ``budget`` counts quotes,
     ``requests`` is a paid source's own and is kept in the log. Both count all
-    that was ever asked for the log. Times come from ``realised``, or from the
-    source where it is a world; such a source is asked on a virtual clock, any
-    other on the machine's. ``progress`` is told the askings done and their number.
+    that was ever asked for the log. A start or an interval that is not the
+    log's is refused; a world alone may begin anew behind all that is in it.
+    Times come from ``realised``, or from the source where it is a world; such a
+    source is asked on a virtual clock, any other on the machine's. ``progress``
+    is told the askings done and their number.
     """
     _check(source.network, pairs, start, every_s, count)
     pairs = [(int(origin), int(destination)) for origin, destination in pairs]
@@ -121,12 +124,13 @@ def record_quotes(
     if clock is None and not isinstance(source, TrafficWorld):
         clock = LiveClock()
     log = _opened(path, source.network, described(source), start, every_s, clock)
-    first, interval_s = _begun(log, path, start, every_s)
+    first, interval_s = _begun(log, path, start, every_s, isinstance(source, TrafficWorld))
     schedule = [first + timedelta(seconds=k * interval_s) for k in range(count)]
     clock = clock or VirtualClock(schedule[0])
+    name = os.path.realpath(path)
     if budget is not None:
-        budget.add("earlier quotes", len(log.keys))
-    meter = _Meter(requests, log.requests)
+        budget.add_earlier(name, len(log.keys))
+    meter = _Meter(requests, name, log.requests)
     counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
     stopped = ""
     done = 0
@@ -159,6 +163,9 @@ def record_quotes(
             if sent := meter.read():
                 file.write(requests_text(sent).encode() + b"\n")
             _sync(file)
+            if budget is not None:
+                budget.logged(name, len(log.keys) + counts["quoted"] + counts["failed"])
+            meter.close()
     if counts["missed"] and not counts["quoted"] + counts["failed"]:
         stopped = stopped or (
             f"{os.fspath(path)}: its last asking was due at {schedule[-1].isoformat()}; raise the "
@@ -170,17 +177,22 @@ def record_quotes(
 class _Meter:
     """Requests since it was last read."""
 
-    def __init__(self, requests: RequestBudget | None, earlier: int) -> None:
-        self._requests = requests
+    def __init__(self, requests: RequestBudget | None, log: str, earlier: int) -> None:
+        self._requests, self._log, self._earlier = requests, log, earlier
         if requests is not None:
-            requests.add("earlier runs", earlier)
-            self._known = requests.spent
+            requests.add_earlier(log, earlier)
+            self._first = self._known = requests.spent
 
     def read(self) -> int:
         if self._requests is None:
             return 0
         before, self._known = self._known, self._requests.spent
         return self._known - before
+
+    def close(self) -> None:
+        """All that was read is in the log."""
+        if self._requests is not None:
+            self._requests.logged(self._log, self._earlier + self._known - self._first)
 
 
 def described(source: object) -> Mapping[str, Any]:
@@ -274,17 +286,34 @@ def _opened(
 
 
 def _begun(
-    log: QuoteLog, path: str | os.PathLike[str], start: datetime | None, every_s: float | None
+    log: QuoteLog,
+    path: str | os.PathLike[str],
+    start: datetime | None,
+    every_s: float | None,
+    is_world: bool,
 ) -> tuple[datetime, float]:
-    """The first asking and the interval: as told, or as the log was begun."""
+    """The first asking and the interval: as told, or as the log was begun.
+
+    A world has gaps in its time: behind all that is in the log, or where such a
+    new beginning was made before, its schedule may begin anew.
+    """
     first, interval_s = start or log.start, every_s or log.every_s
     if first is None or np.isnan(interval_s):
         raise InputError(f"{os.fspath(path)}: tells no schedule; give a start and an interval")
-    if start is None and interval_s != log.every_s:
-        raise InputError(
-            f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
-            "leave the interval out, or name another file"
-        )
+    if log.start is not None:  # a log of the first version has no grid
+        if interval_s != log.every_s:
+            raise InputError(
+                f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
+                "leave the interval out, or name another file"
+            )
+        rounds = (first - log.start).total_seconds() / interval_s
+        dues = {due for due, *_ in log.keys}
+        anew = is_world and dues and (first in dues or first > max(dues))
+        if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
+            raise InputError(
+                f"{os.fspath(path)}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
+                f"never at {first.isoformat()}; leave the start out, or name another file"
+            )
     # in UTC: a due time is the same moment however a later call writes its zone
     return first.astimezone(UTC), interval_s
 

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +30,7 @@ from ideal_dispatch.context import (
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 
-KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True)
+KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True, oldest=2)
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
 _STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
 RATIOS: npt.NDArray[np.float32] = np.concatenate(
@@ -45,7 +45,8 @@ Codes = npt.NDArray[np.uint8]
 class Stretch:
     """Unbroken recorded time: ``codes`` has one row per bin and one column per edge.
 
-    ``start`` is aware and begins the first bin. ``codes`` count a passage in the
+    ``start`` is aware and begins the first bin; its offset from UTC is kept, its
+    zone is not. ``codes`` count a passage in the
     bin in which it ended: known when the bin is over, and so what a router may
     see. ``truth`` has the same shape and says what met those who entered in the
     bin (:func:`by_entry` gives it where only ``codes`` were recorded); it is
@@ -61,8 +62,11 @@ class Stretch:
     truth: Codes | None = None
 
     def __post_init__(self) -> None:
-        if self.start.utcoffset() is None:
+        offset = self.start.utcoffset()
+        if offset is None:
             raise InputError(f"stretch start {self.start.isoformat()} has no zone")
+        # in a zone whose clocks change, adding to a time would move its hands, not time itself
+        object.__setattr__(self, "start", self.start.replace(tzinfo=timezone(offset), fold=0))
         object.__setattr__(self, "codes", read_only(self.codes, np.uint8, (None, None), "codes"))
         truth = self.codes if self.truth is None else self.truth
         object.__setattr__(self, "truth", read_only(truth, np.uint8, self.codes.shape, "truth"))

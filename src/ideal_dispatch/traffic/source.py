@@ -36,6 +36,12 @@ class RouteQuote:
             value = getattr(self, name)
             if not 0.0 <= value < np.inf:
                 raise InputError(f"quote: {name} is {value}; it must be finite and zero or more")
+        for name in ("optimistic_s", "pessimistic_s", "data_age_s"):
+            value = getattr(self, name)
+            if not (np.isnan(value) or 0.0 <= value < np.inf):
+                raise InputError(
+                    f"quote: {name} is {value}; it must be finite and zero or more, or NaN"
+                )
 
 
 @runtime_checkable

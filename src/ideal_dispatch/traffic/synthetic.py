@@ -18,7 +18,7 @@ The model knows none of this: not these curves, not this smoothing, and no incid
 """
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -81,16 +81,20 @@ def synthetic_traffic(
         demand, rain = rng.uniform(0.8, 1.2), _rain(rng, params.rainy_share)
         day = params.first + timedelta(days=number)
         for begin, end in params.hours:
-            start = datetime.combine(day, time(begin), zone(calendar.time_zone))
-            bins = (end - begin) * 3600 // params.bin_s
-            times = world.times(calendar, start, bins, params, demand, rain, rng)
+            start, until = (_moment(calendar, day, hour) for hour in (begin, end))
+            bins = int((until - start).total_seconds()) // params.bin_s
+            if not bins:
+                continue  # an hour that the clocks skip on this day
+            weather = _weather(calendar, start, until, rain)
+            times = world.times(calendar, start, bins, params, demand, weather[:, 1], rng)
+            local = calendar.local(start)
             looks = np.random.default_rng([params.seed, 2, number, begin])
             truth = encode(times, network)
             hidden = looks.random(times.shape) > world.visibility(params.seen)
             entered = np.where(hidden, 0, truth).astype(np.uint8)
             codes = by_exit(entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": world.incidents}
-            stretches.append(Stretch(start, codes, _weather(rain, begin, end), notes, truth))
+            stretches.append(Stretch(local, codes, weather, notes, truth))
     return RecordedTraffic(
         network,
         calendar,
@@ -121,16 +125,19 @@ class _World:
         self, calendar: Calendar, start: datetime, bins: int, params: SyntheticParams,
         demand: float, rain: FloatArray, rng: np.random.Generator,
     ) -> FloatArray:  # fmt: skip
-        """Seconds of every bin and edge."""
+        """Seconds of every bin and edge; ``rain`` of the hours from ``start`` on."""
         network, memory = self._network, np.exp(-params.bin_s / _MEMORY_S)
         factor = self._incidents(bins, params, rng)
-        works = start.weekday() < 5 and not calendar.is_holiday(start.date())
+        local = calendar.local(start)
+        works = local.weekday() < 5 and not calendar.is_holiday(local.date())
         peak = _PEAK[network.road_class] * self._exposure * demand
         state = self._noise(rng)
         times = np.empty((bins, network.num_edges))
         for i in range(bins):
-            hour = start.hour + i * params.bin_s / 3600
-            wet = 1 + min(0.03 * rain[int(hour)], 0.25)
+            elapsed_h = i * params.bin_s / 3600
+            later = calendar.local(start + timedelta(seconds=i * params.bin_s))
+            hour = local.hour + elapsed_h + (_offset(later) - _offset(local)) / timedelta(hours=1)
+            wet = 1 + min(0.03 * rain[int(elapsed_h)], 0.25)
             times[i] = (1 + _busy(hour, works) * peak) * np.exp(_SPREAD * state) * wet
             state = memory * state + np.sqrt(1 - memory**2) * self._noise(rng)
         shaped: FloatArray = times * factor * network.free_flow_times_s
@@ -195,8 +202,21 @@ def _rain(rng: np.random.Generator, rainy_share: float) -> FloatArray:
     return showers if wet else np.zeros(24)
 
 
-def _weather(rain: FloatArray, begin: int, end: int) -> FloatArray:
-    """The five variables of the hours; only rain acts on this world, the rest is mild."""
-    rows = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (end - begin, 1))
-    rows[:, 1] = rain[begin:end]
+def _weather(calendar: Calendar, start: datetime, until: datetime, rain: FloatArray) -> FloatArray:
+    """The five variables of every hour begun; only rain acts on this world, the rest is mild."""
+    hours = int(np.ceil((until - start) / timedelta(hours=1)))
+    rows = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (hours, 1))
+    moments = (start + timedelta(hours=hour) for hour in range(hours))
+    rows[:, 1] = [rain[calendar.local(at).hour] for at in moments]
     return rows
+
+
+def _moment(calendar: Calendar, day: date, hour: int) -> datetime:
+    """A full hour of the local day, in UTC; one that the clocks skip is the next there is."""
+    at = datetime.combine(day, time(), zone(calendar.time_zone)) + timedelta(hours=hour)
+    return at.astimezone(UTC)
+
+
+def _offset(at: datetime) -> timedelta:
+    """Of its clock from UTC."""
+    return at.replace(tzinfo=UTC) - at

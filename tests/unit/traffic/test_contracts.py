@@ -1,13 +1,16 @@
 """Worlds of our own keep the contract of every traffic source."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recording import by_entry
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.contracts.traffic_source import TrafficWorldContract
-from tests.unit.traffic.small import START, recording
+from tests.unit.traffic.small import CALENDAR, START, recording
 
 
 class TestRecordedWorld(TrafficWorldContract):
@@ -18,3 +21,28 @@ class TestRecordedWorld(TrafficWorldContract):
     @pytest.fixture
     def at(self) -> datetime:
         return START + timedelta(days=1, minutes=40, seconds=30)
+
+
+class TestWorldWithDerivedTruth(TestRecordedWorld):
+    """What met those who entered, from what was seen when they left."""
+
+    @pytest.fixture
+    def source(self, grid: RoadNetwork) -> RecordedWorld:
+        made = recording(grid)
+        stretches = tuple(
+            replace(one, truth=by_entry(one.codes, grid, made.bin_s)) for one in made.stretches
+        )
+        return RecordedWorld(replace(made, stretches=stretches))
+
+
+class TestSyntheticWorld(TrafficWorldContract):
+    """A world with a truth of its own."""
+
+    @pytest.fixture
+    def source(self, grid: RoadNetwork) -> RecordedWorld:
+        params = SyntheticParams(days=2, hours=((7, 9),))
+        return RecordedWorld(synthetic_traffic(grid, CALENDAR, params))
+
+    @pytest.fixture
+    def at(self) -> datetime:
+        return datetime.fromisoformat("2023-05-09T07:40:30+08:00")

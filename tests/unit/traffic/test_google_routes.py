@@ -19,8 +19,9 @@ from ideal_dispatch.traffic.google_messages import TrafficModel
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
 from ideal_dispatch.traffic.service_client import Patience, RefusedError
 from tests.contracts.traffic_source import TrafficSourceContract
-from tests.stand_in import Answer
+from tests.stand_in import Answer, Asked, serve
 from tests.unit.traffic.google_stand_in import (
+    KEY,
     NOW,
     QUICK,
     GoogleTown,
@@ -581,3 +582,43 @@ def test_a_network_without_places(two_islands: RoadNetwork) -> None:
         pytest.raises(InputError, match="origin 0 has no coordinates; a router needs them"),
     ):
         source.quote(0, 1, NOW)
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_refused_further_request_leaves_the_quote(
+    grid: RoadNetwork, tmp_path: FilePath, status: int
+) -> None:
+    """The optimistic time is refused; live and replayed the quote goes without."""
+    place, answers = town(grid), RecordedAnswers(tmp_path)
+
+    def answer(asked: Asked) -> Answer:
+        if b"OPTIMISTIC" in asked.body:
+            return error(status, "NO", "not today")
+        return place.answer(asked)
+
+    with serve(answer) as server:
+        source = GoogleRoutes.connect(
+            grid, KEY, np.random.default_rng(0), url=server.url, patience=QUICK,
+            now=lambda: NOW, answers=answers,
+        )  # fmt: skip
+        quote = source.quote(3, 116, NOW)
+        source.close()
+    assert np.isnan(quote.optimistic_s)
+    assert quote.pessimistic_s > quote.duration_s > 0
+    assert f"no optimistic time (Google Routes: refused with HTTP {status}" in quote.fell_back
+    assert repr(GoogleRoutes.replayed(grid, answers).quote(3, 116, NOW)) == repr(quote)
+
+
+def test_a_further_answer_that_was_not_recorded_leaves_the_quote(
+    grid: RoadNetwork, tmp_path: FilePath
+) -> None:
+    answers = RecordedAnswers(tmp_path)
+    with connected(town(grid), PLAIN, answers=answers) as (source, _):
+        plain = source.quote(3, 116, NOW)
+    quote = GoogleRoutes.replayed(grid, answers, GoogleParams(SegmentTime.STOPOVER)).quote(
+        3, 116, NOW
+    )
+    assert (quote.path, quote.duration_s) == (plain.path, plain.duration_s)
+    assert quote.next_segment_s == plain.next_segment_s
+    assert np.isnan([quote.optimistic_s, quote.pessimistic_s]).all()
+    assert quote.fell_back.count("no recorded answer") == 3

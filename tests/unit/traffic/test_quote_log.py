@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path as FilePath
 from typing import Any
@@ -357,3 +358,61 @@ def test_pairs_from_an_array(world: RecordedWorld, tmp_path: FilePath) -> None:
     record_quotes(world, pairs, BEGIN, 300, 4, tmp_path / "a")
     record(world, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_another_schedule_is_refused(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "q"
+    record(world, path)
+    before = path.read_bytes()
+    off = BEGIN + timedelta(seconds=100)
+    with pytest.raises(InputError, match="asks every 300 s from .*, never at .*; leave the start"):
+        record_quotes(world, PAIRS, off, 300.0, 1, path)
+    with pytest.raises(InputError, match="asks every 300 s, not every 60 s; leave the interval"):
+        record_quotes(world, PAIRS, BEGIN, 60.0, 1, path)
+    assert path.read_bytes() == before
+    assert record_quotes(world, PAIRS, BEGIN + timedelta(seconds=600), None, 3, path).quoted == 3
+
+
+def test_a_world_begins_anew_in_its_next_stretch(world: RecordedWorld, tmp_path: FilePath) -> None:
+    """Stretches need not begin a whole number of intervals apart; a live log has one grid."""
+    path, again = tmp_path / "q", BEGIN + timedelta(days=1, seconds=100)
+    record(world, path)
+    for done in ((12, 0), (0, 12)):
+        summary = record_quotes(world, PAIRS, again, 300.0, 4, path)
+        assert (summary.quoted, summary.present) == done
+    assert record(world, path).present == 12
+    live, log = Counted(world, lambda n: None), tmp_path / "live"
+    record_quotes(live, PAIRS, BEGIN, 300.0, 1, log, clock=VirtualClock(BEGIN))
+    with pytest.raises(InputError, match="never at"):
+        record_quotes(live, PAIRS, again, 300.0, 1, log, clock=VirtualClock(again))
+
+
+def test_a_budget_counts_what_it_knows_once(
+    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+) -> None:
+    budget = RequestBudget()
+    record(world, tmp_path / "a", count=1)
+    for count, spent in ((2, 6), (3, 9), (3, 9)):
+        record(world, tmp_path / "a", count=count, budget=budget)
+        assert budget.spent == spent
+    record(world, tmp_path / "b", count=1, budget=budget)
+    assert budget.spent == 12  # another log
+    begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    clock, sent = VirtualClock(begin), RequestBudget()
+    with connected(town(grid), now=clock.now, budget=sent) as (source, server):
+        for count in (1, 2):
+            record_quotes(
+                source, PAIRS[:2], begin, 600, count, tmp_path / "c", clock=clock, requests=sent
+            )
+        assert sent.spent == len(server.asked) == QuoteLog.load(tmp_path / "c").requests == 12
+
+
+@pytest.mark.parametrize("name", ["optimistic_s", "pessimistic_s", "data_age_s"])
+@pytest.mark.parametrize("value", [-1.0, np.inf, -np.inf])
+def test_numbers_no_quote_has(world: RecordedWorld, name: str, value: float) -> None:
+    quote = world.quote(0, 119, BEGIN)
+    changed: dict[str, Any] = {name: np.nan}
+    assert np.isnan(getattr(replace(quote, **changed), name))
+    changed = {name: value}
+    with pytest.raises(InputError, match=f"quote: {name} is {value}; it must be finite and"):
+        replace(quote, **changed)

@@ -2,12 +2,14 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork
+from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.traffic import recording as module
 from ideal_dispatch.traffic.recording import (
     RATIOS,
     RecordedTraffic,
@@ -168,3 +170,30 @@ def test_the_checksum_is_of_weather_and_notes_too(grid: RoadNetwork) -> None:
     others = [replace(one, notes={"closed": 1}), replace(one, weather=one.weather + 1.0)]
     sums = {replace(made, stretches=(stretch,)).checksum for stretch in (one, *others)}
     assert len(sums) == 3
+
+
+def test_a_stretch_keeps_no_zone_whose_clocks_change(grid: RoadNetwork, tmp_path: Path) -> None:
+    """Three hours from midnight of the change end at four, in memory as when loaded."""
+    start = datetime(2023, 3, 12, tzinfo=ZoneInfo("America/New_York"))
+    codes = np.ones((180, grid.num_edges), np.uint8)
+    stretch = Stretch(start, codes, np.ones((3, 5)), truth=codes)
+    made = RecordedTraffic(grid, Calendar("America/New_York", "US"), 60, (stretch,))
+    made.save(tmp_path / "a.traffic")
+    read = RecordedTraffic.load(tmp_path / "a.traffic", grid)
+    for one in (made, read):
+        end = one.end(one.stretches[0])
+        assert end == datetime(2023, 3, 12, 8, tzinfo=UTC)
+        assert one.calendar.local(end).hour == 4
+        assert one.stretches[0].start.isoformat() == "2023-03-12T00:00:00-05:00"
+    assert read.checksum == made.checksum
+
+
+def test_an_older_format_is_named(
+    grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.traffic"
+    monkeypatch.setattr(module, "KIND", replace(module.KIND, version=1))
+    recording(grid).save(file)
+    monkeypatch.undo()
+    with pytest.raises(FileFormatError, match="in format 1, this version needs 2; make it again"):
+        RecordedTraffic.load(file, grid)

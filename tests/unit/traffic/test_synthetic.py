@@ -1,12 +1,14 @@
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork
+from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.recording import RATIOS
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import CALENDAR
 
@@ -86,3 +88,44 @@ def test_an_incident_slows_its_edge(grid: RoadNetwork) -> None:
 def test_wrong_parameters_are_refused(wrong: dict[str, object], text: str) -> None:
     with pytest.raises(InputError, match=text):
         replace(PARAMS, **wrong)  # type: ignore[arg-type]
+
+
+NEW_YORK = Calendar("America/New_York", "US")
+
+
+@pytest.mark.parametrize(
+    ("first", "hours_of_days"),
+    [(date(2023, 3, 11), [24, 23, 24]), (date(2023, 11, 4), [24, 25, 24])],
+)
+def test_days_on_which_the_clocks_change(
+    grid: RoadNetwork, tmp_path: Path, first: date, hours_of_days: list[int]
+) -> None:
+    whole = replace(PARAMS, first=first, hours=((0, 24),), bin_s=600, rainy_share=1.0)
+    made = synthetic_traffic(grid, NEW_YORK, whole)
+    assert [stretch.bins / 6 for stretch in made.stretches] == hours_of_days
+    assert [len(stretch.weather) for stretch in made.stretches] == hours_of_days
+    for one, following in pairwise(made.stretches):
+        assert made.end(one) == following.start
+    made.save(tmp_path / "ny.traffic")
+    read = RecordedTraffic.load(tmp_path / "ny.traffic", grid)
+    assert read.checksum == made.checksum
+    for one, other in zip(read.stretches, made.stretches, strict=True):
+        assert one.start.isoformat() == other.start.isoformat()
+        assert read.end(one) == made.end(other)
+    # the weather of an hour is that of its clock, behind the change too
+    day, rain = made.stretches[1], made.stretches[1].weather[:, 1]
+    for hour in range(len(rain)):
+        at = day.start + timedelta(hours=hour, minutes=5)
+        for recording in (made, read):
+            assert recording.context(at).weather.rainfall_mm.value == rain[hour]
+            assert recording.find(at) == (1, 6 * hour)
+    assert NEW_YORK.local(day.start + timedelta(hours=hours_of_days[1] - 1)).hour == 23
+
+
+def test_an_hour_that_the_clocks_skip_is_not_there(grid: RoadNetwork) -> None:
+    night = replace(PARAMS, first=date(2023, 3, 11), hours=((1, 2), (2, 3), (3, 4)))
+    made = synthetic_traffic(grid, NEW_YORK, night)
+    assert [len(day) for day in made.days] == [3, 2, 3]
+    skipped = replace(night, days=1, first=date(2023, 3, 12), hours=((2, 3),))
+    with pytest.raises(InputError, match="at least one stretch"):
+        synthetic_traffic(grid, NEW_YORK, skipped)

@@ -52,6 +52,20 @@ class TestContract(TrafficSourceContract):
             yield source
 
 
+class TestReplayedContract(TestContract):
+    """A replay keeps the contract for what was recorded, with nobody to ask."""
+
+    @pytest.fixture
+    def source(
+        self, grid: RoadNetwork, trips: list[tuple[int, int]], tmp_path: FilePath
+    ) -> Valhalla:
+        answers = RecordedAnswers(tmp_path)
+        with connected(town(grid), answers=answers) as (source, _):
+            for trip in trips:
+                source.quote(*trip, NOW)
+        return Valhalla.replayed(grid, answers)
+
+
 def test_the_quote_is_valhallas_route_and_times(grid: RoadNetwork) -> None:
     place = town(grid)
     with connected(place) as (source, server):

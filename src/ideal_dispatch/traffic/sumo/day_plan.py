@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ideal_dispatch.arrays import non_negative, whole_number
@@ -48,7 +48,8 @@ class Closure:
 class DayPlan:
     """One day to simulate: its calendar, demand, weather, closures and seed.
 
-    ``hours`` are the simulated periods of the local day, in order.
+    ``hours`` are the simulated periods of the local day, in order; the clocks
+    may not change within one.
     ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has a
     row per hour of the day with the variables of :data:`WEATHER_VARIABLES`.
     """
@@ -71,6 +72,13 @@ class DayPlan:
         ends = [hour for period in hours for hour in period]
         if not ends or ends != sorted(set(ends)) or ends[0] < 0 or ends[-1] > 24:
             raise InputError(f"hours {hours}: periods within 0 … 24 in order, apart, are needed")
+        for first, last in hours:
+            begin, end = (self.moment(hour * HOUR_S).astimezone(UTC) for hour in (first, last))
+            if end - begin != timedelta(hours=last - first):
+                raise InputError(
+                    f"{self.date}: the clocks of {self.time_zone} change within {first}–{last}; "
+                    "simulate other hours, or another day (another seed draws others)"
+                )
         object.__setattr__(self, "demand_factor", non_negative(self.demand_factor, "demand factor"))
         rows = tuple(tuple(float(value) for value in row) for row in self.weather)
         if len(rows) != 24 or any(len(row) != len(WEATHER_VARIABLES) for row in rows):

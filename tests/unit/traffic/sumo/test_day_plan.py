@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
@@ -121,3 +121,11 @@ def test_hours_and_demand_can_be_chosen(grid: RoadNetwork) -> None:
         assert one.demand_factor == pytest.approx(2 * other.demand_factor, abs=0.002)
     with pytest.raises(InputError, match="demand 0: a factor above zero"):
         plan_days(grid, HONG_KONG, 5, demand=0.0)
+
+
+@pytest.mark.parametrize("day", [date(2023, 3, 12), date(2023, 11, 5)])
+def test_a_period_in_which_the_clocks_change_is_refused(day: date) -> None:
+    where = {"date": day, "time_zone": "America/New_York"}
+    with pytest.raises(InputError, match=f"{day}: the clocks of America/New_York change within 0–"):
+        plan(**where, hours=((0, 24),))
+    assert plan(**where, hours=((6, 10),)).moment(6 * 3600).hour == 6
