@@ -5,6 +5,8 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Service, Turn, shoot, show
 
+pytestmark = pytest.mark.slow
+
 DRAWN = "data-drawn-by"
 
 

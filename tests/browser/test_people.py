@@ -9,6 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Service, Turn, shoot, show
 
+pytestmark = pytest.mark.slow
+
 SIZES = [(1024, 768), (1280, 800), (1920, 1080)]
 INSIDE = """() => [...document.querySelectorAll(
     ".verdict h2, .expiry, .main .depot, .gain .number, #accept, #override, .ages, .what-if")]
@@ -30,7 +32,6 @@ def _serious(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("look", [("light", "en-GB"), ("dark", "zh-HK")], ids=lambda look: look[0])
 def test_sizes_themes_and_axe(

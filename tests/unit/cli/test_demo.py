@@ -54,6 +54,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, told(folder)
 
 
+@pytest.mark.slow
 def test_the_story_has_its_chapters_and_ends_with_the_next_command(
     demo: tuple[Path, str],
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_story_has_its_chapters_and_ends_with_the_next_command(
     assert max(map(len, own)) <= 80
 
 
+@pytest.mark.slow
 def test_the_report_is_one_file_with_all_figures(demo: tuple[Path, str]) -> None:
     folder, text = demo
     page = html.unescape((folder / "report" / "report.html").read_text())
@@ -89,6 +91,7 @@ def test_the_report_is_one_file_with_all_figures(demo: tuple[Path, str]) -> None
     assert f"Asked for. {call.group()}" in page
 
 
+@pytest.mark.slow
 def test_no_day_but_the_training_days_is_touched(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     recording = harbour_traffic(harbour_city()).only(range(TRAINING_DAYS))

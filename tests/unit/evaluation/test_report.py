@@ -52,6 +52,7 @@ def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) ->
     assert "http" not in html.replace("http://www.w3.org", "")
 
 
+@pytest.mark.slow
 def test_the_same_report_twice(judged: Judged, tmp_path: Path) -> None:
     one_world = Judged(judged.outcomes.only("A"))
     made, again = (write_report(one_world, tmp_path / name) for name in ("one", "two"))

@@ -95,6 +95,7 @@ def test_no_trips(world: tuple[Model, RoadNetwork, Trips]) -> None:
         trip_radii(model, network, table.select([]))
 
 
+@pytest.mark.slow
 def test_dask_shares_the_work(world: tuple[Model, RoadNetwork, Trips]) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="the cluster extra is not installed: pip install dask distributed"

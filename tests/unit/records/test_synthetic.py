@@ -137,6 +137,7 @@ def test_weather_is_that_of_the_nearest_hour(prepared: Prepared) -> None:
     assert prepared.trips.contexts[0, 0] == expected.temperature_c.value
 
 
+@pytest.mark.slow
 def test_nothing_personal_is_written(
     city: City, folder: Path, made: SyntheticRecords, prepared: Prepared, tmp_path: Path
 ) -> None:

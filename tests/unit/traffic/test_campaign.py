@@ -12,6 +12,7 @@ from tests.unit.traffic.small import CALENDAR
 from tests.unit.traffic.sumo.days import needs_sumo, plan
 
 
+@pytest.mark.slow
 @needs_sumo
 def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Path) -> None:
     plans = [
