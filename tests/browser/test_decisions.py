@@ -8,6 +8,8 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Service, Turn, shoot, show, show_open
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("decision", "words"),

@@ -3,9 +3,12 @@
 import re
 import signal
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Service, Turn, shoot, show
+
+pytestmark = pytest.mark.slow
 
 
 def _lost(page: Page) -> None:

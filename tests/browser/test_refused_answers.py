@@ -1,8 +1,11 @@
 """An answer that the service refuses is said to be so, with the service's own words."""
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Service, show_open
+
+pytestmark = pytest.mark.slow
 
 
 def test_an_answer_to_a_replaced_advice_is_shown_as_not_recorded(

@@ -17,6 +17,8 @@ from tests.faults.service_faults import SLACK_S
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer, serving
 
+pytestmark = pytest.mark.slow
+
 
 def rows(url: str) -> list[Any]:
     store = open_store(url)
