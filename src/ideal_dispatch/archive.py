@@ -1,4 +1,4 @@
-"""One-file archives: a zip of NumPy arrays with a JSON manifest.
+"""Files of a kind and a version: zips of NumPy arrays with a JSON manifest, and plain JSON.
 
 Networks, trips and recorded traffic are such files, told apart by the
 manifest's ``format``. Same contents, same bytes: members have fixed times and
@@ -8,17 +8,19 @@ a fixed order. Nothing in them is ever executed: no pickle.
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import atomic_write, check_source
 
 _ZIP = b"PK\x03\x04"
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,40 @@ class ArchiveKind:
                     f"{self.oldest}; make it again"
                 )
             return manifest, {name: archive[name] for name in archive.files if name != "manifest"}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonKind:
+    """A small JSON file: its ``kind``, ``what`` it holds in words, and how to make one."""
+
+    kind: str
+    version: int
+    what: str
+    advice: str
+
+    def write(self, path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+        """Write one file, or leave what was there untouched."""
+        whole = {"kind": self.kind, "version": self.version, **content}
+        with atomic_write(path) as file:
+            file.write(json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
+
+    def read(self, path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Made]) -> Made:
+        """What ``build`` makes of the content, or one line that says why the file is no such."""
+        check_source(path)
+        where = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            if not isinstance(content, dict) or content.get("kind") != self.kind:
+                raise FileFormatError(f"no {self.what}; {self.advice}")
+            if content["version"] != self.version:
+                raise FileFormatError(
+                    f"version {content['version']}, this program reads {self.version}"
+                )
+            return build(content)
+        except FileFormatError as error:
+            raise FileFormatError(f"{where}: {error}") from None
+        except (InputError, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise FileFormatError(
+                f"{where}: damaged ({type(error).__name__}: {error}); {self.advice}"
+            ) from None

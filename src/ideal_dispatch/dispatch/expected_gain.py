@@ -18,7 +18,6 @@ which follows from ∫ₓ^∞ t f(t) dt = f(x)(ν + x²)/(ν − 1) for a Studen
 degrees and from E[D⁺] = m + E[(−D)⁺].
 """
 
-import json
 import os
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -26,13 +25,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import FloatArray, first_where, numbers, whole_number
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write, check_source
 
-KIND, VERSION = "ideal-dispatch expected gain", 1
+_FILE = JsonKind(
+    "ideal-dispatch expected gain", 1, "model of expected gain", "fit and save it again"
+)
+_STORED = ("coefficients", "typical_widths_s", "reversion", "rows")
 LEAST_ROWS = 10
-_ADVICE = "fit and save it again"
 _USUAL = np.log([2.0, 0.02, 0.3, 0.3])
 _PRIOR = 1.2  # standard deviation of the logarithms around what is usual
 _SIGNS = np.array([1.0, -1.0])  # what is above draws a quote up, what is below down
@@ -197,42 +198,21 @@ class GainModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal model."""
-        content = {
-            "kind": KIND,
-            "version": VERSION,
-            "degrees": self.degrees,
-            "coefficients": self.coefficients,
-            "typical_widths_s": self.typical_widths_s,
-            "reversion": self.reversion,
-            "rows": self.rows,
-        }
-        with atomic_write(path) as file:
-            file.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+        values = {name: getattr(self, name) for name in ("degrees", *_STORED)}
+        _FILE.write(path, values)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "GainModel":
         """Read a model, or say in one line why the file holds none."""
-        check_source(path)
-        where = os.fspath(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            if not isinstance(content, dict) or content.get("kind") != KIND:
-                raise FileFormatError(f"{where}: no model of expected gain; {_ADVICE}")
-            if content["version"] != VERSION:
-                raise FileFormatError(
-                    f"{where}: version {content['version']}, this program reads {VERSION}"
-                )
+
+        def build(content: dict[str, Any]) -> GainModel:
             if content["degrees"] != cls.degrees:
                 raise FileFormatError(
-                    f"{where}: {content['degrees']} degrees, this program knows {cls.degrees}"
+                    f"{content['degrees']} degrees, this program knows {cls.degrees}"
                 )
-            names = ("coefficients", "typical_widths_s", "reversion", "rows")
-            return cls(*(content[name] for name in names))
-        except (InputError, ValueError, LookupError, RecursionError) as error:
-            raise FileFormatError(
-                f"{where}: damaged ({type(error).__name__}: {error}); {_ADVICE}"
-            ) from None
+            return cls(*(content[name] for name in _STORED))
+
+        return _FILE.read(path, build)
 
 
 def expected_positive_part_s(mean_s: npt.ArrayLike, spread_s: npt.ArrayLike) -> FloatArray:

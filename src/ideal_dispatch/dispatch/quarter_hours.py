@@ -1,6 +1,5 @@
 """Quotes corrected by the clock alone: a control for anything that learns a router's drift."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,19 +8,20 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import numbers, whole_number
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.situation import Situation, Station
 from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
-from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.source import RouteQuote
 
 QUARTERS = 96
-_KIND, _VERSION = "ideal-dispatch quarter hours", 1
-_ADVICE = "fit and save it again"
+_FILE = JsonKind(
+    "ideal-dispatch quarter hours", 1, "ratios of quarter hours", "fit and save it again"
+)
 _AT_ZERO = ConstantThreshold(0.0)
 
 
@@ -68,31 +68,12 @@ class QuarterHours:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into equal ratios."""
-        content = {"kind": _KIND, "version": _VERSION, "ratios": self.ratios, "rows": self.rows}
-        with atomic_write(path) as file:
-            file.write(json.dumps(content, allow_nan=False).encode() + b"\n")
+        _FILE.write(path, {"ratios": self.ratios, "rows": self.rows})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "QuarterHours":
         """Read ratios, or say in one line why the file holds none."""
-        check_source(path)
-        where = os.fspath(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            if not isinstance(content, dict) or content.get("kind") != _KIND:
-                raise FileFormatError(f"{where}: no ratios of quarter hours; {_ADVICE}")
-            if content["version"] != _VERSION:
-                raise FileFormatError(
-                    f"{where}: version {content['version']}, this program reads {_VERSION}"
-                )
-            return cls(tuple(content["ratios"]), content["rows"])
-        except (InputError, ValueError, LookupError, TypeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(
-                f"{where}: damaged ({type(error).__name__}: {error}); {_ADVICE}"
-            ) from None
+        return _FILE.read(path, lambda content: cls(tuple(content["ratios"]), content["rows"]))
 
 
 def quarter_of(at: datetime) -> int:
