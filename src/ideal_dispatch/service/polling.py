@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
+from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -73,9 +74,13 @@ class WeatherPoll:
             weather, problem = self._provider.reading(self._now(), *self._place), ""
         except OutdatedWeatherError as error:
             weather, problem = error.known, str(error)
-        except Exception as error:  # whatever a provider does, calls go on
+        except IdealError as error:
             log.warning("weather: %s", error)
             self._problem = str(error)
+            return
+        except Exception as error:  # whatever a provider does, calls go on
+            log.exception("weather: unexpected")
+            self._problem = f"a fault of this program ({type(error).__name__}); it was logged"
             return
         known = {
             name: value if value.known else before
