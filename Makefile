@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test coverage test-all check bench evidence dispatch-evidence sensitivity city-traffic experiment-traffic format clean
+.PHONY: setup demo test coverage test-all check bench evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -69,6 +69,10 @@ experiment-traffic: setup
 city-traffic: setup
 	@$(PIP) --editable '.[sumo]'
 	nice $(BIN)/ideal traffic simulate --engine sumo --days 18 --seed 5 --first 2025-01-01 --work out/city_days -o src/ideal_dispatch/cities/data/harbour.traffic
+
+# the model that ships with the embedded city, from its training days
+city-model: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m ideal_dispatch.replay.shipped_model experiments/port_almery.toml out/shipped
 
 format: setup
 	$(BIN)/ruff check --fix .

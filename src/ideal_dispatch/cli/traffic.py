@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli import traffic_plausibility, traffic_record
+from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.moments import read_day
 from ideal_dispatch.cli.places import NetworkOption, read_network
 from ideal_dispatch.errors import InputError
@@ -64,6 +65,9 @@ def simulate(
     ] = None,
 ) -> None:
     """Make traffic on a network: edge times in minutes, in one file."""
+    from dataclasses import replace
+
+    from ideal_dispatch import __version__
     from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.files import check_target
@@ -86,18 +90,25 @@ def simulate(
         from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
         folder = work or output.with_suffix(".days")
+        demand = 1.0 if demand is None else demand
+        whole_days = days // 6 if whole_days is None else whole_days
         plans = plan_days(
             network, calendar, seed, year=begin.year, days=days, hours=periods,
-            demand=1.0 if demand is None else demand,
-            whole_days=days // 6 if whole_days is None else whole_days,
+            demand=demand, whole_days=whole_days,
         )  # fmt: skip
         recording = _sumo(network, calendar, plans, folder, workers)
         for line in broken_rules(recording):
             warn(f"not plausible: {line}")
     else:
         raise InputError(f"--engine {engine}: choose synthetic or sumo")
+    command = f"ideal traffic simulate --engine {engine} --days {days} --first {begin} "
+    command += f"--seed {seed} --hours {hours} --time-zone {time_zone} --country {country}"
+    if engine == "sumo":
+        command += f" --demand {demand:g} --whole-days {whole_days}"
+    made = {"software": f"ideal-dispatch {__version__}", "seed": seed, "command": command}
+    recording = replace(recording, provenance={**recording.provenance, **made})
     recording.save(output)
-    _show(recording, output, _test_dates(recording, output))
+    _show(recording, output, held_out_dates(recording, output))
     size = f"{output.stat().st_size / 1e6:.1f} MB"
     out.print(f"wrote {output} ({size})", markup=False, soft_wrap=True)
 
@@ -120,7 +131,7 @@ def info(
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
     recording = RecordedTraffic.load(file, read_network(network_file))
-    _show(recording, file, frozenset() if everything else _test_dates(recording, file))
+    _show(recording, file, frozenset() if everything else held_out_dates(recording, file))
 
 
 app.command(epilog=traffic_plausibility.EPILOG)(traffic_plausibility.plausibility)
@@ -142,37 +153,30 @@ def _sumo(
     folder: Path,
     workers: int | None,
 ) -> "RecordedTraffic":
-    from ideal_dispatch.cli.terminal import bars
+    from ideal_dispatch.cli.terminal import bars, out
     from ideal_dispatch.traffic.campaign import simulate as campaign
 
-    done = 0
+    took: list[float] = []
     with bars() as show:
 
         def report(plan: "DayPlan", cpu_s: float) -> None:
-            nonlocal done
-            done += 1
-            show("simulating days", done / len(plans), f"{plan.date}: {cpu_s:.0f} CPU s")
+            took.append(cpu_s)
+            show("simulating days", len(took) / len(plans), f"{plan.date}: {cpu_s:.0f} CPU s")
 
-        return campaign(network, calendar, plans, folder, workers=workers, report=report)
+        recording = campaign(network, calendar, plans, folder, workers=workers, report=report)
+    simulated = [cpu_s for cpu_s in took if cpu_s]
+    if simulated:
+        mean = sum(simulated) / len(simulated)
+        many = "1 day" if len(simulated) == 1 else f"{len(simulated)} days"
+        out.print(f"{many} simulated, {mean:.0f} CPU s each")
+    return recording
 
 
-def _test_dates(recording: "RecordedTraffic", file: Path) -> "frozenset[date]":
-    """Days of the embedded city's traffic that are looked at when everything is fixed."""
-    from ideal_dispatch.cities import (
-        HARBOUR_STEM,
-        TRAINING_DAYS,
-        harbour_city,
-        harbour_traffic,
+def _engine(recording: "RecordedTraffic") -> str:
+    made = recording.provenance
+    return " ".join(str(made[name]) for name in ("engine", "version") if name in made) or (
+        "not stated"
     )
-
-    city = harbour_city()
-    its_own = recording.network.checksum == city.network.checksum
-    if not its_own or recording.provenance.get("engine") != "sumo":
-        return frozenset()
-    embedded = file.resolve() == HARBOUR_STEM.with_suffix(".traffic").resolve()
-    whole = recording if embedded else harbour_traffic(city)
-    first = [whole.stretches[day[0]] for day in whole.days[TRAINING_DAYS:]]
-    return frozenset(whole.calendar.local(stretch.start).date() for stretch in first)
 
 
 def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -> None:
@@ -187,12 +191,14 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
     print_facts(
         file.name,
         {
-            "engine": str(recording.provenance.get("engine", "not stated")),
+            "engine": _engine(recording),
+            "made by": str(recording.provenance.get("command", "not stated")),
             "edges": f"{recording.network.num_edges:,}",
             "bin": f"{recording.bin_s} s",
             "days": str(len(recording.days)),
             "in memory": f"{megabytes:.0f} MB",
         },
+        justify="left",
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("day", "hours", "rain mm", "edge-minutes seen", "time / free flow"):

@@ -1,10 +1,11 @@
 """``ideal traffic plausibility``: whether recorded traffic is like traffic."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.places import (
     DepotsOption,
     NetworkOption,
@@ -12,6 +13,9 @@ from ideal_dispatch.cli.places import (
     read_network,
 )
 from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.traffic.recording import RecordedTraffic
 
 EPILOG = """Examples:
 
@@ -25,7 +29,7 @@ def plausibility(
     files: Annotated[list[Path], typer.Argument(help=".traffic files of one network.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")],
     days: Annotated[
-        int, typer.Option(min=1, help="Only the first so many days; later ones stay unseen.")
+        int, typer.Option(min=1, help="Only the first so many days; test days stay unseen.")
     ] = 8,
     synthetic_days: Annotated[
         int, typer.Option(min=0, help="Days of the synthetic world beside them; 0 for none.")
@@ -62,7 +66,7 @@ def plausibility(
         name = "SUMO" if simulated else file.stem
         if name in recordings or (synthetic_days and name == "synthetic"):
             raise InputError(f"{file}: another column is called {name}; rename the file")
-        recordings[name] = whole.only(range(min(days, len(whole.days))))
+        recordings[name] = whole.only(_shown(whole, file, days))
     with stages("Comparing") as show:
         if synthetic_days:
             from ideal_dispatch.traffic.synthetic import (
@@ -85,3 +89,20 @@ def plausibility(
         warn(line)
     out.print(traffic_page.markdown(*found.table()), markup=False, soft_wrap=True)
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+def _shown(recording: "RecordedTraffic", file: Path, most: int) -> list[int]:
+    """The first days, without those that are held out."""
+    from ideal_dispatch.cli.terminal import warn
+
+    hidden = held_out_dates(recording, file)
+    dates = [
+        recording.calendar.local(recording.stretches[day[0]].start).date()
+        for day in recording.days[:most]
+    ]
+    shown = [number for number, day in enumerate(dates) if day not in hidden]
+    if len(shown) < len(dates):
+        warn(f"{file}: {len(dates) - len(shown)} test days are left out")
+    if not shown:
+        raise InputError(f"{file}: all its days are test days of the embedded city")
+    return shown

@@ -5,6 +5,7 @@ campaign goes on where it stopped, and a day whose plan has changed is simulated
 again.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -49,9 +50,9 @@ def simulate(
     files = [place / f"{plan.date.isoformat()}.day" for plan in plans]
     if len(set(files)) < len(files):
         raise InputError("two plans are of the same date; a day is simulated once")
-    missing = []
+    missing, engine = [], _engine(network)
     for plan, file in zip(plans, files, strict=True):
-        if _is_done(file, network, plan, bin_s):
+        if _is_done(file, network, plan, bin_s, engine):
             if report is not None:
                 report(plan, 0.0)
         else:
@@ -88,14 +89,17 @@ def _simulate_one(
         "unfinished": day.unfinished,
         "sumo": day.version,
         "commands": day.commands,
-        "engine": _engine(),
+        "cpu_s": round(day.cpu_s, 1),
+        "engine": _engine(network),
     }
     parts = np.split(encode(day.times_s, network), np.cumsum(day.bins)[:-1])
     _KIND.write(file, manifest, {f"codes_{number}": codes for number, codes in enumerate(parts)})
     return day.cpu_s
 
 
-def _is_done(file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int) -> bool:
+def _is_done(
+    file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int, engine: dict[str, str]
+) -> bool:
     if not file.exists():
         return False
     try:
@@ -104,23 +108,23 @@ def _is_done(file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int) -> b
         return False  # cut short by an interruption
     made_of = {name: manifest.get(name) for name in ("network", "plan", "bin_s", "engine")}
     wanted = {"network": network.checksum, "plan": plan.to_json(), "bin_s": bin_s}
-    return bool(made_of == _plain(wanted | {"engine": _engine()}))
+    return bool(made_of == _plain(wanted | {"engine": engine}))
 
 
-def _engine() -> dict[str, Any]:
+def _engine(network: RoadNetwork) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
-    from ideal_dispatch.traffic.sumo.demand import PEAK_TRIPS_PER_LANE_KM
+    from ideal_dispatch.traffic.sumo import demand, scenario_files, simulation
     from ideal_dispatch.traffic.sumo.engine import sumo_version
-    from ideal_dispatch.traffic.sumo.network_export import OPTIONS as ROADS
-    from ideal_dispatch.traffic.sumo.simulation import CLEARANCE_S, OPTIONS, WARM_UP_S
+    from ideal_dispatch.traffic.sumo.network_export import roads_checksum
 
+    digest = hashlib.blake2b(digest_size=8)
+    for module in (demand, scenario_files, simulation):
+        constants = {name: value for name, value in vars(module).items() if name.isupper()}
+        digest.update(repr(sorted(constants.items())).encode())
     return {
-        "options": OPTIONS,
-        "roads": ROADS,
-        "warm_up_s": WARM_UP_S,
-        "clearance_s": CLEARANCE_S,
-        "peak_trips_per_lane_km": PEAK_TRIPS_PER_LANE_KM,
-        "version": sumo_version(),
+        "sumo": sumo_version(),
+        "roads": roads_checksum(network),
+        "constants": digest.hexdigest(),
     }
 
 
@@ -150,7 +154,7 @@ def _pack(
             "unfinished": manifest["unfinished"],
         }
         for number, (first, last) in enumerate(plan.hours):
-            weather = np.array(plan.weather[first:last])
+            weather = np.array(plan.weather[first:last])  # of the hours before: no look-ahead
             start = plan.moment(first * 3600)
             codes = arrays[f"codes_{number}"]
             truth = by_entry(codes, network, bin_s)
@@ -158,7 +162,7 @@ def _pack(
     provenance = {
         "engine": "sumo",
         "version": ", ".join(sorted(versions)),
-        "command": min(commands),
+        "sumo_command": min(commands),
         "days": len(plans),
     }
     return RecordedTraffic(network, calendar, bin_s, tuple(stretches), provenance)

@@ -51,8 +51,9 @@ class Stretch:
     see. ``truth`` has the same shape and says what met those who entered in the
     bin (:func:`by_entry` gives it where only ``codes`` were recorded); it is
     ``codes`` where nothing is given. ``weather`` holds the five
-    variables of every hour begun, from the hour of ``start`` on; ``notes`` what
-    else is known about the day, such as demand and closures.
+    variables as they are known when each hour begins, from the hour of ``start``
+    on: those of the hour before. ``notes`` are what else is known about the day,
+    such as demand and closures.
     """
 
     start: datetime
@@ -215,7 +216,7 @@ class RecordedTraffic:
         )
 
     def context(self, at: datetime) -> Context:
-        """Weather and calendar of a recorded moment."""
+        """Calendar of a recorded moment, and the weather of the last complete hour."""
         stretch = self.stretches[self.find(at)[0]]
         hour = int((at - _hour_of(stretch.start)).total_seconds() // 3600)
         source = str(self.provenance.get("engine", "recording"))

@@ -17,7 +17,7 @@ The time of edge e in a bin is
 The model knows none of this: not these curves, not this smoothing, and no incident.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
@@ -75,18 +75,20 @@ def synthetic_traffic(
     """Recorded traffic of a world that follows the laws above."""
     params = params or SyntheticParams()
     world = _World(network, np.random.default_rng([params.seed, 0]))
-    stretches = []
+    stretches, before_midnight = [], 0.0
     for number in range(params.days):
         rng = np.random.default_rng([params.seed, 1, number])
         demand, rain = rng.uniform(0.8, 1.2), _rain(rng, params.rainy_share)
+        fell = np.concatenate([[before_midnight], rain[:-1]])  # known when an hour begins
+        before_midnight = rain[-1]
         day = params.first + timedelta(days=number)
         for begin, end in params.hours:
             start, until = (_moment(calendar, day, hour) for hour in (begin, end))
             bins = int((until - start).total_seconds()) // params.bin_s
             if not bins:
                 continue  # an hour that the clocks skip on this day
-            weather = _weather(calendar, start, until, rain)
-            times = world.times(calendar, start, bins, params, demand, weather[:, 1], rng)
+            falls = _rain_of_hours(calendar, start, until, rain)
+            times = world.times(calendar, start, bins, params, demand, falls, rng)
             local = calendar.local(start)
             looks = np.random.default_rng([params.seed, 2, number, begin])
             truth = encode(times, network)
@@ -94,13 +96,19 @@ def synthetic_traffic(
             entered = np.where(hidden, 0, truth).astype(np.uint8)
             codes = by_exit(entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": world.incidents}
+            weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size, 1))
+            weather[:, 1] = _rain_of_hours(calendar, start, until, fell)
             stretches.append(Stretch(local, codes, weather, notes, truth))
     return RecordedTraffic(
         network,
         calendar,
         params.bin_s,
         tuple(stretches),
-        {"engine": "synthetic", "seed": params.seed},
+        {
+            "engine": "synthetic",
+            "seed": params.seed,
+            "params": asdict(params) | {"first": params.first.isoformat()},
+        },
     )
 
 
@@ -202,13 +210,13 @@ def _rain(rng: np.random.Generator, rainy_share: float) -> FloatArray:
     return showers if wet else np.zeros(24)
 
 
-def _weather(calendar: Calendar, start: datetime, until: datetime, rain: FloatArray) -> FloatArray:
-    """The five variables of every hour begun; only rain acts on this world, the rest is mild."""
+def _rain_of_hours(
+    calendar: Calendar, start: datetime, until: datetime, rain: FloatArray
+) -> FloatArray:
+    """Millimetres in every hour begun."""
     hours = int(np.ceil((until - start) / timedelta(hours=1)))
-    rows = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (hours, 1))
     moments = (start + timedelta(hours=hour) for hour in range(hours))
-    rows[:, 1] = [rain[calendar.local(at).hour] for at in moments]
-    return rows
+    return np.array([rain[calendar.local(at).hour] for at in moments])
 
 
 def _moment(calendar: Calendar, day: date, hour: int) -> datetime:

@@ -16,6 +16,7 @@ from ideal_dispatch.cli.traffic import app
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
+from ideal_dispatch.traffic.sumo.engine import sumo_version
 from tests.stand_in import serve
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.traffic.small import START, recording
@@ -73,7 +74,9 @@ def test_synthetic_days_are_made_and_shown(town: Path, tmp_path: Path) -> None:
     a, b, c = ((tmp_path / f"{name}.traffic").read_bytes() for name in "abc")
     assert a == b != c
     for text in (texts[0], said("info", str(tmp_path / "a.traffic"), "--network", "town.network")):
-        assert re.search("engine synthetic edges 436 bin 60 s days 2 in memory 1 MB", text)
+        assert re.search("edges 436 bin 60 s days 2 in memory 1 MB", text)
+        made_by = "ideal traffic simulate --engine synthetic --days 2 --first 2024-02-29 --seed 3"
+        assert f"engine synthetic made by {made_by} --hours 6-10,16-20" in text
         assert len(re.findall(r"(Thu 29 Feb|Fri 01 Mar) 2024 (06:00–10|16:00–20):00", text)) == 4
         assert "test days" not in text
     assert f"wrote {tmp_path / 'a.traffic'} (0." in texts[0]
@@ -118,6 +121,11 @@ def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> Non
     text = said("info", str(tmp_path / "part.traffic"), "--all")
     assert text.count("08:00–09:00") == 3
     assert "test days" not in text
+    hidden = RecordedTraffic(network, calendar, 60, stretches[1:], {"engine": "sumo"})
+    hidden.save(tmp_path / "hidden.traffic")
+    page = str(tmp_path / "page.html")
+    done = CliRunner().invoke(app, ["plausibility", str(tmp_path / "hidden.traffic"), "-o", page])
+    assert "all its days are test days of the embedded city" in str(done.exception)
 
 
 @needs_sumo
@@ -150,9 +158,16 @@ def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     assert before
     text = said(*options)
     assert len(re.findall(r" 2023 06:00–10:00", text)) == 2
+    assert re.search(rf"engine sumo {sumo_version()} made by ideal traffic simulate", text)
+    assert "--demand 1 --whole-days 0" in text
     assert "test days" not in text
     assert all(file.stat().st_mtime_ns == at for file, at in before.items())
-    assert len(list(tmp_path.glob("square.days/*.day"))) == 2
+    days, packed = sorted(tmp_path.glob("square.days/*.day")), tmp_path / "square.traffic"
+    assert len(days) == 2
+    whole = packed.read_bytes()
+    days[0].unlink()
+    assert re.search(r"1 day simulated, \d+ CPU s", said(*options))
+    assert packed.read_bytes() == whole
 
 
 # --- record -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.traffic import synthetic
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import CALENDAR
@@ -120,6 +121,31 @@ def test_days_on_which_the_clocks_change(
             assert recording.context(at).weather.rainfall_mm.value == rain[hour]
             assert recording.find(at) == (1, 6 * hour)
     assert NEW_YORK.local(day.start + timedelta(hours=hours_of_days[1] - 1)).hour == 23
+
+
+def test_rain_is_known_when_its_hour_is_over(
+    grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rain from 8 to 9 and from 23 h: streets slow down at once, the context says so later."""
+    rain = np.zeros(24)
+    rain[[8, 23]] = 5.0
+    worlds = []
+    for falls in (rain, np.zeros(24)):
+        monkeypatch.setattr(synthetic, "_rain", lambda *_, falls=falls: falls)
+        whole = replace(PARAMS, days=2, hours=((0, 24),), bin_s=600)
+        worlds.append(synthetic_traffic(grid, CALENDAR, whole))
+    wet, dry = worlds
+    slower = [
+        bool((np.asarray(a.truth)[6 * h] > np.asarray(b.truth)[6 * h]).mean() > 0.5)
+        for a, b in zip(wet.stretches, dry.stretches, strict=True)
+        for h in range(24)
+    ]
+    start = wet.stretches[0].start + timedelta(minutes=30)
+    known = [
+        wet.context(start + timedelta(hours=h)).weather.rainfall_mm.value == 5.0 for h in range(48)
+    ]
+    assert [h for h in range(48) if slower[h]] == [8, 23, 32, 47]
+    assert [h for h in range(48) if known[h]] == [9, 24, 33]
 
 
 def test_an_hour_that_the_clocks_skip_is_not_there(grid: RoadNetwork) -> None:

@@ -50,8 +50,9 @@ class DayPlan:
 
     ``hours`` are the simulated periods of the local day, in order; the clocks
     may not change within one.
-    ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has a
-    row per hour of the day with the variables of :data:`WEATHER_VARIABLES`.
+    ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has 25
+    rows of the variables of :data:`WEATHER_VARIABLES`: row h is of the hour that
+    ends h hours after midnight, so the first is of the day before.
     """
 
     date: date
@@ -81,8 +82,11 @@ class DayPlan:
                 )
         object.__setattr__(self, "demand_factor", non_negative(self.demand_factor, "demand factor"))
         rows = tuple(tuple(float(value) for value in row) for row in self.weather)
-        if len(rows) != 24 or any(len(row) != len(WEATHER_VARIABLES) for row in rows):
-            raise InputError("weather of a day: 24 rows of the five variables are needed")
+        if len(rows) != 25 or any(len(row) != len(WEATHER_VARIABLES) for row in rows):
+            raise InputError(
+                "weather of a day: 25 rows of the five variables are needed, "
+                "the hour before midnight first"
+            )
         for row in rows:
             non_negative(row[_RAIN], "hourly rain")
         object.__setattr__(self, "weather", rows)
@@ -93,7 +97,7 @@ class DayPlan:
     @property
     def rain_mm(self) -> tuple[float, ...]:
         """Rain of each hour of the day."""
-        return tuple(row[_RAIN] for row in self.weather)
+        return tuple(row[_RAIN] for row in self.weather[1:])
 
     def moment(self, second: float) -> datetime:
         """An aware time of the day by its second on the wall clock of midnight."""
@@ -108,7 +112,7 @@ class DayPlan:
         return (local - datetime(self.date.year, self.date.month, self.date.day)).total_seconds()
 
     def weather_at(self, hour: int) -> Weather:
-        """The weather of an hour of the day, for its context."""
+        """What is known of the weather at a full hour: that of the hour before it."""
         at = self.moment(hour * HOUR_S)
         pairs = zip(WEATHER_VARIABLES, self.weather[hour], strict=True)
         return Weather(**{name: WeatherValue(value, "synthetic", "", at) for name, value in pairs})

@@ -7,6 +7,7 @@ are as long as our edge. Where a length differs from the drawing, the speed is
 scaled so that the free-flow time is ours.
 """
 
+import hashlib
 import os
 import secrets
 import xml.etree.ElementTree as ElementTree
@@ -20,7 +21,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import filled_lanes
 from ideal_dispatch.network.geodesy import LocalPlane, polyline_length_m
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.traffic.sumo.engine import run
+from ideal_dispatch.traffic.sumo.engine import run, sumo_version
 
 OPTIONS = (
     "--tls.guess", "true",  # lights where the incoming lanes add up: there is junction delay
@@ -52,18 +53,18 @@ def speeds_m_s(network: RoadNetwork) -> FloatArray:
 
 def export_network(network: RoadNetwork, folder: Path) -> Path:
     """The SUMO network file in ``folder``, made there unless it is there already."""
-    target = folder / f"{network.checksum}.net.xml"
-    if target.exists():
-        return target
     if np.isnan(network.lon).any() or np.isnan(network.lat).any():
         raise InputError("a SUMO network needs the place of every node; give lon and lat")
+    target = folder / f"{roads_checksum(network)}.net.xml"
+    if target.exists():
+        return target
     folder.mkdir(parents=True, exist_ok=True)
     # several processes may make the same file at once: each its own, the last rename wins
     stem = f".{secrets.token_hex(8)}"
     parts = {kind: folder / f"{stem}.{kind}.xml" for kind in ("nod", "edg", "net")}
     try:
-        _write(_nodes(network), parts["nod"])
-        _write(_edges(network), parts["edg"])
+        parts["nod"].write_bytes(_nodes(network))
+        parts["edg"].write_bytes(_edges(network))
         options = ["-n", parts["nod"].name, "-e", parts["edg"].name, "-o", parts["net"].name]
         run("netconvert", [*options, *OPTIONS], folder, _LIMIT_S)
         os.replace(parts["net"], target)
@@ -73,17 +74,25 @@ def export_network(network: RoadNetwork, folder: Path) -> Path:
     return target
 
 
-def _nodes(network: RoadNetwork) -> ElementTree.Element:
+def roads_checksum(network: RoadNetwork) -> str:
+    """Hash of all that makes the SUMO network: the roads as drawn, the options, SUMO itself."""
+    digest = hashlib.blake2b(f"{sumo_version()} {OPTIONS}".encode(), digest_size=16)
+    digest.update(_nodes(network))
+    digest.update(_edges(network))
+    return digest.hexdigest()
+
+
+def _nodes(network: RoadNetwork) -> bytes:
     root = ElementTree.Element("nodes")
     places = _plane(network).to_metres(np.column_stack([network.lon, network.lat])) - _corner(
         network
     )
     for node, (x, y) in enumerate(places.tolist()):
         ElementTree.SubElement(root, "node", id=str(node), x=f"{x:.2f}", y=f"{y:.2f}")
-    return root
+    return bytes(ElementTree.tostring(root))
 
 
-def _edges(network: RoadNetwork) -> ElementTree.Element:
+def _edges(network: RoadNetwork) -> bytes:
     root = ElementTree.Element("edges")
     plane, corner = _plane(network), _corner(network)
     lanes, speeds = lanes_per_direction(network), speeds_m_s(network)
@@ -104,7 +113,7 @@ def _edges(network: RoadNetwork) -> ElementTree.Element:
                 "shape": " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.tolist()),
             },
         )
-    return root
+    return bytes(ElementTree.tostring(root))
 
 
 def _plane(network: RoadNetwork) -> LocalPlane:
@@ -114,7 +123,3 @@ def _plane(network: RoadNetwork) -> LocalPlane:
 def _corner(network: RoadNetwork) -> FloatArray:
     lonlat = np.column_stack([network.lon, network.lat])
     return np.asarray(_plane(network).to_metres(lonlat.min(axis=0)))
-
-
-def _write(root: ElementTree.Element, path: Path) -> None:
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

@@ -73,7 +73,7 @@ def plan_days(
                 demand_factor=round(
                     demand * float(np.clip(busy * own.lognormal(0, 0.06), 0.88, 1.12)), 3
                 ),
-                weather=tuple(map(tuple, _weather_of(weather, day).tolist())),
+                weather=tuple(map(tuple, _weather_known(weather, day).tolist())),
                 closures=_closures(network, periods, own),
                 seed=int(own.integers(2**31)),
             )
@@ -91,6 +91,12 @@ def _weather_of(weather: SyntheticWeather, day: date) -> Weathers:
     """The 24 hours of a day; the year of the weather is in local time."""
     first = 24 * (day - date(day.year, 1, 1)).days
     return weather.values[first : first + 24]
+
+
+def _weather_known(weather: SyntheticWeather, day: date) -> Weathers:
+    """The hour before midnight and the 24 of a day; the year has none before its first."""
+    first = 24 * (day - date(day.year, 1, 1)).days
+    return weather.values[np.maximum(np.arange(first - 1, first + 24), 0)]
 
 
 def _dates(

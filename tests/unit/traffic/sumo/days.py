@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch.traffic.sumo import DayPlan, is_installed
 
-DRY = ((20.0, 0.0, 70.0, 10.0, 1012.0),) * 24
+DRY = ((20.0, 0.0, 70.0, 10.0, 1012.0),) * 25
 
 needs_sumo = pytest.mark.skipif(not is_installed(), reason="SUMO is not here: the sumo extra")
 

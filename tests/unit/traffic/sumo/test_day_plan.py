@@ -24,9 +24,13 @@ def test_moments_and_seconds_are_inverse() -> None:
     assert plan().second(at.astimezone(UTC)) == 7.5 * 3600
 
 
-def test_weather_of_an_hour_has_its_time_and_source() -> None:
-    value = plan().weather_at(9).rainfall_mm
-    assert (value.value, value.source) == (0.0, "synthetic")
+def test_known_weather_is_of_the_hour_before() -> None:
+    shower = tuple((20.0, 5.0 if row == 9 else 0.0, 70.0, 10.0, 1012.0) for row in range(25))
+    wet = plan(weather=shower)
+    assert [hour for hour in range(24) if wet.rain_mm[hour]] == [8]
+    assert [hour for hour in range(24) if wet.weather_at(hour).rainfall_mm.value] == [9]
+    value = wet.weather_at(9).rainfall_mm
+    assert (value.value, value.source) == (5.0, "synthetic")
     assert value.observed_at == datetime(2025, 3, 4, 1, tzinfo=UTC)
 
 
@@ -39,8 +43,8 @@ def test_weather_of_an_hour_has_its_time_and_source() -> None:
         ({"hours": ((20, 25),)}, "periods within 0 … 24 in order"),
         ({"hours": ((6, 8), (8, 9))}, "periods within 0 … 24 in order, apart"),
         ({"demand_factor": float("nan")}, "demand factor"),
-        ({"weather": DRY[:3]}, "24 rows of the five variables"),
-        ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 24}, "hourly rain"),
+        ({"weather": DRY[:3]}, "25 rows of the five variables"),
+        ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 25}, "hourly rain"),
         ({"seed": -1}, "seed -1: zero or more"),
         ({"time_zone": "Moon/Base"}, "time zone 'Moon/Base' is not known"),
     ],
