@@ -79,6 +79,13 @@ def _quoting(table: Table, city: City, recording: RecordedTraffic) -> None:
         next_minute()  # the hour before, as a router that runs has seen it
     taken = race({"quote": next_minute}, seconds=3.0)["quote"]
     table.add_row(f"a quote in a new minute, {edges}", human(taken), "")
+    anywhere = cycle(rng.uniform(0, (longest.bins - 61) * 60, 1000).tolist())
+
+    def any_moment() -> None:
+        world.quote(*trips[0], start + timedelta(seconds=next(anywhere)))
+
+    taken = race({"quote": any_moment}, seconds=3.0)["quote"]
+    table.add_row(f"a quote at any moment of a day, {edges}", human(taken), "")
     seconds = rng.uniform(0, 3600, QUOTES).tolist()
     asked = [(*trip, start + timedelta(seconds=s)) for trip, s in zip(trips, seconds, strict=True)]
 

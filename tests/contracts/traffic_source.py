@@ -112,6 +112,13 @@ class TrafficWorldContract(TrafficSourceContract):
         with pytest.raises(InputError, match="no zone"):
             source.realised(0, at.replace(tzinfo=None))
 
+    def test_an_unknown_edge_is_refused(
+        self, source: TrafficWorld, network: RoadNetwork, at: datetime
+    ) -> None:
+        for edge in (-1, network.num_edges):
+            with pytest.raises(InputError, match=f"edge {edge}: there are 0 … "):
+                source.realised(edge, at)
+
     def test_the_truth_goes_on_for_a_while(
         self, source: TrafficWorld, network: RoadNetwork, at: datetime
     ) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def held_out_dates(recording: "RecordedTraffic", file: Path) -> "frozenset[date]":
-    """Days of the embedded city's traffic that are looked at when everything is fixed."""
+    """Days of a recording that are test days of the embedded city, or copies of them."""
     from ideal_dispatch.cities import HARBOUR_STEM, TRAINING_DAYS, harbour_city, harbour_traffic
 
     city = harbour_city()
@@ -20,4 +20,10 @@ def held_out_dates(recording: "RecordedTraffic", file: Path) -> "frozenset[date]
     embedded = file.resolve() == HARBOUR_STEM.with_suffix(".traffic").resolve()
     whole = recording if embedded else harbour_traffic(city)
     first = [whole.stretches[day[0]] for day in whole.days[TRAINING_DAYS:]]
-    return frozenset(whole.calendar.local(stretch.start).date() for stretch in first)
+    seeds = {whole.calendar.local(one.start).date(): one.notes["seed"] for one in first}
+    days = [(recording.calendar.local(one.start).date(), one) for one in recording.stretches]
+    # a day simulated with another seed is another day; one that tells none may be a copy
+    return frozenset(
+        day for day, one in days
+        if day in seeds and one.notes.get("seed", seeds[day]) == seeds[day]
+    )  # fmt: skip

@@ -105,6 +105,8 @@ def simulate(
     command += f"--seed {seed} --hours {hours} --time-zone {time_zone} --country {country}"
     if engine == "sumo":
         command += f" --demand {demand:g} --whole-days {whole_days}"
+    if network_file is not None:
+        command += f" --network {network_file.name}"
     made = {"software": f"ideal-dispatch {__version__}", "seed": seed, "command": command}
     recording = replace(recording, provenance={**recording.provenance, **made})
     recording.save(output)
@@ -214,7 +216,7 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
         table.add_row(
             f"{local:%a %d %b %Y}",
             f"{local:%H:%M}–{until}",
-            f"{stretch.weather[:, 1].sum():.0f}",
+            f"{stretch.weather[1:, 1].sum():.0f}",  # the first row is of the hour before
             f"{seen.mean():.0%}",
             f"{np.mean(RATIOS[stretch.codes[seen]]):.2f}" if seen.any() else "–",
         )

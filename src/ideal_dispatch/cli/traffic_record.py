@@ -2,10 +2,11 @@
 
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.moments import read_moment
 from ideal_dispatch.cli.places import (
     DepotsOption,
@@ -43,6 +44,12 @@ def record(
         Path | None, typer.Option(help="File with a Google Routes API key: ask Google.")
     ] = None,
     valhalla: Annotated[str | None, typer.Option(help="URL of a Valhalla server: ask it.")] = None,
+    segment: Annotated[
+        str, typer.Option(help="Google's next road: static_ratio, stopover or own_query.")
+    ] = "static_ratio",
+    answers: Annotated[
+        Path | None, typer.Option(help="Folder in which a live router's answers are kept.")
+    ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
     places: Annotated[int, typer.Option(min=1, help="Random places asked for.")] = 40,
@@ -74,7 +81,9 @@ def record(
     rng, budget = np.random.default_rng(seed), RequestBudget(most)
     network = read_network(network_file)
     live = traffic_file is None
-    with _source(network, traffic_file, google_key, valhalla, rng, budget) as source:
+    named = {"--traffic": traffic_file, "--google-key": google_key, "--valhalla": valhalla}
+    options = _options(budget, answers)
+    with _source(network, named, rng, segment, options) as source:
         first = None if start is None else read_moment("--start", start)
         if first is None and not live and not output.exists():
             raise InputError("--traffic needs --start: a moment of the recording, with its zone")
@@ -98,41 +107,58 @@ def record(
     print_facts(output.name, {name: f"{value:,}" for name, value in facts.items()})
     if summary.stopped:
         warn(summary.stopped)
+    if summary.failed and not summary.quoted:
+        raise InputError(f"{output}: no quote came; the first failed with: {summary.failure}")
+
+
+def _options(budget: "RequestBudget", answers: Path | None) -> dict[str, Any]:
+    """What a live router is connected with."""
+    from ideal_dispatch.traffic.answers import RecordedAnswers
+
+    return {"budget": budget, "answers": None if answers is None else RecordedAnswers(answers)}
 
 
 @contextmanager
 def _source(
     network: "RoadNetwork",
-    traffic_file: Path | None,
-    google_key: Path | None,
-    valhalla: str | None,
+    named: dict[str, Any],
     rng: "Generator",
-    budget: "RequestBudget",
+    segment: str,
+    options: dict[str, Any],
 ) -> "Iterator[NetworkSource]":
-    given = [name for name, value in (("--traffic", traffic_file), ("--google-key", google_key),
-                                      ("--valhalla", valhalla)) if value is not None]  # fmt: skip
+    given = [name for name, value in named.items() if value is not None]
     if len(given) != 1:
         raise InputError(
-            f"{' and '.join(given) or 'no router'} given: name one of --traffic, --google-key "
-            "and --valhalla"
+            f"{' and '.join(given) or 'no router'} given: name one of {', '.join(named)}"
         )
-    if traffic_file is not None:
-        from ideal_dispatch.traffic.recorded import RecordedWorld
-        from ideal_dispatch.traffic.recording import RecordedTraffic
-
-        yield RecordedWorld(RecordedTraffic.load(traffic_file, network))
-    elif google_key is not None:
+    [name] = given
+    place = named[name]
+    if name == "--traffic":
+        yield _world(place, network)
+    elif name == "--google-key":
         from ideal_dispatch.files import check_source
-        from ideal_dispatch.traffic.google_routes import GoogleRoutes
+        from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
 
-        check_source(google_key)
-        key = google_key.read_text(encoding="utf-8", errors="replace").strip()
-        with closing(GoogleRoutes.connect(network, key, rng, budget=budget)) as google:
+        check_source(place)
+        key = place.read_text(encoding="utf-8", errors="replace").strip()
+        params = GoogleParams(cast(SegmentTime, segment))  # which refuses any other word
+        with closing(GoogleRoutes.connect(network, key, rng, params, **options)) as google:
             yield google
     else:
         from ideal_dispatch.traffic.valhalla import Valhalla
 
-        if not str(valhalla).startswith(("http://", "https://")):
-            raise InputError(f"--valhalla {valhalla}: write it as http://127.0.0.1:8002")
-        with closing(Valhalla.connect(network, str(valhalla), rng, budget=budget)) as server:
+        if not place.startswith(("http://", "https://")):
+            raise InputError(f"--valhalla {place}: write it as http://127.0.0.1:8002")
+        with closing(Valhalla.connect(network, place, rng, **options)) as server:
             yield server
+
+
+def _world(file: Path, network: "RoadNetwork") -> "NetworkSource":
+    from ideal_dispatch.cli.terminal import warn
+    from ideal_dispatch.traffic.recorded import RecordedWorld
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    recording = RecordedTraffic.load(file, network)
+    if hidden := held_out_dates(recording, file):
+        warn(f"{file}: test days from {min(hidden)} on; a log of them is for a last check alone")
+    return RecordedWorld(recording)

@@ -255,7 +255,8 @@ def _maps(
     sent = judged.at(policy, VOLUMES[0]).sent
     groups = standing_out(judged, policy, world)
     if chosen is not None:
-        groups = {"asked for": [chosen], **groups}
+        others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
+        groups = {"asked for": [chosen], **others}
     entries = outcomes.entries({number for numbers in groups.values() for number in numbers})
     for reason, numbers in groups.items():
         for number in numbers:

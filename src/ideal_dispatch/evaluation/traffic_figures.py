@@ -173,7 +173,14 @@ def trace(network: RoadNetwork, shown: Example) -> "Figure":
     below.set(xlabel="seconds since the call", ylabel="expected arrival (s)",
               xlim=(-0.19 * last, 1.22 * last))  # fmt: skip
     below.margins(y=0.12)
-    below.legend(frameon=False, fontsize=9, loc="upper right", handlelength=3.2)
+    below.legend(
+        frameon=False,
+        fontsize=9,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=2,
+        handlelength=3.2,
+    )  # above the axes: marks may be anywhere in them
     above.set_title(f"A call on {shown.at:%A, %d %B %Y, %H:%M}, world {shown.world}", fontsize=10,
                     color=INK, loc="left")  # fmt: skip
     return figure

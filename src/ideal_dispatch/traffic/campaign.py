@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,17 +20,24 @@ import numpy as np
 
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.context import Calendar
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_entry, encode
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, by_entry, encode
 
 if TYPE_CHECKING:
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 
 _KIND = ArchiveKind("simulated-day", 2, "delete it to simulate the day again")
 
+_CODE = 1
+"""To be raised when a change of the code, not of a constant, changes what a day is."""
+
 Report = Callable[["DayPlan", float], None]
 """Called after every day with its plan and the CPU seconds it took, 0 where it was there."""
+
+
+class InterruptedDayError(IdealError):
+    """A simulating process ended before its day."""
 
 
 def simulate(
@@ -66,9 +74,14 @@ def simulate(
             }
             try:
                 for done in as_completed(running):
+                    cpu_s = done.result()
                     if report is not None:
-                        report(running[done], done.result())
-                    done.result()
+                        report(running[done], cpu_s)
+            except BrokenProcessPool:
+                raise InterruptedDayError(
+                    f"{place}: a process that simulated a day was killed, perhaps for want of "
+                    "memory; the same command goes on, with fewer workers if need be"
+                ) from None
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -113,12 +126,12 @@ def _is_done(
 
 def _engine(network: RoadNetwork) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
-    from ideal_dispatch.traffic.sumo import demand, scenario_files, simulation
+    from ideal_dispatch.traffic.sumo import demand, output, scenario_files, simulation
     from ideal_dispatch.traffic.sumo.engine import sumo_version
     from ideal_dispatch.traffic.sumo.network_export import roads_checksum
 
-    digest = hashlib.blake2b(digest_size=8)
-    for module in (demand, scenario_files, simulation):
+    digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
+    for module in (demand, output, scenario_files, simulation):
         constants = {name: value for name, value in vars(module).items() if name.isupper()}
         digest.update(repr(sorted(constants.items())).encode())
     return {
@@ -140,11 +153,12 @@ def _pack(
     files: Sequence[Path],
     bin_s: int,
 ) -> RecordedTraffic:
-    stretches, versions, commands = [], set(), set()
+    from ideal_dispatch.traffic.sumo.simulation import OPTIONS
+
+    stretches, versions = [], set()
     for plan, file in sorted(zip(plans, files, strict=True), key=lambda pair: pair[0].date):
         manifest, arrays = _KIND.read(file)
         versions.add(manifest["sumo"])
-        commands.update(manifest["commands"])
         notes = {
             "kind": plan.kind,
             "demand_factor": plan.demand_factor,
@@ -154,7 +168,7 @@ def _pack(
             "unfinished": manifest["unfinished"],
         }
         for number, (first, last) in enumerate(plan.hours):
-            weather = np.array(plan.weather[first:last])  # of the hours before: no look-ahead
+            weather = np.array(plan.weather[first : last + 1])  # known when each hour begins
             start = plan.moment(first * 3600)
             codes = arrays[f"codes_{number}"]
             truth = by_entry(codes, network, bin_s)
@@ -162,7 +176,7 @@ def _pack(
     provenance = {
         "engine": "sumo",
         "version": ", ".join(sorted(versions)),
-        "sumo_command": min(commands),
+        "sumo_options": " ".join(OPTIONS),
         "days": len(plans),
     }
     return RecordedTraffic(network, calendar, bin_s, tuple(stretches), provenance)

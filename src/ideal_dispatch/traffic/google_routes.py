@@ -66,6 +66,8 @@ class GoogleParams:
     now_within_s: float = 120.0
 
     def __post_init__(self) -> None:
+        if self.segment not in set(SegmentTime):
+            raise InputError(f"segment {self.segment!r}: one of {', '.join(SegmentTime)} is needed")
         object.__setattr__(self, "segment", SegmentTime(self.segment))
         if not 0.0 <= self.least_share <= 1.0:
             raise InputError(f"least_share {self.least_share}: a share from 0 to 1 is needed")

@@ -184,11 +184,6 @@ class QuoteLog:
         return f"QuoteLog({len(self.lines):,} quotes, {len(self.failures):,} failures)"
 
     @cached_property
-    def asked_s(self) -> FloatArray:
-        """Seconds since 1970 UTC when each was asked."""
-        return np.array([line.asked_at.timestamp() for line in self.lines], np.float64)
-
-    @cached_property
     def origin(self) -> IntArray:
         return np.array([line.origin for line in self.lines], np.int32)
 
@@ -206,17 +201,6 @@ class QuoteLog:
         if name not in TIMES:
             raise InputError(f"{name} is no number of a quote; there are {', '.join(TIMES)}")
         return np.array([line.times[name] for line in self.lines], np.float64)
-
-    @cached_property
-    def edges(self) -> IntArray:
-        """Edges of all quoted paths one after the other; see :attr:`edges_start`."""
-        return np.array([edge for line in self.lines for edge in line.edges], np.int32)
-
-    @cached_property
-    def edges_start(self) -> IntArray:
-        """Path i has ``edges[edges_start[i]:edges_start[i + 1]]``."""
-        lengths = [len(line.edges) for line in self.lines]
-        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32)
 
     @cached_property
     def keys(self) -> frozenset[tuple[datetime, int, int]]:

@@ -1,8 +1,8 @@
 """Recording quotes: a live source asked again and again, or a recorded world in its place."""
 
+import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,66 +12,26 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from ideal_dispatch.arrays import whole_number
-from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
+from ideal_dispatch.traffic.clocks import Clock, LiveClock, VirtualClock
 from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
-from ideal_dispatch.traffic.source import RouteQuote, TrafficWorld, require_zone
+from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld, require_zone
 
 EVERY_S = 300.0
 """Seconds between the askings of a log that is told none."""
 _SAME_S = 1e-3
 
 
-class NetworkSource(Protocol):
+class NetworkSource(TrafficSource, Protocol):
     """A source of quotes that says which network they are on."""
 
     @property
     def network(self) -> RoadNetwork:
         """The network of its paths."""
         ...
-
-    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        """See :class:`~ideal_dispatch.traffic.source.TrafficSource`."""
-        ...
-
-
-class Clock(Protocol):
-    """The time, and waiting."""
-
-    def now(self) -> datetime:
-        """The present moment, aware."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-
-class LiveClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        return utc_now()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-
-class VirtualClock:
-    """A clock that stands still until somebody waits: no time is lost."""
-
-    def __init__(self, start: datetime) -> None:
-        require_zone(start)
-        self._now = start
-
-    def now(self) -> datetime:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        self._now += timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +40,8 @@ class RecordingSummary:
 
     ``present`` askings were in the file before; ``missed`` were due more than
     an interval ago and cannot be asked any more. ``stopped`` says why the
-    recording ended early, or is empty; the same call goes on later.
+    recording ended early, or is empty; the same call goes on later. ``failure``
+    is why the first quote that failed did.
     """
 
     quoted: int
@@ -89,6 +50,7 @@ class RecordingSummary:
     missed: int
     stopped: str
     notes: tuple[str, ...]
+    failure: str = ""
 
 
 def record_quotes(
@@ -123,18 +85,20 @@ def record_quotes(
     world = realised or (source if isinstance(source, TrafficWorld) else None)
     if clock is None and not isinstance(source, TrafficWorld):
         clock = LiveClock()
-    log = _opened(path, source.network, described(source), start, every_s, clock)
-    first, interval_s = _begun(log, path, start, every_s, isinstance(source, TrafficWorld))
-    schedule = [first + timedelta(seconds=k * interval_s) for k in range(count)]
-    clock = clock or VirtualClock(schedule[0])
-    name = os.path.realpath(path)
-    if budget is not None:
-        budget.add_earlier(name, len(log.keys))
-    meter = _Meter(requests, name, log.requests)
+    _begin(path, source.network, described(source), start, every_s, count, clock)
     counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
-    stopped = ""
+    stopped = failure = ""
     done = 0
     with open(path, "ab") as file:
+        _hold(file)
+        log = _continued(path, source.network, described(source))
+        first, interval_s = _begun(log, path, start, every_s, isinstance(source, TrafficWorld))
+        schedule = _schedule(first, interval_s, count)
+        clock = clock or VirtualClock(schedule[0])
+        name = os.path.realpath(path)
+        if budget is not None:
+            budget.add_earlier(name, len(log.keys))
+        meter = _Meter(requests, name, log.requests)
         try:
             for due in schedule:
                 todo = [pair for pair in pairs if (due, *pair) not in log.keys]
@@ -150,6 +114,7 @@ def record_quotes(
                         budget.spend("quote")
                     line = replace(_asked(source, world, due, pair, now), requests=meter.read())
                     counts["failed" if line.error else "quoted"] += 1
+                    failure = failure or line.error
                     file.write(line.text().encode() + b"\n")
                     file.flush()
                 if todo:
@@ -171,7 +136,7 @@ def record_quotes(
             f"{os.fspath(path)}: its last asking was due at {schedule[-1].isoformat()}; raise the "
             "count to go on, or name another file"
         )
-    return RecordingSummary(**counts, stopped=stopped, notes=log.notes)
+    return RecordingSummary(**counts, stopped=stopped, notes=log.notes, failure=failure)
 
 
 class _Meter:
@@ -257,25 +222,55 @@ def _check(
         raise InputError("a pair is given twice; name each once")
 
 
-def _opened(
+def _begin(
     path: str | os.PathLike[str],
     network: RoadNetwork,
     description: Mapping[str, Any],
     start: datetime | None,
     every_s: float | None,
+    count: int,
     clock: Clock | None,
-) -> QuoteLog:
-    """Begin the log, or make an existing one ready to be continued."""
+) -> None:
+    """Write the header of a new log; one that is there stays as it is."""
     check_target(path)
     target = FilePath(path)
-    if not target.exists() or not target.stat().st_size:
-        if start is None and clock is None:
-            raise InputError("a recorded world has no present: say when to ask first")
-        first = start or (clock or LiveClock()).now()
-        header = header_text(network, description, first.astimezone(UTC), float(every_s or EVERY_S))
-        with atomic_write(path) as file:
-            file.write(header.encode() + b"\n")
-    log = QuoteLog.load(path, network)
+    if target.exists() and target.stat().st_size:
+        return
+    if start is None and clock is None:
+        raise InputError("a recorded world has no present: say when to ask first")
+    first = start or (clock or LiveClock()).now()
+    interval_s = float(every_s or EVERY_S)
+    _schedule(first, interval_s, count)
+    header = header_text(network, description, first.astimezone(UTC), interval_s)
+    with atomic_write(path) as file:
+        file.write(header.encode() + b"\n")
+
+
+def _schedule(first: datetime, interval_s: float, count: int) -> list[datetime]:
+    try:
+        return [first + timedelta(seconds=k * interval_s) for k in range(count)]
+    except OverflowError:
+        raise InputError(
+            f"{count} askings every {interval_s:g} s from {first.isoformat()} on: the calendar "
+            "ends before; ask more often or fewer times"
+        ) from None
+
+
+def _hold(file: BinaryIO) -> None:
+    """Keep other processes from writing to the log until it is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{os.fspath(file.name)}: another process is recording there; name another file"
+        ) from None
+
+
+def _continued(
+    path: str | os.PathLike[str], network: RoadNetwork, description: Mapping[str, Any]
+) -> QuoteLog:
+    """The log, with a last line that was cut short taken off."""
+    log, target = QuoteLog.load(path, network), FilePath(path)
     if log.source != description:
         raise InputError(
             f"{target}: recorded from another source or with other settings; name another file"

@@ -222,10 +222,9 @@ class RecordedWorld:
         """Per stretch, sum and number of the ratios seen on each edge before it."""
         totals = [(np.zeros(self.network.num_edges), np.zeros(self.network.num_edges))]
         for earlier in self.recording.stretches[:-1]:
-            total, count = totals[-1]
-            seen = earlier.codes > 0
-            more = np.where(seen, RATIOS[earlier.codes], 0.0).sum(axis=0)
-            totals.append((total + more, count + seen.sum(axis=0)))
+            total, count = (known.copy() for known in totals[-1])
+            _add(earlier.codes, 0, earlier.bins, RATIOS, total, count)
+            totals.append((total, count))
         return totals
 
     def _range(self, stretch: int, present: int, edges: np.ndarray) -> tuple[float, float]:
@@ -249,6 +248,8 @@ class RecordedWorld:
 
     def realised(self, edge: int, at: datetime) -> float:
         """Seconds that the edge took for who entered it at ``at``."""
+        if not 0 <= edge < self.network.num_edges:
+            raise InputError(f"edge {edge}: there are 0 … {self.network.num_edges - 1}")
         return float(self.realised_times(at)[edge])
 
     def realised_times(self, at: datetime) -> FloatArray:
@@ -317,20 +318,25 @@ def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
 
 
 @kernel
+def _add(codes, first, last, ratios, total, count):  # type: ignore[no-untyped-def]
+    """Add to each edge's sum and number the ratios seen from bin ``first`` to before ``last``."""
+    for row in range(first, last):
+        for edge in range(total.size):
+            if codes[row, edge]:
+                total[edge] += ratios[codes[row, edge]]
+                count[edge] += 1
+
+
+@kernel
 def _believe(codes, first, last, ratios, history, prior, believed):  # type: ignore[no-untyped-def]
     """Mean ratio of each edge over some bins and its history; whether a vehicle was seen.
 
     The bins are ``first`` to before ``last``; the history weighs as ``prior`` bins.
     """
-    edges = believed.size
     believed[:] = 0.0
-    count = np.zeros(edges, np.int32)
-    for row in range(first, last):
-        for edge in range(edges):
-            if codes[row, edge]:
-                believed[edge] += ratios[codes[row, edge]]
-                count[edge] += 1
-    for edge in range(edges):
+    count = np.zeros(believed.size)
+    _add(codes, first, last, ratios, believed, count)
+    for edge in range(believed.size):
         believed[edge] = (believed[edge] + prior * history[edge]) / (count[edge] + prior)
     return count.any()
 

@@ -6,6 +6,7 @@ byte (steps of 2 %, from half to a hundredfold), or 0 where no vehicle was seen.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
-from ideal_dispatch.arrays import FloatArray, read_only
+from ideal_dispatch.arrays import FloatArray, read_only, whole_number
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context import (
     WEATHER_VARIABLES,
@@ -29,6 +30,7 @@ from ideal_dispatch.context import (
 )
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.source import require_zone
 
 KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True, oldest=2)
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
@@ -52,8 +54,9 @@ class Stretch:
     bin (:func:`by_entry` gives it where only ``codes`` were recorded); it is
     ``codes`` where nothing is given. ``weather`` holds the five
     variables as they are known when each hour begins, from the hour of ``start``
-    on: those of the hour before. ``notes`` are what else is known about the day,
-    such as demand and closures.
+    on: those of the hour before, and so a row more where the last hour's own are
+    known, too. ``notes`` are what else is known about the day, such as demand and
+    closures.
     """
 
     start: datetime
@@ -83,6 +86,8 @@ class Stretch:
 def encode(times_s: npt.ArrayLike, network: RoadNetwork) -> Codes:
     """Codes of edge times, (bins, edges); NaN is "not seen"."""
     ratios = np.asarray(times_s, np.float64) / network.free_flow_times_s
+    if (ratios < 0).any():
+        raise InputError("edge times below zero; what was not seen is NaN")
     codes = np.zeros(ratios.shape, np.uint8)
     seen = ~np.isnan(ratios)
     codes[seen] = _levels(ratios[seen])
@@ -157,7 +162,7 @@ class RecordedTraffic:
     def __post_init__(self) -> None:
         if not self.stretches:
             raise InputError("recorded traffic needs at least one stretch of time")
-        if self.bin_s < 1:
+        if whole_number(self.bin_s, "bin_s") < 1:
             raise InputError(f"bins of {self.bin_s} s: at least one second is needed")
         before = datetime.min.replace(tzinfo=UTC)
         for stretch in self.stretches:
@@ -168,6 +173,12 @@ class RecordedTraffic:
                 )
             if stretch.start < before:
                 raise InputError(f"stretch {stretch.start} begins before the one before it ends")
+            hours = math.ceil((self.end(stretch) - _hour_of(stretch.start)) / timedelta(hours=1))
+            if len(stretch.weather) < hours:
+                raise InputError(
+                    f"stretch of {stretch.start.isoformat()}: weather of {len(stretch.weather)} "
+                    f"hours, {hours} are recorded"
+                )
             before = self.end(stretch)
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
@@ -199,6 +210,9 @@ class RecordedTraffic:
 
     def only(self, days: Sequence[int]) -> "RecordedTraffic":
         """The same recording with the numbered days alone."""
+        for day in days:
+            if not 0 <= day < len(self.days):
+                raise InputError(f"day {day}: there are 0 … {len(self.days) - 1}")
         kept = [self.stretches[i] for day in sorted(days) for i in self.days[day]]
         return RecordedTraffic(
             self.network, self.calendar, self.bin_s, tuple(kept), self.provenance
@@ -206,6 +220,7 @@ class RecordedTraffic:
 
     def find(self, at: datetime) -> tuple[int, int]:
         """Number of the stretch and of its bin that holds ``at``."""
+        require_zone(at)
         for number, stretch in enumerate(self.stretches):
             if stretch.start <= at < self.end(stretch):
                 return number, int((at - stretch.start).total_seconds() // self.bin_s)
@@ -221,8 +236,8 @@ class RecordedTraffic:
         hour = int((at - _hour_of(stretch.start)).total_seconds() // 3600)
         source = str(self.provenance.get("engine", "recording"))
         observed_at = _hour_of(stretch.start) + timedelta(hours=hour)
-        values = stretch.weather[min(hour, len(stretch.weather) - 1)]
-        weather = Weather(*(WeatherValue(float(v), source, "", observed_at) for v in values))
+        values = (float(value) for value in stretch.weather[hour])
+        weather = Weather(*(WeatherValue(value, source, "", observed_at) for value in values))
         return self.calendar.context(at, weather)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,7 +296,13 @@ def _stretch(
     network: RoadNetwork,
     bin_s: int,
 ) -> Stretch:
-    codes, own = arrays[f"codes_{number}"].T, arrays.get(f"truth_{number}")
+    stored, own = arrays[f"codes_{number}"], arrays.get(f"truth_{number}")
+    if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != network.num_edges:
+        raise FileFormatError(
+            f"stretch {number}: codes are {stored.dtype} of shape {stored.shape}, not a byte for "
+            f"each of {network.num_edges} edges and every bin"
+        )
+    codes = stored.T
     truth = by_entry(codes, network, bin_s) if own is None else own.T
     start, weather = datetime.fromisoformat(row["start"]), arrays[f"weather_{number}"]
     return Stretch(start, codes, weather, row["notes"], truth)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -66,6 +67,11 @@ class Answering(Protocol):
         """False where answers come from a recording alone."""
         ...
 
+    @property
+    def server(self) -> str:
+        """Host and port that answer; empty for a recording."""
+        ...
+
     def deadline(self) -> float:
         """The moment by which all questions of a quote begun now must be answered."""
         ...
@@ -107,7 +113,7 @@ class ServiceClient:
         self.patience = patience or Patience()
         self.budget = budget or RequestBudget()
         self.breaker = breaker or CircuitBreaker()
-        self.live = True
+        self.live, self.server = True, urlsplit(url).netloc.rpartition("@")[2]
         self._rng, self._headers, self._fields_header = rng, dict(headers or {}), fields_header
         self._answers, self._clock, self._sleep = answers, clock, sleep
         self._http = HttpClient(
@@ -143,7 +149,10 @@ class ServiceClient:
         return judged(self.service, stored)
 
     def _asked(self, question: Question, deadline: float, cost: int) -> StoredAnswer:
-        self.breaker.check(self.service)
+        try:
+            self.breaker.check(self.service)
+        except TrafficServiceError as error:
+            return StoredAnswer(0, None, str(error).removeprefix(f"{self.service}: "))
         failure = "no time was left to ask"
         tries = 0
         while tries < self.patience.attempts and (left_s := deadline - self._clock()) > 0:
@@ -192,7 +201,7 @@ class ServiceClient:
 class Replayed:
     """Answers from a recording alone: needs no key, and asks nobody."""
 
-    live = False
+    live, server = False, ""
 
     def __init__(self, service: str, answers: RecordedAnswers) -> None:
         self.service, self._answers = service, answers

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, non_negative, whole_number
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
@@ -65,6 +65,13 @@ class SyntheticParams:
         for begin, end in self.hours:
             if not 0 <= begin < end <= 24:
                 raise InputError(f"hours {begin}–{end}: they lie within 0–24 in order")
+        if whole_number(self.seed, "seed") < 0:
+            raise InputError(f"seed {self.seed}: zero or more is needed")
+        non_negative(self.incidents_per_hour, "incidents_per_hour")
+        if not 0 <= self.rainy_share <= 1:
+            raise InputError(f"rainy_share {self.rainy_share}: a share from 0 to 1 is needed")
+        if not date.min + timedelta(days=2) <= self.first <= date.max - timedelta(days=self.days):
+            raise InputError(f"first {self.first}: too near the calendar's end")
         if not 0 < self.seen <= 1:
             raise InputError(f"seen {self.seen}: a share above 0 and at most 1 is needed")
 
@@ -96,8 +103,9 @@ def synthetic_traffic(
             entered = np.where(hidden, 0, truth).astype(np.uint8)
             codes = by_exit(entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": world.incidents}
-            weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size, 1))
-            weather[:, 1] = _rain_of_hours(calendar, start, until, fell)
+            weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size + 1, 1))
+            weather[:-1, 1] = _rain_of_hours(calendar, start, until, fell)
+            weather[-1, 1] = falls[-1]
             stretches.append(Stretch(local, codes, weather, notes, truth))
     return RecordedTraffic(
         network,

@@ -119,7 +119,7 @@ class Valhalla:
     def describe(self) -> dict[str, Any]:
         """What a recording says about its source."""
         params = asdict(self.params) | {"speed_types": list(self.params.speed_types)}
-        return {"engine": SERVICE, "live": self.client.live, **params}
+        return {"engine": SERVICE, "server": self.client.server, "live": self.client.live, **params}
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The best route by the server's speeds; the next segment from its manoeuvres."""

@@ -44,8 +44,15 @@ def test_days_differ(traffic: RecordedTraffic) -> None:
     assert len({s.notes["demand_factor"] for s in first}) > 12
     assert len({s.notes["seed"] for s in first}) == 18
     assert any(s.notes["closures"] for s in first)
-    wet = [float(s.weather[:, 1].sum()) > 0 for s in traffic.stretches]
+    wet = [float(s.weather[1:, 1].sum()) > 0 for s in traffic.stretches]
     assert 0 < sum(wet) < len(wet)
+
+
+def test_the_rain_of_every_simulated_hour_is_kept(traffic: RecordedTraffic) -> None:
+    [morning] = [s for s in traffic.stretches if s.start.isoformat()[:13] == "2025-06-02T06"]
+    assert morning.weather[:-1, 1].sum() == 0.0
+    assert morning.weather[-1, 1] == pytest.approx(2.4, abs=0.05)  # from 9 to 10 h
+    assert traffic.context(morning.start + timedelta(hours=3.5)).weather.rainfall_mm.value == 0.0
 
 
 def test_all_are_congested_and_none_is_gridlocked(traffic: RecordedTraffic) -> None:

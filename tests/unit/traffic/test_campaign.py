@@ -10,7 +10,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic import campaign
 from ideal_dispatch.traffic.campaign import _KIND, simulate
 from ideal_dispatch.traffic.recorded import RecordedWorld
-from ideal_dispatch.traffic.sumo import demand, network_export, scenario_files, simulation
+from ideal_dispatch.traffic.sumo import demand, network_export, output, scenario_files, simulation
 from tests.unit.traffic.small import CALENDAR
 from tests.unit.traffic.sumo.days import needs_sumo, plan
 
@@ -27,6 +27,8 @@ def test_a_day_is_of_its_roads_its_tables_and_its_engine(
     changes: list[tuple[object, str, object]] = [
         (network_export, "OPTIONS", (*network_export.OPTIONS, "--tls.discard-simple", "true")),
         (demand, "_REACH_S", 400.0),
+        (output, "GREATEST_RATIO", 30.0),
+        (campaign, "_CODE", 2),
         (demand, "LEVELS", {**demand.LEVELS, "sunday": (0.1,) * 24}),
         (scenario_files, "_SLOWER", 0.2),
         (simulation, "WARM_UP_S", 600),

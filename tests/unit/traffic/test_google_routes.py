@@ -313,6 +313,18 @@ def test_a_dead_service_is_left_alone_and_tried_again(grid: RoadNetwork) -> None
         assert len(server.asked) == 5
 
 
+def test_a_replay_says_what_an_open_circuit_said(grid: RoadNetwork, tmp_path: FilePath) -> None:
+    answers = RecordedAnswers(tmp_path)
+    with connected(town(grid), PLAIN, answers=answers) as (source, _):
+        source.quote(3, 116, NOW)  # the best guess, without its range
+    options: dict[str, Any] = {"answers": answers, "patience": replace(QUICK, attempts=1)}
+    options["breaker"] = CircuitBreaker(failures=1)
+    with connected(town(grid, first=[BUSY[1]] * 9), **options) as (source, _):
+        live = source.quote(3, 116, NOW)
+    assert "left alone for another" in live.fell_back
+    assert GoogleRoutes.replayed(grid, answers).quote(3, 116, NOW).fell_back == live.fell_back
+
+
 def test_the_budget_ends_a_run_and_counts_retries(grid: RoadNetwork) -> None:
     budget = RequestBudget(5)
     with connected(town(grid, first=[BUSY[1]]), budget=budget) as (source, server):

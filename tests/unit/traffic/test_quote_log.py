@@ -1,3 +1,4 @@
+import fcntl
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,12 +12,12 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic.budget import RequestBudget
+from ideal_dispatch.traffic.clocks import VirtualClock
 from ideal_dispatch.traffic.google_routes import GoogleParams
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import (
     EVERY_S,
     RecordingSummary,
-    VirtualClock,
     path_time_s,
     record_quotes,
 )
@@ -38,6 +39,29 @@ def record(world: RecordedWorld, path: FilePath, count: int = 4, **options: Any)
     return record_quotes(world, PAIRS, BEGIN, 300.0, count, path, **options)
 
 
+def test_one_process_writes_to_a_log(world: RecordedWorld, tmp_path: FilePath) -> None:
+    path = tmp_path / "quotes.jsonl"
+    record(world, path)
+    before = path.read_bytes()
+    with path.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another process is recording there"):
+            record(world, path, count=8)
+    assert path.read_bytes() == before
+    assert record(world, path, count=5).quoted == 3
+
+
+@pytest.mark.parametrize(
+    ("start", "every_s"), [(BEGIN, 1e300), (datetime(9999, 12, 31, 23, 59, tzinfo=UTC), 300.0)]
+)
+def test_a_schedule_beyond_the_calendar_begins_no_log(
+    world: RecordedWorld, tmp_path: FilePath, start: datetime, every_s: float
+) -> None:
+    with pytest.raises(InputError, match="the calendar ends before; ask more often or fewer"):
+        record_quotes(world, PAIRS, start, every_s, 4, tmp_path / "quotes.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_recorded_world_stands_in_for_a_live_source(
     world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
 ) -> None:
@@ -54,12 +78,10 @@ def test_a_recorded_world_stands_in_for_a_live_source(
         quote = world.quote(*PAIRS[i % 3], at)
         assert (line.origin, line.destination) == PAIRS[i % 3]
         assert line.asked_at == at == line.due
-        edges = log.edges[log.edges_start[i] : log.edges_start[i + 1]]
-        np.testing.assert_array_equal(edges, quote.path.edges)
+        assert line.edges == tuple(quote.path.edges.tolist())
         for name in TIMES:
             assert log.times(name)[i] == getattr(quote, name)
         assert log.realised_s[i] == pytest.approx(path_time_s(world, quote.path, at))
-    assert log.asked_s[3] == (BEGIN + timedelta(seconds=300)).timestamp()
     assert log.origin.tolist() == [0, 119, 5] * 4
     assert log.destination.tolist() == [119, 0, 5] * 4
     assert repr(log) == "QuoteLog(12 quotes, 0 failures)"

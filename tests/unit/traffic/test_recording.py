@@ -2,6 +2,7 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -11,6 +12,7 @@ from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic import recording as module
 from ideal_dispatch.traffic.recording import (
+    KIND,
     RATIOS,
     RecordedTraffic,
     Stretch,
@@ -98,6 +100,42 @@ def test_a_moment_outside_is_refused(grid: RoadNetwork) -> None:
         with pytest.raises(InputError, match="is not in the recording"):
             made.find(at)
     assert made.find(START + timedelta(seconds=119)) == (0, 1)
+
+
+def test_bad_questions_and_parts_get_one_line(grid: RoadNetwork) -> None:
+    made = recording(grid)
+    with pytest.raises(InputError, match="no zone"):
+        made.find(START.replace(tzinfo=None))
+    with pytest.raises(InputError, match="day 3: there are 0 … 2"):
+        made.only([3])
+    with pytest.raises(InputError, match="weather of 1 hours, 2 are recorded"):
+        replace(made, stretches=(replace(made.stretches[0], weather=np.ones((1, 5))),))
+    for bin_s in (60.5, True):
+        with pytest.raises(InputError, match="bin_s"):
+            replace(made, bin_s=bin_s)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="edge times below zero"):
+        encode(-grid.free_flow_times_s[None], grid)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.ones((80_000_000, 1), np.uint8),  # of which a kernel would read out of bounds
+        np.ones((436, 120)),
+        np.ones(436, np.uint8),
+        np.full((436, 120), 100_000, np.int64),
+    ],
+    ids=["shape", "float", "flat", "range"],
+)
+def test_codes_are_checked_before_anything_is_derived(
+    grid: RoadNetwork, tmp_path: Path, codes: Any
+) -> None:
+    recording(grid, days=1).save(tmp_path / "a.traffic")
+    manifest, arrays = KIND.read(tmp_path / "a.traffic")
+    kept = {name: array for name, array in arrays.items() if not name.startswith("truth")}
+    KIND.write(tmp_path / "a.traffic", manifest, {**kept, "codes_0": codes})
+    with pytest.raises(FileFormatError, match=r"a\.traffic: stretch 0: codes are .* of shape"):
+        RecordedTraffic.load(tmp_path / "a.traffic", grid)
 
 
 def test_overlapping_stretches_are_refused(grid: RoadNetwork) -> None:

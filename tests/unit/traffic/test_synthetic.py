@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def test_days_on_which_the_clocks_change(
     whole = replace(PARAMS, first=first, hours=((0, 24),), bin_s=600, rainy_share=1.0)
     made = synthetic_traffic(grid, NEW_YORK, whole)
     assert [stretch.bins / 6 for stretch in made.stretches] == hours_of_days
-    assert [len(stretch.weather) for stretch in made.stretches] == hours_of_days
+    assert [len(stretch.weather) - 1 for stretch in made.stretches] == hours_of_days
     for one, following in pairwise(made.stretches):
         assert made.end(one) == following.start
     made.save(tmp_path / "ny.traffic")
@@ -115,12 +116,26 @@ def test_days_on_which_the_clocks_change(
         assert read.end(one) == made.end(other)
     # the weather of an hour is that of its clock, behind the change too
     day, rain = made.stretches[1], made.stretches[1].weather[:, 1]
-    for hour in range(len(rain)):
+    for hour in range(len(rain) - 1):
         at = day.start + timedelta(hours=hour, minutes=5)
         for recording in (made, read):
             assert recording.context(at).weather.rainfall_mm.value == rain[hour]
             assert recording.find(at) == (1, 6 * hour)
     assert NEW_YORK.local(day.start + timedelta(hours=hours_of_days[1] - 1)).hour == 23
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": -1}, "seed -1: zero or more"),
+        ({"incidents_per_hour": float("nan")}, "incidents_per_hour"),
+        ({"rainy_share": 2.0}, "rainy_share 2.0: a share"),
+        ({"first": date(1, 1, 1)}, "first 0001-01-01: too near the calendar's end"),
+    ],
+)
+def test_laws_that_are_none_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        replace(PARAMS, **change)
 
 
 def test_rain_is_known_when_its_hour_is_over(

@@ -1,12 +1,11 @@
 """What a simulated day is, decided before anything is simulated."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ideal_dispatch.arrays import non_negative, whole_number
-from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 
@@ -14,7 +13,7 @@ DAY_KINDS = ("weekday", "saturday", "sunday", "holiday")
 PEAKS = ((6, 10), (16, 20))
 WHOLE_DAY = ((0, 24),)
 HOUR_S = 3600
-_RAIN = WEATHER_VARIABLES.index("rainfall_mm")
+RAIN = WEATHER_VARIABLES.index("rainfall_mm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class DayPlan:
                 "the hour before midnight first"
             )
         for row in rows:
-            non_negative(row[_RAIN], "hourly rain")
+            non_negative(row[RAIN], "hourly rain")
         object.__setattr__(self, "weather", rows)
         object.__setattr__(self, "closures", tuple(self.closures))
         if whole_number(self.seed, "seed") < 0:
@@ -97,7 +96,7 @@ class DayPlan:
     @property
     def rain_mm(self) -> tuple[float, ...]:
         """Rain of each hour of the day."""
-        return tuple(row[_RAIN] for row in self.weather[1:])
+        return tuple(row[RAIN] for row in self.weather[1:])
 
     def moment(self, second: float) -> datetime:
         """An aware time of the day by its second on the wall clock of midnight."""
@@ -111,35 +110,6 @@ class DayPlan:
         local = at.astimezone(zone(self.time_zone)).replace(tzinfo=None)
         return (local - datetime(self.date.year, self.date.month, self.date.day)).total_seconds()
 
-    def weather_at(self, hour: int) -> Weather:
-        """What is known of the weather at a full hour: that of the hour before it."""
-        at = self.moment(hour * HOUR_S)
-        pairs = zip(WEATHER_VARIABLES, self.weather[hour], strict=True)
-        return Weather(**{name: WeatherValue(value, "synthetic", "", at) for name, value in pairs})
-
     def to_json(self) -> dict[str, Any]:
-        """Plain values that :meth:`from_json` turns into an equal plan."""
+        """The plan in plain values."""
         return asdict(self) | {"date": self.date.isoformat()}
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> "DayPlan":
-        """The plan written by :meth:`to_json`, or one line saying what is wrong."""
-        try:
-            closures: Sequence[Mapping[str, Any]] = plain["closures"]
-            return cls(
-                **{
-                    **plain,
-                    "date": date.fromisoformat(plain["date"]),
-                    "hours": tuple(tuple(period) for period in plain["hours"]),
-                    "closures": tuple(
-                        Closure(**{**closure, "edges": tuple(closure["edges"])})
-                        for closure in closures
-                    ),
-                }
-            )
-        except InputError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"day plan: {type(error).__name__} {error}; see DayPlan.to_json"
-            ) from None

@@ -94,9 +94,11 @@ def _weather_of(weather: SyntheticWeather, day: date) -> Weathers:
 
 
 def _weather_known(weather: SyntheticWeather, day: date) -> Weathers:
-    """The hour before midnight and the 24 of a day; the year has none before its first."""
+    """The hour before midnight and the 24 of a day; the year is taken to begin dry."""
     first = 24 * (day - date(day.year, 1, 1)).days
-    return weather.values[np.maximum(np.arange(first - 1, first + 24), 0)]
+    known = weather.values[np.maximum(np.arange(first - 1, first + 24), 0)]
+    known[0, _RAIN] *= first > 0
+    return known
 
 
 def _dates(

@@ -8,7 +8,7 @@ from pathlib import Path
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, Closure, DayPlan
+from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, RAIN, Closure, DayPlan
 from ideal_dispatch.traffic.sumo.demand import Trips
 from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 
@@ -20,7 +20,7 @@ _RAIN_SCALE_MM = 6.0
 _SLOWER, _WIDER = 0.17, 0.30
 _HEADWAY_S = 1.0
 _WARNED_EDGES = 12
-_TYPES = " ".join(f"hour{hour}" for hour in range(24))
+_TYPES = " ".join(f"hour{hour}" for hour in range(-1, 24))
 
 
 def rain_effect(rain_mm: float) -> tuple[float, float]:
@@ -37,11 +37,14 @@ def rain_effect(rain_mm: float) -> tuple[float, float]:
 
 
 def write_trips(plan: DayPlan, trips: Trips, path: Path) -> None:
-    """One vehicle type per hour, as its rain makes people drive, and every driver."""
+    """One vehicle type per hour, as its rain makes people drive, and every driver.
+
+    Who warms up the roads of a period from midnight on drives in the hour before it.
+    """
     with open(path, "w", encoding="utf-8") as file:
         file.write("<routes>\n")
-        for hour, rain_mm in enumerate(plan.rain_mm):
-            speed, headway = rain_effect(rain_mm)
+        for hour, row in enumerate(plan.weather, start=-1):
+            speed, headway = rain_effect(row[RAIN])
             file.write(
                 f'<vType id="hour{hour}" speedFactor="normc({speed:.3f},0.10,0.6,1.4)" '
                 f'tau="{_HEADWAY_S * headway:.3f}"/>\n'
@@ -55,7 +58,7 @@ def write_trips(plan: DayPlan, trips: Trips, path: Path) -> None:
             )
         ):
             file.write(
-                f'<trip id="{number}" type="hour{int(depart_s // HOUR_S) % 24}" '
+                f'<trip id="{number}" type="hour{int(depart_s // HOUR_S)}" '
                 f'depart="{depart_s + CLOCK_S:.1f}" from="{origin}" to="{destination}" '
                 'departLane="best" departSpeed="max"/>\n'
             )

@@ -1,0 +1,103 @@
+"""Pages that stay true: names exist, snippets run, links lead somewhere."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ideal_dispatch
+from tests.conftest import ROOT
+from tests.docs.pages import PAGES, fences
+
+
+def _exists(dotted: str) -> bool:
+    module, parts = dotted, []  # type: tuple[str, list[str]]
+    while module:
+        try:
+            thing: object = importlib.import_module(module)
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            parts.insert(0, last)
+            continue
+        for part in parts:
+            fields = getattr(thing, "__dataclass_fields__", {})
+            if not hasattr(thing, part) and part not in fields:
+                return False
+            thing = getattr(thing, part, None)
+        return True
+    return False
+
+
+def test_every_name_on_a_page_exists() -> None:
+    found = {
+        page.name: re.findall(r"`(ideal_dispatch\.[\w.]*)`", page.read_text()) for page in PAGES
+    }
+    assert len(found["notation.md"]) > 40
+    names = {name for some in found.values() for name in some}
+    assert [name for name in names if not _exists(name)] == []
+    assert not _exists("ideal_dispatch.RoadNetwork.width")
+    assert not _exists("ideal_dispatch.nothing")
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api.md").read_text()
+    described = {name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)", text, re.M)}
+    assert set(ideal_dispatch.__all__) - {"__version__"} == described - {"errors"}
+
+
+CONCEPTS = (
+    "shortest_paths", "context", "learning", "scenarios", "gap", "radius", "dispatch", "replay",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONCEPTS)
+def test_a_concept_has_its_notation_and_its_differences(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    assert "\n## Notation\n" in text
+    assert "\n## Where we differ from the paper\n" in text
+
+
+WITH_SNIPPETS = [page for page in PAGES if any(one.language == "python" for one in fences(page))]
+
+
+@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.name)
+def test_python_snippets_run(page: Path, tmp_path: Path) -> None:
+    program = "\n".join(one.text for one in fences(page) if one.language == "python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+METRICS = re.compile(r"`(ideal_\w+?)(?:\{[^`]*)?`")
+
+
+@pytest.mark.parametrize("name", ["operations", "deployment"])
+def test_metrics_on_a_page_exist(name: str) -> None:
+    pytest.importorskip("prometheus_client", reason="the service extra is not installed")
+    from ideal_dispatch.service.observations import Observations
+
+    families = list(Observations().registry.collect())
+    known = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}
+    named = set(METRICS.findall((ROOT / "docs" / f"{name}.md").read_text()))
+    assert named - {"ideal_owner", "ideal_service"} <= known
+    assert len(named) > 5
+
+
+def test_alerts_on_the_page_are_those_of_the_rules() -> None:
+    rules = set(re.findall(r"alert: (\w+)", (ROOT / "deploy" / "alerts.yml").read_text()))
+    page = (ROOT / "docs" / "operations.md").read_text()
+    named = set(re.findall(r"`(Ideal[A-Z]\w+)`", page))
+    assert named <= rules
+    assert rules - named == {"IdealWorkerDown"}  # the others do its work
