@@ -9,6 +9,7 @@ one log.
 import hashlib
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,7 +137,9 @@ def _backend(cluster: str | None) -> Iterator[None]:
     from joblib import parallel_config
 
     if cluster is None:
-        with parallel_config(backend="loky", inner_max_num_threads=1):
+        with parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
+            # loky replaces a worker between two jobs when it has grown, as ours do once
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
             yield
         return
     with on_cluster(cluster):
