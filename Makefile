@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test coverage test-all check bench evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
+.PHONY: setup demo test coverage test-all check docs bench evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the pinned packages (a minute or two the first time)"
-	@$(PIP) --editable '.[cluster,dev,geo,records,service,sumo,train]'
+	@$(PIP) --editable '.[cluster,dev,docs,geo,records,service,sumo,train]'
 	@$(BIN)/python -m ideal_dispatch.gap.warm_up
 	@touch $@
 
@@ -37,8 +37,12 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# WRITE=1 puts the tables on docs/benchmarks.md
 bench: $(VENV)/.bench
-	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks $(ONLY)
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/ideal bench $(ONLY) $(if $(WRITE),--write)
+
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 evidence: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence ../shared/data/manhattan --write docs/evidence.md

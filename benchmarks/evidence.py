@@ -129,7 +129,8 @@ def _against(trips: Trips, parts: Split, rows: Sequence[Row]) -> list[str]:
     named = {row.name: row.predicted_s for row in rows}
     observed = trips.observed_s[parts.test]
     lines = [
-        "Difference in test MAE, 95 % paired bootstrap interval (below zero: IDEAL is better):"
+        "Difference in test MAE, 95 % paired bootstrap interval (below zero: IDEAL is better):",
+        "",
     ]
     for model, other in (
         ("IDEAL, attributes", "gradient boosting without location"),

@@ -19,6 +19,16 @@ class _Commands(TyperGroup):
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order in which they are used."""
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+
+_ORDER = (
+    "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
+    "serve", "audit", "bench",
+)  # fmt: skip
+
 
 app = typer.Typer(
     cls=_Commands,
@@ -42,7 +52,10 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version, and end."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -52,6 +65,7 @@ def main() -> None:
     """Run the command line; bad input ends in one clear line and exit code 2."""
     from ideal_dispatch.cli import (
         audit,
+        bench,
         decide,
         demo,
         model,
@@ -75,6 +89,7 @@ def main() -> None:
     app.command(epilog=report.EPILOG)(report.report)
     app.command(epilog=serve.EPILOG)(serve.serve)
     app.add_typer(audit.app, name="audit")
+    app.command(epilog=bench.EPILOG)(bench.bench)
     try:
         app()
     except IdealError as error:

@@ -13,17 +13,20 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from ideal_dispatch.service.audit import AuditStore
 
-app = typer.Typer(help="Verify, export and prune the service's record.", no_args_is_help=True)
+app = typer.Typer(help="Check, export and shorten the service's record.", no_args_is_help=True)
 
 _LEAST_DAYS = 183
 _PATIENCE_S = 60.0
 
 _Url = Annotated[
     str | None,
-    typer.Argument(metavar="[URL]", help="sqlite:///audit.db or postgresql://user@host/database."),
+    typer.Argument(
+        metavar="[URL]", help="The record: sqlite:///audit.db or postgresql://user@host/database."
+    ),
 ]
 _Config = Annotated[
-    Path | None, typer.Option("--config", help="The service's settings, instead of a URL.")
+    Path | None,
+    typer.Option("--config", help="The service's configuration (.toml), instead of an address."),
 ]
 
 
@@ -33,13 +36,16 @@ def verify(
     config: _Config = None,
     head: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER:HASH", help="A head noted earlier: is it still there?"),
+        typer.Option(
+            metavar="NUMBER:HASH",
+            help="What this command printed as head earlier: is it still there?",
+        ),
     ] = None,
 ) -> None:
-    """Walk the whole chain; exit code 1 and the first broken row where it is not whole.
+    """Check that no row of the record was changed or removed; name the first that was.
 
-    Keep the printed head elsewhere: with it, a chain that was rewritten as a
-    whole is found out, too.
+    The exit code is 1 where one was. Note the printed head somewhere else: with
+    it, a record that was rewritten from beginning to end is found out, too.
     """
     from ideal_dispatch.cli.terminal import err, out, stages
     from ideal_dispatch.service.audit import verification
@@ -65,9 +71,11 @@ def export(
     url: _Url = None,
     config: _Config = None,
     since: Annotated[
-        str | None, typer.Option(help="First day or moment, UTC without zone.")
+        str | None, typer.Option(help="From this day or moment on; UTC where no zone is given.")
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Day or moment to stop before.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Up to, not including, this day or moment.")
+    ] = None,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
     from ideal_dispatch.cli.terminal import out, stages
@@ -84,7 +92,8 @@ def prune(
     url: _Url = None,
     config: _Config = None,
     keep_days: Annotated[
-        int | None, typer.Option(help="Younger rows stay; the settings' retention_days without.")
+        int | None,
+        typer.Option(help="Rows younger than this stay; without, retention_days of --config."),
     ] = None,
 ) -> None:
     """Remove rows older than a number of days; the rest can still be verified.

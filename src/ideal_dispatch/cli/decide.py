@@ -42,48 +42,72 @@ def decide(
     ] = None,
     traffic_file: Annotated[
         Path | None,
-        typer.Option("--traffic", help="A .traffic file as the router; the model's times without."),
+        typer.Option(
+            "--traffic",
+            help="Recorded traffic (.traffic) to ask for times; without, the model's own.",
+        ),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(help="When the call came in, with its zone; now by default.")
+        str | None,
+        typer.Option(help="When the call came in, such as 2023-05-08T08:10+08:00; now by default."),
     ] = None,
     node: Annotated[
-        int | None, typer.Option(help="The incident, as a node of the network.")
+        int | None,
+        typer.Option(help="Where it is: a junction by its number; or give --lon and --lat."),
     ] = None,
-    lon: Annotated[float | None, typer.Option(help="The incident's longitude.")] = None,
-    lat: Annotated[float | None, typer.Option(help="The incident's latitude.")] = None,
+    lon: Annotated[float | None, typer.Option(help="Where it is: longitude in degrees.")] = None,
+    lat: Annotated[float | None, typer.Option(help="Where it is: latitude in degrees.")] = None,
     units: Annotated[
         list[str] | None,
-        typer.Option("--depot", metavar="NAME=UNITS", help="Free units of a depot; 2 each."),
+        typer.Option(
+            "--depot",
+            metavar="NAME=UNITS",
+            help="How many ambulances are free there; 2 at each depot by default.",
+        ),
     ] = None,
-    policy: Annotated[str, typer.Option(help="ideal, paper-ideal, router, interval, …")] = "ideal",
+    policy: Annotated[
+        str, typer.Option(help="Who decides: ideal, paper-ideal, router, interval, …")
+    ] = "ideal",
     threshold: Annotated[
-        str | None, typer.Option(help="Seconds a second must be worth, or always.")
+        str | None,
+        typer.Option(help="Send a second if it is worth more seconds than this; or always."),
     ] = None,
     curve: Annotated[
-        str | None, typer.Option(help="Survival curve of the threshold; waalewijn-2001.")
+        str | None,
+        typer.Option(help="Survival curve behind the threshold; waalewijn-2001 by default."),
     ] = None,
     cost: Annotated[
         float | None,
-        typer.Option(help="What a second costs, as lives per call; 0.01 by default."),
+        typer.Option(
+            help="What a second ambulance must bring: lives saved per call; 0.01 by default."
+        ),
     ] = None,
     drift_folder: Annotated[
-        Path | None, typer.Option("--drift", help="Learned drift of the router's quotes.")
+        Path | None,
+        typer.Option(
+            "--drift",
+            help="A folder with what was learned about a router's errors (from a replay).",
+        ),
     ] = None,
     gain_file: Annotated[
-        Path | None, typer.Option("--gain", help="Spread of gains fitted on replays.")
+        Path | None,
+        typer.Option("--gain", help="A gain.json from a replay: how far gains vary."),
     ] = None,
     network_file: Annotated[
-        Path | None, typer.Option("--network", help="A .network file; the embedded city without.")
+        Path | None,
+        typer.Option("--network", help="Your city's .network file; without, the embedded city."),
     ] = None,
     depots_file: Annotated[
-        Path | None, typer.Option("--depots", help="CSV with name, lon, lat; or the city's own.")
+        Path | None,
+        typer.Option("--depots", help="CSV with name, lon, lat; needed with --network."),
     ] = None,
-    time_zone: Annotated[str, typer.Option(help="Of the city, without --traffic.")] = (
-        "Asia/Hong_Kong"
-    ),
-    country: Annotated[str, typer.Option(help="Of the holidays, without --traffic.")] = "HK",
-    seed: Annotated[int, typer.Option(min=0, help="Of random choices and example calls.")] = 0,
+    time_zone: Annotated[
+        str, typer.Option(help="The city's clock (with --traffic it is known).")
+    ] = ("Asia/Hong_Kong"),
+    country: Annotated[
+        str, typer.Option(help="Whose public holidays (with --traffic it is known).")
+    ] = "HK",
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other random choices.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     traced: Annotated[
         bool, typer.Option("--trace", help="Show every step, what it gave and how long it took.")

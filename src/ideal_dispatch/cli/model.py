@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at, test and carry over trained models.", no_args_is_help=True)
 
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A directory written by `ideal train`.")
+    Path, typer.Argument(metavar="MODEL", help="A folder made by `ideal train`.")
 ]
 TripsArgument = Annotated[
-    Path, typer.Argument(metavar="TRIPS", help="From `ideal records prepare`.")
+    Path, typer.Argument(metavar="TRIPS", help="The trips.trips of `ideal records prepare`.")
 ]
-NetworkOption = Annotated[Path, typer.Option("--network", help="The network of the trips.")]
-JobsOption = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
+NetworkOption = Annotated[Path, typer.Option("--network", help="The .network file of these trips.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, help="Work in so many threads; all cores by default.")
+]
 
 _SHOWN = 5
 _FAR_OFF = 1.1
@@ -94,7 +96,7 @@ def rescale(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
     network_file: NetworkOption,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of the new model.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new model.")],
     jobs: JobsOption = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.

@@ -34,23 +34,36 @@ def build(
     output: Annotated[Path, typer.Option("-o", "--output", help="The .network file to write.")],
     source: Annotated[
         Path | None,
-        typer.Argument(help=".osm, .osm.gz, .osm.bz2, .zip, .osm.pbf, .graphml or an edges .csv"),
+        typer.Argument(
+            help="The map: .osm, .osm.gz, .osm.bz2, .zip, .osm.pbf, .graphml, or a .csv of roads."
+        ),
     ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="The nodes CSV of an edges CSV.")] = None,
+    nodes: Annotated[
+        Path | None, typer.Option(help="The .csv of junctions that goes with a .csv of roads.")
+    ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=COLUMN[,COLUMN] of a CSV; the first with a value counts."),
+        typer.Option(
+            help="What your columns are called, as FIELD=COLUMN; of several the first with a value."
+        ),
     ] = None,
     directed: Annotated[
-        bool, typer.Option("--directed", help="A CSV row is one direction, not a street.")
+        bool,
+        typer.Option(
+            "--directed", help="A row of the .csv is one direction of travel, not a street."
+        ),
     ] = False,
     bbox: Annotated[
         str | None,
-        typer.Option(help="west,south,east,north: cut the file, or download without one."),
+        typer.Option(
+            help="Only this area, as west,south,east,north in degrees; downloads it without a file."
+        ),
     ] = None,
-    place: Annotated[str | None, typer.Option(help="Download a named place (geo extra).")] = None,
+    place: Annotated[
+        str | None, typer.Option(help="Download a place by its name (needs the geo extra).")
+    ] = None,
     simplify: Annotated[
-        bool, typer.Option(help="Merge stretches between intersections into one edge.")
+        bool, typer.Option(help="One piece of road between junctions, rather than many.")
     ] = True,
     map_file: MapOption = None,
     depots: DepotsOption = None,

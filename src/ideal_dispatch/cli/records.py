@@ -47,10 +47,14 @@ _FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there
 
 @app.command(epilog=_PREPARE_EPILOG)
 def prepare(
-    records: Annotated[Path, typer.Argument(help="A .csv, or NEMSIS v3.5 .xml.")],
-    network_file: Annotated[Path, typer.Option("--network", help="The .network file.")],
-    depots: Annotated[Path, typer.Option(help="CSV with name, lon, lat and any call_sign.")],
-    config: Annotated[Path, typer.Option(help="The agency's settings, TOML.")],
+    records: Annotated[Path, typer.Argument(help="Your records: a .csv, or NEMSIS v3.5 as .xml.")],
+    network_file: Annotated[Path, typer.Option("--network", help="Your city's .network file.")],
+    depots: Annotated[
+        Path, typer.Option(help="CSV with name, lon, lat and, if you like, call_sign.")
+    ],
+    config: Annotated[
+        Path, typer.Option(help="A file (.toml) that says how to read your records.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
     force: Annotated[bool, _FORCE] = False,
 ) -> None:
@@ -87,7 +91,7 @@ def prepare(
 @app.command(epilog="Example:\n\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
 def synthesise(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
-    count: Annotated[int, typer.Option(min=1, help="Rows of records.")] = 2000,
+    count: Annotated[int, typer.Option(min=1, help="How many records.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Another number, other records.")] = 7,
     force: Annotated[bool, _FORCE] = False,
 ) -> None:

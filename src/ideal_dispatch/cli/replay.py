@@ -17,23 +17,30 @@ EPILOG = """Examples:
 
 def replay(
     file: Annotated[
-        Path, typer.Argument(metavar="EXPERIMENT", help="TOML with calls, days and policies.")
+        Path,
+        typer.Argument(
+            metavar="EXPERIMENT", help="A file (.toml) that says which calls, days and policies."
+        ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the run.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for all that is made.")],
     training_only: Annotated[
         bool,
-        typer.Option("--training-only", help="Leave the test days alone: choose by the others."),
+        typer.Option(
+            "--training-only", help="Only the days to learn from; the test days stay unseen."
+        ),
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one per core by default.")
+        int | None, typer.Option(min=1, help="Work in so many processes; one per core by default.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option(help="A dask scheduler, host:port.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Work on a dask cluster: its scheduler as host:port.")
+    ] = None,
 ) -> None:
     """Learn from past days, then replay calls under every policy in the same traffic.
 
     The run is resumable: the same command goes on where it was interrupted,
-    and gives the same bytes for any number of workers. An experiment with a
-    [transfer] fits nothing and replays its test days with another run's parts.
+    and gives the same result for any number of workers. An experiment with a
+    transfer table learns nothing: it uses what another run has learned.
     """
     from ideal_dispatch.cli.terminal import bars, out, print_next
     from ideal_dispatch.replay.experiment import Experiment

@@ -24,28 +24,45 @@ EPILOG = """Examples:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="From `ideal replay`.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Folders made by `ideal replay`, such as runs/port/B/test."
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")] = Path(
         "report"
     ),
     calibration: Annotated[
         list[Path] | None,
-        typer.Option(help="Run of other days that sets thresholds; one for all runs or one each."),
+        typer.Option(
+            help="A run of other days to set thresholds by; one for all runs or one each."
+        ),
     ] = None,
     incident: Annotated[
         str | None, typer.Option(help="Name of a call to draw, beside those that stand out.")
     ] = None,
-    world: Annotated[str | None, typer.Option(help="Judge in A or B alone.")] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(help="Only world A (the router is right) or B (what really happens)."),
+    ] = None,
     network_file: Annotated[
         Path | None,
-        typer.Option("--network", help="The run's .network file, for maps; or the embedded city."),
+        typer.Option(
+            "--network", help="The run's .network file, to draw maps; the embedded city needs none."
+        ),
     ] = None,
-    survival: Annotated[str, typer.Option(help="Survival curve.")] = "waalewijn-2001",
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap over days.")] = 0,
+    survival: Annotated[
+        str, typer.Option(help="Curve that turns minutes into chances of survival.")
+    ] = "waalewijn-2001",
+    seed: Annotated[
+        int, typer.Option(min=0, help="Another number, other random draws of days.")
+    ] = 0,
 ) -> None:
-    """Tables (CSV, LaTeX), figures and one HTML page of a replay; several runs are compared.
+    """Make tables, figures and one HTML page of a replay; compare several replays.
 
-    Without --calibration thresholds for a dispatch volume are set on the run itself.
+    Tables are also written as CSV and LaTeX. Without --calibration the thresholds
+    for a share of second ambulances are set on the very days that are judged.
     """
     from ideal_dispatch.cli.terminal import out, stages, warn
     from ideal_dispatch.evaluation.caveats import caveats

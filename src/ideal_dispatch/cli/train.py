@@ -35,10 +35,10 @@ REPORT, NUMBERS = "report.html", "report.json"
 
 def train(
     trips_file: Annotated[
-        Path, typer.Argument(metavar="TRIPS", help="From `ideal records prepare`.")
+        Path, typer.Argument(metavar="TRIPS", help="The trips.trips of `ideal records prepare`.")
     ],
-    network_file: Annotated[Path, typer.Option("--network", help="The .network file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model directory to write.")],
+    network_file: Annotated[Path, typer.Option("--network", help="Your city's .network file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the model to write.")],
     features: Annotated[
         str | None,
         typer.Option(
@@ -52,24 +52,40 @@ def train(
             help="How roads may slow down together: polar (default) or the paper's plain."
         ),
     ] = None,
-    dimension: Annotated[int | None, typer.Option(help="Numbers that describe a road; 16.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the trips, at most; 24.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another number, another split.")] = None,
-    params_file: Annotated[
-        Path | None, typer.Option("--params", help="TOML with any parameter, also of the radius.")
+    dimension: Annotated[
+        int | None, typer.Option(help="How many numbers describe a road; 16 by default.")
     ] = None,
-    paper: Annotated[bool, typer.Option("--paper", help="Algorithm 1 as printed.")] = False,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over all trips, at most; 24 by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Another number, other days to learn from and to test.")
+    ] = None,
+    params_file: Annotated[
+        Path | None, typer.Option("--params", help="A file (.toml) with further parameters.")
+    ] = None,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="Train exactly as in the paper: slower and less accurate."),
+    ] = False,
     split_by: Annotated[
         str | None,
-        typer.Option("--split", help="day or trip; by day where enough days are known."),
+        typer.Option(
+            "--split",
+            help="Set aside whole days or single trips: day (where possible) or trip.",
+        ),
     ] = None,
     radius_loss: Annotated[
-        str | None, typer.Option(help="quantile (default) or the paper's mean_absolute.")
+        str | None,
+        typer.Option(
+            help="How uncertainty is learned: quantile (default) or the paper's mean_absolute."
+        ),
     ] = None,
     coverage: Annotated[
         float | None,
         typer.Option(
-            help="Share of trips no slower than the slowest scenario, 0.8; 0 promises none."
+            help="Share of trips to take no longer than the slowest scenario; 0.8 by default, "
+            "0 promises nothing."
         ),
     ] = None,
     resume: Annotated[
@@ -77,13 +93,13 @@ def train(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the model there.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads for target radii; all cores by default.")
+        int | None, typer.Option(min=1, help="Work in so many threads; all cores by default.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="A dask scheduler for target radii, host:port.")
+        str | None, typer.Option(help="Use a dask cluster: its scheduler as host:port.")
     ] = None,
     distributed: Annotated[
-        bool, typer.Option("--distributed", help="One of several processes of torchrun.")
+        bool, typer.Option("--distributed", help="For torchrun: this is one of several processes.")
     ] = False,
 ) -> None:
     """Learn travel times and how far they may be off, from past trips.
