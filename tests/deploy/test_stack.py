@@ -22,6 +22,8 @@ pytestmark = pytest.mark.slow
 
 ASK = "/v1/recommendations"
 SLACK_S = 5.0
+LEFT_ALONE_S = 2.2
+"""nginx asks a worker that refused it again after `fail_timeout`, 2 s."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> Non
         left.kill()
         flood.more(40)
         left.start()
+        time.sleep(LEFT_ALONE_S)
         flood.more(20)
         stack.postgres.stop("immediate")
         try:

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ideal_dispatch.service.adviser import KnownUnits
 from ideal_dispatch.service.app import create_app
+from ideal_dispatch.service.case import KnownUnits
 from ideal_dispatch.service.schemas import RecommendationRequest
 from tests.faults.service_faults import advised, codes, post, words
 from tests.service_town import Local, Town, later, local
@@ -61,32 +61,32 @@ def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
 
     For the next call it is a clock that disagrees with the caller's, and that is said.
     """
-    adviser = client.service.adviser
-    real, readings = adviser._clock, 0
+    adviser, reader = client.service.adviser, client.service.adviser.reader
+    real, readings = reader._clock, 0
 
     def jumping() -> datetime:
         nonlocal readings
         readings += 1
         return real() + timedelta(days=days if readings > 1 else 0)
 
-    weather = {"weather": {"temperature_c": 20.0}}  # dated by a second look at the clock
+    weather = {"weather": {"temperature_c": 20.0}}  # dated by the same look at the clock
     request = RecommendationRequest.model_validate(town.call("jump", context=weather))
     steady = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
-    adviser._clock = jumping
+    reader._clock = jumping
     try:
         made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
     finally:
-        adviser._clock = real
-    assert readings > 1
+        reader._clock = real
+    assert readings == 1
     assert steady["decision"] == "send_second"
     for part in ("decision", "gain_s", "nominal", "second", "degraded"):
         assert made[part] == steady[part]
 
-    adviser._clock = lambda: real() + timedelta(days=days)
+    reader._clock = lambda: real() + timedelta(days=days)
     try:
         jumped = advised(client, town.call(f"jumped {days}"))
     finally:
-        adviser._clock = real
+        reader._clock = real
     assert jumped.decision == "no_advice"
     assert codes(jumped) == [code]
     assert advised(client, town.call(f"after {days}")).decision == "send_second"
@@ -102,7 +102,7 @@ def test_summer_time(town: Town) -> None:
         for text in ("2026-11-01T05:30:00+00:00", "2026-11-01T06:30:00+00:00",
                      "2026-03-08T06:59:59+00:00", "2026-03-08T07:00:01+00:00"):  # fmt: skip
             now = datetime.fromisoformat(text)
-            adviser._clock = lambda now=now: now  # type: ignore[misc]
+            adviser.reader._clock = lambda now=now: now  # type: ignore[misc]
             for received in (now, now.astimezone(zone)):
                 body = town.call("dst", received_at=received.isoformat())
                 request = RecommendationRequest.model_validate(body)

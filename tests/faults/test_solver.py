@@ -1,13 +1,20 @@
 """A solver that is slow, does not converge, or is given odd radii."""
 
+import threading
 import time
 from typing import Any
 
+import httpx
 import pytest
+import uvicorn
 
+from ideal_dispatch.service import state
+from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.app import create_app
-from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Town, local, with_radius
+from ideal_dispatch.service.rehearsal import rehearse
+from ideal_dispatch.service.server import options
+from tests.faults.service_faults import ASK, advised, words
+from tests.service_town import Town, bearer, local, with_radius
 from tests.unit.dispatch.worlds import random_model
 
 
@@ -57,13 +64,46 @@ def test_radius_zero_or_huge(town: Town, radius: float) -> None:
 
 
 def test_starting_is_said_so(town: Town) -> None:
-    """A call before the kernels are loaded gets an honest answer at once."""
+    """A call before the kernels are loaded is refused at once, and counted."""
     with local(create_app(town.settings("starting.toml"))) as client:
         client.service.warm.clear()
-        made = advised(client, town.call())
-        assert made.decision == "no_advice"
-        assert codes(made) == ["starting"]
+        refused = client.post(ASK, json=town.call(), headers=bearer("cad"))
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "starting"
+        assert refused.headers["Retry-After"] == "1"
         assert client.get("/readyz").status_code == 503
+        assert 'ideal_refused_total{why="starting"} 1.0' in client.service.measure().decode()
         client.service.warm.set()
         assert client.get("/readyz").status_code == 200
+        assert advised(client, town.call()).decision != "no_advice"
         assert client.service.engine.inside == 0
+
+
+def test_nobody_listens_before_it_can_advise(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a proxy asks another worker while this one starts."""
+    loaded = threading.Event()
+
+    def slowly(adviser: Adviser) -> bool:
+        return loaded.wait(60) and rehearse(adviser)
+
+    monkeypatch.setattr(state, "rehearse", slowly)
+    app = create_app(town.settings("listening.toml"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, **options(app.state.service.settings))
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        time.sleep(0.5)
+        assert not server.started
+        loaded.set()
+        deadline = time.monotonic() + 60
+        while not server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+    finally:
+        loaded.set()
+        server.should_exit = True
+        thread.join(60)

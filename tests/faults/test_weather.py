@@ -92,6 +92,19 @@ def test_weather_down_or_garbage(town: Town, name: str, answer: Answer) -> None:
     weathered(town, f"{name}.toml", lambda _: answer, check)
 
 
+def test_weather_that_fails_tells_no_keys(town: Town) -> None:
+    """An address of the settings may hold a key; neither answers nor health repeat it."""
+    with serve(lambda _: Answer("who are you? apikey=s3cret", 401)) as server:
+        weather = {"source": "open-meteo", "url": f"{server.url}/v1?apikey=s3cret", "every_s": 1.0}
+        with local(create_app(town.settings("key.toml", weather=weather))) as client:
+            problem = client.service.weather.known
+            until_asked(client, lambda: "401" in problem().problem)
+            made = advised(client, town.call())
+            said = words(made, "weather_unavailable") + client.get("/healthz").text
+            assert "HTTP 401" in said
+            assert "s3cret" not in said
+
+
 def test_weather_refuses_connections(town: Town) -> None:
     weather = {"source": "hong-kong-observatory", "url": "http://127.0.0.1:1", "every_s": 1.0}
     with local(create_app(town.settings("refused.toml", weather=weather))) as client:

@@ -3,14 +3,16 @@
 import math
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, require_zone
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ForecastRouter:
     """Quotes by the model's nominal times of one context; every quote says that it fell back."""
 
@@ -18,10 +20,14 @@ class ForecastRouter:
     network: RoadNetwork
     context: Context
 
+    @cached_property
+    def _times_s(self) -> FloatArray:
+        return self.model.forecast(self.context, self.network).nominal_times
+
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path of the forecast, without any range."""
         require_zone(at)
-        times = self.model.forecast(self.context, self.network).nominal_times
+        times = self._times_s
         path = self.network.shortest_path(times, origin, destination)
         return RouteQuote(
             path=path,

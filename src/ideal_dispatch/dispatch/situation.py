@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -188,11 +188,14 @@ def observe(
     units: Sequence[int] | None = None,
     region: int | None = None,
     sent: "Assignment | None" = None,
+    alternatives: bool = True,
     trace: Trace = UNTRACED,
 ) -> Situation:
     """Ask the router for every depot with a free unit (two each, where not told).
 
-    The depot of an ambulance that was ``sent`` is asked about in any case.
+    The depot of an ambulance that was ``sent`` is asked about in any case. Other
+    routes than the fastest are asked for only with ``alternatives``, or where a
+    single depot has a route: a policy then has nothing else to choose from.
     """
     free = [2] * len(depots) if units is None else list(units)
     if len(free) != len(depots):
@@ -204,8 +207,12 @@ def observe(
         asked = count > 0 or (sent is not None and sent.station == number)
         with trace.step(f"quotes from {depot.name}") as facts:
             station = _station(source, incident, depot, count) if asked else Station(depot, 0, None)
+            if alternatives:
+                station = _with_alternative(source, station)
             facts |= _told(station)
         stations.append(station)
+    if not alternatives and sum(station.quote is not None for station in stations) == 1:
+        stations = [_with_alternative(source, station) for station in stations]
     with trace.step("edge times of the router") as facts:
         times = source.router_times(incident.at) if isinstance(source, TellsEdgeTimes) else None
         facts["edges"] = 0 if times is None else times.size
@@ -217,10 +224,14 @@ def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int
         quote = source.quote(depot.node, incident.node, incident.at)
     except UnreachableError:
         return Station(depot, units, None)  # this depot cannot serve the call
-    other = None
-    if isinstance(source, OffersAlternatives):
-        other = source.alternative(quote.path, incident.at)
-    return Station(depot, units, quote, other)
+    return Station(depot, units, quote)
+
+
+def _with_alternative(source: TrafficSource, station: Station) -> Station:
+    quote = station.quote
+    if quote is None or not isinstance(source, OffersAlternatives):
+        return station
+    return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
 
 
 def _came_in(incident: Incident, context: Context) -> Facts:

@@ -1,13 +1,12 @@
 """An advice as the API gives it: plain values, made of a decision or of the lack of one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
+from ideal_dispatch.dispatch.way import overlap, shared
 from ideal_dispatch.gap.explanation import Explanation
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.service.schemas import RecommendationRequest
@@ -58,43 +57,63 @@ def headline(kind: str, primary: str, second: str) -> str:
     return _HEADLINES[kind].format(primary=primary, second=second)
 
 
-def route(network: RoadNetwork, path: Path, expected_s: float | None) -> dict[str, Any]:
-    """A path for maps and for people."""
-    points = path.coordinates(network).round(6).tolist()
-    return {
-        "edges": path.edges.tolist(),
-        "geojson": {"type": "LineString", "coordinates": points if len(points) > 1 else points * 2},
-        "length_m": round(path.length_m(network), 1),
-        "quoted_s": None if expected_s is None else round(expected_s, 1),
-        "roads": longest_roads(network, path),
-    }
+class Routes:
+    """Paths of one network for maps and for people; what is known of an edge is kept."""
+
+    def __init__(self, network: RoadNetwork) -> None:
+        self._network = network
+        self._lines: dict[int, list[list[float]]] = {}
+
+    def route(self, path: Path, expected_s: float | None) -> dict[str, Any]:
+        """Edges, a line to draw, metres, when it is expected to end, and its main roads."""
+        points = self._points(path)
+        return {
+            "edges": path.edges.tolist(),
+            "geojson": {
+                "type": "LineString", "coordinates": points if len(points) > 1 else points * 2,
+            },
+            "length_m": round(path.length_m(self._network), 1),
+            "quoted_s": None if expected_s is None else round(expected_s, 1),
+            "roads": longest_roads(self._network, path),
+        }  # fmt: skip
+
+    def _points(self, path: Path) -> list[list[float]]:
+        if not len(path):
+            node = path.origin
+            return [
+                [round(float(each[node]), 6) for each in (self._network.lon, self._network.lat)]
+            ]
+        points: list[list[float]] = []
+        for edge in path.edges.tolist():
+            line = self._lines.get(edge)
+            if line is None:
+                line = self._lines[edge] = self._network.polyline(edge).round(6).tolist()
+            points += line[1:] if points and points[-1] == line[0] else line
+        return points
 
 
 def longest_roads(network: RoadNetwork, path: Path) -> list[str]:
     """The longest named roads of a path, in driving order."""
     metres: dict[str, float] = {}
-    for edge in path.edges.tolist():
-        if network.name[edge]:
-            name = network.name[edge]
-            metres[name] = metres.get(name, 0.0) + float(network.length_m[edge])
+    lengths = network.length_m[path.edges].tolist()
+    for edge, length_m in zip(path.edges.tolist(), lengths, strict=True):
+        if name := network.name[edge]:
+            metres[name] = metres.get(name, 0.0) + length_m
     longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
     return [name for name in metres if name in longest]
 
 
 def second_part(
-    situation: Situation, first: Assignment, second: Assignment, expected_s: float | None
+    situation: Situation, first: Assignment, second: Assignment, route: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Who could go second, and what its way has in common with the first's."""
-    from ideal_dispatch.dispatch.way import overlap
-
-    shared = second.path.edges[np.isin(second.path.edges, first.path.edges)]
+    """Who could go second on a route, and what that has in common with the first's."""
     station = situation.stations[second.station]
     return {
         "depot": station.depot.name,
         "units": station.units,
-        "route": route(situation.network, second.path, expected_s),
+        "route": route,
         "overlap": round(overlap(situation.network, first.path, second.path), 4),
-        "shared_edges": shared.tolist(),
+        "shared_edges": second.path.edges[shared(second.path, first.path)].tolist(),
         "follow": second.follow,
     }
 
@@ -105,10 +124,10 @@ def road_seconds(
     """Seconds that the second avoids or takes on, road by road, the largest first."""
     totals: dict[str, float] = {}
     for sign, path, other in ((1.0, first, second), (-1.0, second, first)):
-        alone = path.edges[~np.isin(path.edges, other.edges)]
-        for edge in alone.tolist():
+        alone = path.edges[~shared(path, other)]
+        for edge, seconds in zip(alone.tolist(), times_s[alone].tolist(), strict=True):
             name = network.name[edge] or "unnamed road"
-            totals[name] = totals.get(name, 0.0) + sign * float(times_s[edge])
+            totals[name] = totals.get(name, 0.0) + sign * seconds
     ranked = sorted(totals.items(), key=lambda item: (-abs(item[1]), item[0]))
     shown, rest = ranked[:_EXPLAINED], sum(seconds for _, seconds in ranked[_EXPLAINED:])
     if len(ranked) > _EXPLAINED:

@@ -44,6 +44,8 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
             await service.start()
             ending.push_async_callback(asyncio.to_thread, service.ledger.close)
             ending.push_async_callback(service.stop)
+            while not (service.warm.is_set() or settings.demo):
+                await asyncio.sleep(0.01)  # nobody listens yet: a proxy asks another worker
             simulator.start()
             ending.push_async_callback(simulator.stop)
             yield
@@ -68,7 +70,10 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
         body_timeout_s=limits.body_timeout_s,
         let_in=lambda scope: token_of(Request({**scope, "app": app})),
         open_bytes={"/v1/session": SESSION_BYTES},
-        path_bytes={"/v1/incidents/eido": limits.eido_bytes},
+        path_bytes={incidents.EIDO: limits.eido_bytes},
+        calls=(recommendations.ASK, incidents.EIDO),
+        gate=service.gate,
+        refused=lambda code: service.observations.refused.labels(code).inc(),
     )
     return app
 

@@ -20,6 +20,7 @@ from ideal_dispatch.service.live_traffic import (
     RouterLive,
     live_router,
 )
+from ideal_dispatch.service.remembered_model import RememberedModel
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -86,7 +87,7 @@ def _policy(settings: ServiceSettings) -> Ideal:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
-    parts = Fitted(Model.load(settings.file(files.folder)), drift, gain, drift_gain=gain)
+    parts = Fitted(RememberedModel.load(settings.file(files.folder)), drift, gain, drift_gain=gain)
     kind = table.setdefault("kind", "ideal")
     if kind != "ideal":
         raise InputError(f'policy.kind {kind!r}: the service decides by "ideal" alone')

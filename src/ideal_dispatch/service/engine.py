@@ -23,6 +23,24 @@ class Late:
 LATE = Late()
 
 
+class Place:
+    """A call's place inside, of one owner at a time; given back once."""
+
+    def __init__(self, leave: Callable[[], None] | None) -> None:
+        self._leave = leave
+
+    def moved(self) -> "Place":
+        """The place for another owner; nothing is left to give back here."""
+        leave, self._leave = self._leave, None
+        return Place(leave)
+
+    def release(self) -> None:
+        """Give it back, unless that was done or it was moved."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+
+
 class Engine:
     """Runs work in ``solvers`` threads; at most ``queue`` more wait.
 
@@ -40,28 +58,34 @@ class Engine:
         """Calls that are being answered or wait, those given up but still running included."""
         return self._inside
 
-    def admit(self) -> None:
-        """Take a place, or refuse at once; :meth:`run` or :meth:`leave` gives it back."""
+    def check(self) -> None:
+        """Refuse at once where there is no place now."""
+        if self._inside >= self._most:
+            raise BusyError(
+                f"{self._inside} calls are being answered or wait; ask again in a moment"
+            )
+
+    def admit(self) -> Place:
+        """A place, or the refusal at once."""
         with self._lock:
-            if self._inside >= self._most:
-                raise BusyError(
-                    f"{self._inside} calls are being answered or wait; ask again in a moment"
-                )
+            self.check()
             self._inside += 1
+        return Place(self._leave)
 
     async def run(
-        self, work: Callable[[float], dict[str, Any]], until: float
+        self, work: Callable[[float], dict[str, Any]], until: float, place: Place
     ) -> dict[str, Any] | Late:
         """What ``work`` gives by the moment ``until`` of :func:`time.monotonic`, else LATE.
 
-        It is called with ``until``, in a thread; its place is free once it has ended.
+        It is called with ``until``, in a thread; the place is free once it has ended.
         """
+        place = place.moved()
 
         def step() -> dict[str, Any] | Late:
             try:
                 return LATE if time.monotonic() >= until else work(until)
             finally:
-                self.leave()
+                place.release()
 
         future = self._pool.submit(step)
         wrapped = asyncio.wrap_future(future)
@@ -69,11 +93,10 @@ class Engine:
         if done:
             return wrapped.result()
         if future.cancel():  # it had not begun
-            self.leave()
+            place.release()
         return LATE
 
-    def leave(self) -> None:
-        """Give back a place that was not used."""
+    def _leave(self) -> None:
         with self._lock:
             self._inside -= 1
 

@@ -5,7 +5,8 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.service.audit import AuditError, Row, StoreError
+from ideal_dispatch.service.audit import AuditError, StoreError
+from ideal_dispatch.service.audit.record import StoredRow
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.state import Service
@@ -39,16 +40,16 @@ async def follow(service: "Service") -> None:
         await asyncio.sleep(_FOLLOW_S)
 
 
-def _pass_on(service: "Service", row: Row) -> None:
-    entry = row.entry
-    if service.hub.knows(entry.id) or row.duplicate_of is not None:
+def _pass_on(service: "Service", row: StoredRow) -> None:
+    if service.hub.knows(row.id) or row.duplicate_of is not None or row.kind == "service":
         return
+    entry = row.row().entry
     if entry.kind == "recommendation":
         service.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
     elif entry.kind == "response":
         service.tell_response(entry)
     elif entry.kind == "units":
-        service.ledger.take_units(entry)
+        service.ledger.units.take(entry)
         service.hub.publish("units", service.units(), entry.id)
 
 

@@ -1,38 +1,30 @@
 """What was answered before, from memory and from the audit: same request, same answer."""
 
 import asyncio
-import hashlib
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from ideal_dispatch.service.answered import Answered
 from ideal_dispatch.service.audit import (
     AuditStore,
     AuditWriter,
-    DepotUnits,
     DuplicateEntry,
     Entry,
     NotRecordedError,
     Row,
     StoreError,
 )
-from ideal_dispatch.service.audit.record import canonical
-from ideal_dispatch.service.audit.store import told_units
+from ideal_dispatch.service.audit.record import StoredRow
+from ideal_dispatch.service.unit_counts import UnitCounts
 
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
-
-PASSING = frozenset(
-    {"starting", "late", "not_decided", "internal_error", "call_in_future", "no_unit"}
-)
-"""Why there was no advice, where there may be one a moment later."""
 
 LOOK_S = 0.3
 """Of a call's time, for looking up what was answered before."""
@@ -44,49 +36,6 @@ _PENDING = 64
 _LEAST_S, _GRACE_S = 0.1, 0.05  # for making an entry durable, however late it is
 
 
-_AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer on record, the key it was asked with, and a hash of the request.
-
-    A question may be answered anew where its answer did not stand: the keys of
-    such answers have the number of the attempt before the question's own key.
-    """
-
-    key: str
-    digest: str
-    answer: Mapping[str, Any]
-
-    @property
-    def question(self) -> str:
-        """The key that the first answer to the same question has."""
-        return _AGAIN.sub("", self.key)
-
-    @property
-    def next_key(self) -> str:
-        """The key of another attempt after this one."""
-        again = _AGAIN.match(self.key)
-        return f"again-{int(again[1]) + 1 if again else 2}:{self.question}"
-
-    def stands(self, now: datetime) -> bool:
-        """Whether it is still the answer: not once it expired, nor where its cause may pass."""
-        codes = [reason["code"] for reason in self.answer["degraded"]]
-        passing = self.answer["decision"] == "no_advice" and codes[:1] and codes[0] in PASSING
-        return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
-
-    @classmethod
-    def of(cls, entry: Entry) -> "Answered":
-        """What a recommendation's entry says."""
-        return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"])
-
-
-def digest(request: Mapping[str, Any]) -> str:
-    """A hash of a request; the same content, the same hash."""
-    return hashlib.sha256(canonical(request).encode()).hexdigest()
-
-
 class Ledger:
     """Entries of this service: written durably, found again, joined with what people did."""
 
@@ -94,22 +43,25 @@ class Ledger:
         self._store, self.writer = store, writer
         self._calls: OrderedDict[str, list[Answered]] = OrderedDict()
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._units: dict[str, DepotUnits] = {}
+        self.units = UnitCounts()
         self._pool = ThreadPoolExecutor(4, "ledger")
+        self._disk = ThreadPoolExecutor(2, "spooled")  # of its own: a disk may hang
         self._pending = 0
 
     def close(self) -> None:
         """Write what waits and give up the database."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._disk):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.writer.close()
 
     # --- calls ------------------------------------------------------------------
 
-    async def earlier(self, call_id: str) -> list[Answered]:
+    async def earlier(self, call_id: str, timeout_s: float = LOOK_S) -> list[Answered]:
         """Answers given for a call so far, oldest first; those known here if need be."""
-        known = await self._here(call_id)
+        timeout_s = min(max(timeout_s, _LEAST_S), LOOK_S)
+        known = await self._here(call_id, timeout_s)
         try:
-            rows = await self._ask(lambda: self._store.of_call(call_id), LOOK_S)
+            rows = await self._ask(lambda: self._store.of_call(call_id), timeout_s)
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
             return known
@@ -140,9 +92,16 @@ class Ledger:
                 f"{timeout_s:.2g} s"
             ) from None
 
-    async def _here(self, call_id: str) -> list[Answered]:
+    async def _here(self, call_id: str, timeout_s: float) -> list[Answered]:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""
-        entries = await asyncio.to_thread(self.writer.spool.of_call, call_id)
+        entries: list[Entry] = []
+        if self.writer.spool.knows(call_id):
+            try:
+                entries = await self._spooled(
+                    partial(self.writer.spool.of_call, call_id), timeout_s
+                )
+            except StoreError as error:
+                log.warning("call %s: looked up in memory alone (%s)", call_id, error)
         self._take_responses(entries)
         waiting = [Answered.of(entry) for entry in entries if entry.kind == "recommendation"]
         keys = {one.key for one in waiting}
@@ -180,10 +139,12 @@ class Ledger:
             for one in known:
                 if one.answer["id"] == id:
                     return one.answer
-        entry = await asyncio.to_thread(self.writer.spool.get, id)
+        if not len(self.writer.spool):
+            return None
+        entry = await self._spooled(partial(self.writer.spool.get, id))
         if entry is None or entry.kind != "recommendation":
             return None
-        self._take_responses(await asyncio.to_thread(self.writer.spool.of_call, entry.call_id))
+        self._take_responses(await self._spooled(partial(self.writer.spool.of_call, entry.call_id)))
         return Answered.of(entry).answer
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
@@ -194,8 +155,8 @@ class Ledger:
         except StoreError as error:
             log.warning("recent calls from memory alone (%s)", error)
             rows, said = [], []
-        waiting = await asyncio.to_thread(self.writer.spool.recent, "recommendation", limit)
-        spooled = await asyncio.to_thread(self.writer.spool.recent, "response", 4 * limit)
+        waiting = await self._recently_spooled("recommendation", limit)
+        spooled = await self._recently_spooled("response", 4 * limit)
         self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
         answers = {row.entry.id: Answered.of(row.entry).answer for row in rows if _counts(row)}
         answers |= {entry.id: entry.body["answer"] for entry in waiting}
@@ -226,48 +187,28 @@ class Ledger:
 
     # --- units ----------------------------------------------------------------------
 
-    @property
-    def units(self) -> Mapping[str, DepotUnits]:
-        """What is known about every depot, without asking anybody."""
-        return self._units
-
     async def read_units(self) -> None:
         """Take over what is in the database; its rows come first, the table may lack some."""
         for row in await self._ask(partial(self._store.recent, "units", _TOLD)):
-            self.take_units(row.entry)
+            self.units.take(row.entry)
         for known in await self._ask(self._store.read_units):
-            self._put(known)
+            self.units.put(known)
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""
-        try:
-            entries = await asyncio.to_thread(self.writer.spool.recent, "units", _TOLD)
-        except (OSError, ValueError) as error:  # the service starts all the same
-            log.warning("units in the spool are not known yet (%s)", error)
-            return
-        for entry in entries:
-            self.take_units(entry)
+        for entry in await self._recently_spooled("units", _TOLD):
+            self.units.take(entry)
 
     async def write_units(self, entry: Entry) -> None:
         """Take new counts, once they are durable; the database has them with the entry's row."""
         await self._durable(entry, 1.0)
-        self.take_units(entry)
-
-    def take_units(self, entry: Entry) -> None:
-        """Know what an entry says about units, unless something newer is known."""
-        for told in told_units(entry):
-            self._put(told)
-
-    def _put(self, told: DepotUnits) -> None:
-        known = self._units.get(told.depot)
-        if known is None or known.updated_at <= told.updated_at:
-            self._units[told.depot] = told
+        self.units.take(entry)
 
     # --- other workers --------------------------------------------------------------
 
-    async def rows_after(self, number: int) -> list[Row]:
-        """Rows that were written since, by anybody."""
-        return await self._ask(lambda: self._store.rows(number, 200))
+    async def rows_after(self, number: int) -> list[StoredRow]:
+        """Rows that were written since, by anybody; unparsed, for most are known here."""
+        return await self._ask(lambda: self._store.stored_rows(number, 200))
 
     async def last_number(self) -> int:
         """The number of the last row."""
@@ -289,18 +230,47 @@ class Ledger:
         if self._pending >= _PENDING:
             raise StoreError("too many questions to the database wait")
         self._pending += 1
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, question)
-        future.add_done_callback(self._asked)
+        return await self._in_time("the database", self._pool, question, timeout_s, self._asked)
+
+    async def _spooled(self, question: Callable[[], Found], timeout_s: float = 2.5) -> Found:
+        """What the spool's disk says in time; a StoreError otherwise."""
+        return await self._in_time("the spool", self._disk, question, timeout_s, _seen)
+
+    async def _recently_spooled(self, kind: str, limit: int) -> list[Entry]:
+        """The last entries of a kind that wait in the spool; none where its disk fails."""
+        if not len(self.writer.spool):
+            return []
+        try:
+            return await self._spooled(partial(self.writer.spool.recent, kind, limit))
+        except StoreError as error:
+            log.warning("%s entries in the spool are not known now (%s)", kind, error)
+            return []
+
+    async def _in_time(
+        self,
+        who: str,
+        pool: ThreadPoolExecutor,
+        question: Callable[[], Found],
+        timeout_s: float,
+        done: Callable[["asyncio.Future[Any]"], None],
+    ) -> Found:
+        future = asyncio.get_running_loop().run_in_executor(pool, question)
+        future.add_done_callback(done)
         try:
             return await asyncio.wait_for(asyncio.shield(future), timeout_s)
         except TimeoutError:
-            raise StoreError(f"the database did not answer within {timeout_s:g} s") from None
+            raise StoreError(f"{who} did not answer within {timeout_s:g} s") from None
+        except OSError as error:
+            raise StoreError(f"{who}: {error.strerror}") from None
 
     def _asked(self, future: "asyncio.Future[Any]") -> None:
         self._pending -= 1
-        if not future.cancelled():
-            future.exception()  # seen, also where nobody waits any more
+        _seen(future)
+
+
+def _seen(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled():
+        future.exception()  # also where nobody waits any more
 
 
 def _counts(row: Row) -> bool:

@@ -19,6 +19,7 @@ from ideal_dispatch.dispatch.situation import Station
 from ideal_dispatch.errors import IdealError, UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Depot, Path, RoadNetwork
+from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
@@ -42,7 +43,8 @@ class Asked:
     """A call to look at: where, from where, who is free, and who was sent already.
 
     ``station`` is the depot of an ambulance that was sent, ``path`` its way
-    where that is known; else the router's is assumed.
+    where that is known; else the router's is assumed. ``alternatives`` says
+    whether a depot's other route is wanted also where other depots have one.
     """
 
     incident: Incident
@@ -52,6 +54,17 @@ class Asked:
     station: int | None
     path: Path | None
     wait_s: float
+    alternatives: bool = True
+
+    def observed(
+        self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
+    ) -> Situation:
+        """What the source says about it; the incident may be of a replayed moment."""
+        situation = observe(
+            source, network, incident, context, self.depots,
+            units=self.wanted, alternatives=self.alternatives,
+        )  # fmt: skip
+        return self.completed(situation)
 
     @property
     def wanted(self) -> list[int]:
@@ -129,10 +142,8 @@ class ForecastTraffic:
         """Quotes by the forecast of this moment."""
         context = self.context(asked)
         router = ForecastRouter(self.model, self.network, context)
-        situation = observe(
-            router, self.network, asked.incident, context, asked.depots, units=asked.wanted
-        )
-        return Seen(asked.completed(situation), None, (_FORECAST,))
+        situation = asked.observed(router, self.network, asked.incident, context)
+        return Seen(situation, None, (_FORECAST,))
 
 
 class RecordedLive:
@@ -228,11 +239,9 @@ class RecordedLive:
         known = any(value.known for value in asked.weather)
         recorded = self.world.recording.context(at)
         context = self._otherwise.calendar.context(at, asked.weather) if known else recorded
-        situation = observe(
-            self.world, self.network, incident, context, asked.depots, units=asked.wanted
-        )
+        situation = asked.observed(self.world, self.network, incident, context)
         reasons = () if self._hours else (_REPLAYED,)
-        return Seen(asked.completed(situation), _age_s(situation), reasons)
+        return Seen(situation, _age_s(situation), reasons)
 
 
 class RouterLive:
@@ -270,7 +279,8 @@ class RouterLive:
             if not isinstance(error, UnreachableError):  # that was an answer
                 self.status = _ROUTER_AWAY
             seen = self._otherwise.look(asked)
-            reason = ("traffic_unavailable", f"{error}; the forecast is used")
+            words = f"{without_secrets(str(error))}; the forecast is used"
+            reason = ("traffic_unavailable", words)
             return Seen(seen.situation, None, (reason,))
 
     def _asked(self, asked: Asked) -> Seen:

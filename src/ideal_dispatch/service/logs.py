@@ -10,7 +10,10 @@ from datetime import UTC, datetime
 call_id: ContextVar[str] = ContextVar("call_id", default="")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-_SECRETS = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+|(://[^\s:/@]*:)[^\s@]+(?=@)")
+_SECRETS = re.compile(  # after "bearer", in an address before its host and after its path, by name
+    r"""(?ix) (bearer\s+)[^\s"',;]+ | (://[^\s:/@]*:)[^\s@]+(?=@) | (://[^\s?"']+\?)[^\s"']+
+    | \b((?:api[_-]?)?key=|token=)[^\s&"']+"""
+)
 _EXTRA = ("method", "path", "status", "ms", "client", "actor", "decision", "revision", "codes")
 
 
@@ -38,8 +41,8 @@ class JsonLines(logging.Formatter):
 
 
 def without_secrets(text: str) -> str:
-    """The text without bearer tokens and passwords of addresses."""
-    return _SECRETS.sub(lambda found: f"{found[1] or found[2]}[hidden]", text)
+    """The text without bearer tokens, keys, and what addresses have besides host and path."""
+    return _SECRETS.sub(lambda found: f"{found[found.lastindex or 0]}[hidden]", text)
 
 
 def configure(level: str) -> None:

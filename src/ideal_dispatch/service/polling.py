@@ -5,11 +5,12 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
 from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -73,10 +74,10 @@ class WeatherPoll:
         try:
             weather, problem = self._provider.reading(self._now(), *self._place), ""
         except OutdatedWeatherError as error:
-            weather, problem = error.known, str(error)
+            weather, problem = error.known, without_secrets(str(error))
         except IdealError as error:
             log.warning("weather: %s", error)
-            self._problem = str(error)
+            self._problem = without_secrets(str(error))  # every answer and desk says it
             return
         except Exception as error:  # whatever a provider does, calls go on
             log.exception("weather: unexpected")
@@ -116,10 +117,3 @@ def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
     from ideal_dispatch.context.hong_kong_observatory import BASE_URL, hong_kong_observatory
 
     return hong_kong_observatory(table.url or BASE_URL)
-
-
-def seconds_since(moment: datetime | None, now: datetime) -> float | None:
-    """Seconds that have passed, never less than none; clocks of senders differ."""
-    if moment is None:
-        return None
-    return max((now - moment.astimezone(UTC)).total_seconds(), 0.0)

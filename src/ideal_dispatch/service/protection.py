@@ -4,17 +4,17 @@ Pure ASGI, so that streams stay streams.
 """
 
 import asyncio
-import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 from uuid import uuid4
 
+from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.admission import Gate
+from ideal_dispatch.service.refusals import Problem, problem_of, problem_text
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -67,21 +67,14 @@ def elements(body: bytes) -> int:
     return len(_STRINGS.sub(b"", body).translate(None, _NOT_BEGINNINGS))
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    status: int
-    code: str
-    words: str
-    where: str | None = "body"
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
     ``let_in`` looks at the scope and raises where nobody known asks: no body of
     a stranger is read. ``open_bytes`` are paths where a stranger may send so
-    many bytes, ``path_bytes`` paths with another limit than ``body_bytes``.
+    many bytes, ``path_bytes`` paths with another limit than ``body_bytes``. What
+    is posted to ``calls`` passes the ``gate``: where that is shut, nothing is
+    read either. ``refused`` is told the code of every refusal.
     """
 
     def __init__(
@@ -94,8 +87,12 @@ class Protection:
         let_in: Callable[[Scope], object],
         open_bytes: Mapping[str, int],
         path_bytes: Mapping[str, int],
+        calls: Collection[str],
+        gate: Gate,
+        refused: Callable[[str], None],
     ) -> None:
         self._app, self._let_in = app, let_in
+        self._calls, self._gate, self._refused = calls, gate, refused
         self._bytes, self._open = body_bytes, open_bytes
         self._by_path = {**path_bytes, **open_bytes}
         self._nesting, self._timeout_s = nesting, body_timeout_s
@@ -125,9 +122,10 @@ class Protection:
             await send(message)
 
         try:
-            refusal = await self._guarded(scope, receive, answering, headers)
-            if refusal is not None:
-                await _refuse(answering, refusal)
+            problem = await self._guarded(scope, receive, answering, headers)
+            if problem is not None:
+                self._refused(problem.code)
+                await _refuse(answering, problem)
         finally:
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
@@ -138,32 +136,23 @@ class Protection:
 
     async def _guarded(
         self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]
-    ) -> _Refusal | None:
+    ) -> Problem | None:
         """Pass the request on, or say why not."""
         length = headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return None
-        if scope["path"] not in self._open and (stranger := self._stranger(scope)) is not None:
-            return stranger
-        most = self._by_path.get(scope["path"], self._bytes)
-        too_large = _Refusal(413, "too_large", f"the body is larger than {most:,} bytes")
-        if not length.isdigit() or int(length) > most:
-            return too_large
+        called = scope["method"] == "POST" and scope["path"] in self._calls
         try:
-            body = await asyncio.wait_for(_read(receive, most), self._timeout_s)
-        except TimeoutError:
-            words = f"the body did not arrive within {self._timeout_s:g} s"
-            return _Refusal(408, "too_slow", words)
-        if body is None:
-            return too_large
-        if depth(body, self._nesting) > self._nesting:
-            words = f"the body is nested more than {self._nesting} deep"
-            return _Refusal(422, "too_deep", words)
-        if elements(body) > _MOST_ELEMENTS:
-            return _Refusal(
-                422, "too_many_elements", f"the body has more than {_MOST_ELEMENTS:,} elements"
-            )
+            if scope["path"] not in self._open:
+                self._let_in(scope)
+            if called:
+                self._gate.check()
+        except IdealError as error:
+            return problem_of(error)
+        body = await self._body(scope["path"], length, receive)
+        if isinstance(body, Problem):
+            return body
         given = False
 
         async def replayed() -> Message:
@@ -173,20 +162,37 @@ class Protection:
             given = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replayed, send)
+        try:
+            place = self._gate.pass_on(scope) if called else None
+        except IdealError as error:
+            return problem_of(error)
+        try:
+            await self._app(scope, replayed, send)
+        finally:
+            if place is not None:
+                place.release()
         return None
 
-    def _stranger(self, scope: Scope) -> _Refusal | None:
-        """The refusal of somebody without a token."""
+    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes | Problem:
+        """The body, once it is known to be harmless."""
+        most = self._by_path.get(path, self._bytes)
+        too_large = Problem(413, "too_large", f"the body is larger than {most:,} bytes", "body")
+        if not length.isdigit() or int(length) > most:
+            return too_large
         try:
-            self._let_in(scope)
-        except TooManyFailuresError as error:
-            wait = ((b"retry-after", b"60"),)
-            return _Refusal(429, "too_many_failures", str(error), None, wait)
-        except NotKnownError as error:
-            how = ((b"www-authenticate", b"Bearer"),)
-            return _Refusal(401, "unauthorized", str(error), None, how)
-        return None
+            body = await asyncio.wait_for(_read(receive, most), self._timeout_s)
+        except TimeoutError:
+            words = f"the body did not arrive within {self._timeout_s:g} s"
+            return Problem(408, "too_slow", words, "body")
+        if body is None:
+            return too_large
+        if depth(body, self._nesting) > self._nesting:
+            words = f"the body is nested more than {self._nesting} deep"
+            return Problem(422, "too_deep", words, "body")
+        if elements(body) > _MOST_ELEMENTS:
+            words = f"the body has more than {_MOST_ELEMENTS:,} elements"
+            return Problem(422, "too_many_elements", words, "body")
+        return body
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:
@@ -203,14 +209,14 @@ async def _read(receive: Receive, most: int) -> bytes | None:
             return bytes(body)
 
 
-async def _refuse(send: Send, refusal: _Refusal) -> None:
-    error = {"code": refusal.code, "message": refusal.words, "where": refusal.where}
-    body = json.dumps({"error": error}).encode()
+async def _refuse(send: Send, problem: Problem) -> None:
+    body = problem_text(problem)
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),  # what is left of the body is not read
-        *refusal.headers,
+        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
     ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    if problem.status != 503:  # who may ask again keeps the connection
+        headers.append((b"connection", b"close"))  # what is left of the body is not read
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

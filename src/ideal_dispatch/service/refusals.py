@@ -1,37 +1,41 @@
 """Every refusal in one form, and which error becomes which status."""
 
+import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service.admission import StartingError
 from ideal_dispatch.service.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.audit import NotRecordedError, StoreError
 from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
+from ideal_dispatch.service.recommender import KeyUsedError
 from ideal_dispatch.service.standing import ExpiredError, SupersededError
-from ideal_dispatch.service.state import KeyUsedError
 
 log = logging.getLogger(__name__)
 
 _RETRY = {"Retry-After": str(RETRY_AFTER_S)}
-_STATUS: Mapping[type[IdealError], tuple[int, str, Mapping[str, str]]] = {
+_STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
     NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     TooManyFailuresError: (429, "too_many_failures", {"Retry-After": "60"}),
     KeyUsedError: (409, "key_used", {}),
     ExpiredError: (409, "advice_expired", {}),
     SupersededError: (409, "advice_superseded", {}),
     BusyError: (503, "busy", _RETRY),
+    StartingError: (503, "starting", _RETRY),
     NotRecordedError: (503, "not_recorded", _RETRY),
     StoreError: (503, "audit_unavailable", _RETRY),
     InputError: (422, "invalid", {}),
 }
-_INSTEAD: Mapping[type[IdealError], str] = {  # of words that name hosts and paths
+_INSTEAD: Mapping[type[Exception], str] = {  # of words that name hosts and paths
     NotRecordedError: "it could not be recorded in time; ask again",
     StoreError: "the audit's database does not answer; ask again",
 }
@@ -47,8 +51,38 @@ _MEANINGS = {
     413: "the body is too large",
     422: "the request makes no sense; `where` names the field",
     429: "too many wrong tokens",
-    503: "too many calls at once, or nothing can be recorded; ask again after Retry-After",
+    503: "still starting, too many calls at once, or nothing can be recorded; ask again after "
+    "Retry-After",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A refusal: what programs, people and browsers are told."""
+
+    status: int
+    code: str
+    words: str
+    where: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def problem_of(error: Exception) -> Problem:
+    """The refusal that an error becomes; a surprise is logged, and no word of it told."""
+    for kind in type(error).__mro__:
+        if kind in _STATUS:
+            status, code, headers = _STATUS[kind]
+            if kind in _INSTEAD:
+                log.warning("%s: %s", code, error)
+            return Problem(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
+    log.error("unexpected", exc_info=error)
+    return Problem(500, "internal_error", "a fault of this program; it was logged")
+
+
+def problem_text(problem: Problem) -> bytes:
+    """The body of a refusal."""
+    error = {"code": problem.code, "message": problem.words, "where": problem.where}
+    return json.dumps({"error": error}).encode()
 
 
 def documented(
@@ -66,48 +100,31 @@ def documented(
     return answers
 
 
-def refusal(
-    status: int, code: str, message: str, where: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> JSONResponse:  # fmt: skip
-    """An answer that says no."""
-    error = {"code": code, "message": message, "where": where}
-    return JSONResponse({"error": error}, status, dict(headers or {}))
-
-
 def install(app: FastAPI) -> None:
     """Let the application answer errors this way."""
 
-    async def ours(request: Request, error: Exception) -> JSONResponse:
-        for kind in type(error).__mro__:
-            if kind in _STATUS:
-                status, code, headers = _STATUS[kind]
-                request.app.state.service.observations.refused.labels(code).inc()
-                if kind in _INSTEAD:
-                    log.warning("%s: %s", code, error)
-                return refusal(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
-        return await surprise(request, error)
+    def refusal(request: Request, problem: Problem) -> Response:
+        request.app.state.service.observations.refused.labels(problem.code).inc()
+        return Response(problem_text(problem), problem.status, problem.headers, "application/json")
 
-    async def invalid(request: Request, error: Exception) -> JSONResponse:
+    async def ours(request: Request, error: Exception) -> Response:
+        return refusal(request, problem_of(error))
+
+    async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         message = str(first["msg"]).removeprefix("Value error, ")
-        request.app.state.service.observations.refused.labels("invalid").inc()
-        return refusal(422, "invalid", f"{where}: {message}", where)
+        return refusal(request, Problem(422, "invalid", f"{where}: {message}", where))
 
-    async def framework(request: Request, error: Exception) -> JSONResponse:
+    async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
         code = _CODES.get(status, "refused")
         words = _WORDS.get(status, str(error.detail))
-        return refusal(status, code, words, headers=error.headers)
-
-    async def surprise(request: Request, error: Exception) -> JSONResponse:
-        log.error("unexpected", exc_info=error)
-        return refusal(500, "internal_error", "a fault of this program; it was logged")
+        return refusal(request, Problem(status, code, words, headers=error.headers or {}))
 
     app.add_exception_handler(IdealError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, framework)
-    app.add_exception_handler(Exception, surprise)
+    app.add_exception_handler(Exception, ours)

@@ -2,13 +2,15 @@
 
 import asyncio
 import socket
-from typing import Any
+import time
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.admission import BEGAN
 from ideal_dispatch.service.settings import ServiceSettings
 
 HEADERS_S = 10.0
@@ -39,6 +41,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_time()
+        cast(dict[str, Any], self.scope)[BEGAN] = time.monotonic()
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

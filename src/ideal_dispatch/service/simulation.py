@@ -58,13 +58,16 @@ class Simulator:
 
     async def _run(self) -> None:
         while True:
-            if not self._left:
+            while not self._left:  # whoever stops it wakes it, too
                 self._wake.clear()
                 await self._wake.wait()
             if self._ready:
                 self._left -= 1
                 try:
-                    await self._service.recommend(self.call(), None, ACTOR, simulated=True)
+                    admitted = self._service.gate.admit()
+                    await self._service.recommender.recommend(
+                        self.call(), None, ACTOR, admitted, simulated=True
+                    )
                 except IdealError as error:
                     log.warning("simulated call: %s", error)
             self._wake.clear()

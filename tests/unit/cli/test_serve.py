@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.service.auth import digest
+from tests.postgres import Postgres
 from tests.service_town import Town
 from tests.service_town import town as town
 
@@ -46,6 +47,16 @@ def test_check_refuses_a_database_that_does_not_answer(town: Town) -> None:
     assert done.returncode == 2
     assert "the service would start, and spool" in done.stderr
     assert "secret" not in done.stderr + done.stdout
+
+
+def test_check_takes_a_database_whose_tables_are_yet_to_be_made(
+    town: Town, postgres: Postgres
+) -> None:
+    url = postgres.new_database()
+    done = ideal("--config", str(town.config("empty.toml", audit={"url": url})), "--check")
+    assert done.returncode == 0, done.stderr
+    assert "has no tables; the service makes them when it starts" in " ".join(done.stderr.split())
+    assert "The configuration can be used" in done.stdout
 
 
 @pytest.mark.parametrize(

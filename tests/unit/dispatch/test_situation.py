@@ -62,6 +62,22 @@ def test_a_depot_without_a_way_is_not_available() -> None:
         observe(source, network, Incident("x", 3, NOW), context, places[:1])  # type: ignore[arg-type]
 
 
+def test_alternatives_are_asked_for_where_wanted_or_where_nothing_else_is(
+    grid: RoadNetwork,
+) -> None:
+    call = situation(grid)
+    for units, alternatives, known in (
+        ([2, 2], True, [True, True]),
+        ([2, 2], False, [False, False]),
+        ([2, 0], False, [True, False]),
+    ):
+        seen = observe(
+            world(grid), grid, call.incident, call.context, depots(2),
+            units=units, alternatives=alternatives,
+        )  # fmt: skip
+        assert [one.alternative is not None for one in seen.stations] == known
+
+
 def test_situations_that_cannot_be(grid: RoadNetwork) -> None:
     call = situation(grid)
     with pytest.raises(InputError, match="the route from depot D0 .* leads to node 65, not to"):

@@ -10,9 +10,10 @@ import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.adviser import Adviser, KnownUnits
+from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.assets import load_assets
+from ideal_dispatch.service.case import KnownUnits
 from ideal_dispatch.service.polling import KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.traffic import polyline
@@ -179,6 +180,14 @@ def test_old_counts_of_units_are_said_to_be_old(advise: Advise) -> None:
     advice = advise(depots=None, units=known)
     assert "units_stale" in codes(advice)
     assert advice["decision"] != "no_advice"
+
+
+def test_counts_that_nobody_told_are_said_to_be_unknown(advise: Advise) -> None:
+    advice = advise(depots=None, units=KnownUnits({"D1": 1}, 1.0))
+    (words,) = [one["words"] for one in advice["degraded"] if one["code"] == "units_unknown"]
+    assert words == "nobody told free units of D0, D2; 2 each are assumed"
+    for known in ({"depots": None, "units": KnownUnits({"D0": 1, "D1": 1, "D2": 1}, 1.0)}, {}):
+        assert "units_unknown" not in codes(advise(**known))
 
 
 def test_a_second_from_the_same_depot_may_be_the_last_resort(advise: Advise) -> None:

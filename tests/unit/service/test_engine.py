@@ -12,9 +12,9 @@ from ideal_dispatch.service.engine import LATE, BusyError, Engine
 
 def test_what_is_in_time_is_given(event: threading.Event) -> None:
     engine = Engine(1, 0)
-    engine.admit()
     until = time.monotonic() + 30
-    assert asyncio.run(engine.run(lambda due: {"due": due}, until)) == {"due": until}
+    given = asyncio.run(engine.run(lambda due: {"due": due}, until, engine.admit()))
+    assert given == {"due": until}
     assert engine.inside == 0
     engine.close()
 
@@ -31,12 +31,12 @@ def test_what_is_late_is_left_behind_and_keeps_its_place(event: threading.Event)
         event.wait(30)
         return {}
 
-    engine.admit()
-    assert asyncio.run(engine.run(hangs, time.monotonic() + 0.05)) is LATE
+    place = engine.admit()
+    assert asyncio.run(engine.run(hangs, time.monotonic() + 0.05, place)) is LATE
+    place.release()  # it was moved to the thread
     assert engine.inside == 1  # the thread is still busy with it
-    engine.admit()
     began = time.monotonic()
-    assert asyncio.run(engine.run(lambda _: {}, time.monotonic() + 0.05)) is LATE
+    assert asyncio.run(engine.run(lambda _: {}, time.monotonic() + 0.05, engine.admit())) is LATE
     assert time.monotonic() - began < 5
     assert engine.inside == 1  # it had not begun, so its place is free
     event.set()
@@ -49,11 +49,17 @@ def test_what_is_late_is_left_behind_and_keeps_its_place(event: threading.Event)
 
 def test_beyond_the_queue_the_refusal_is_at_once() -> None:
     engine = Engine(2, 3)
-    for _ in range(5):
-        engine.admit()
-    with pytest.raises(BusyError, match="5 calls are being answered or wait; ask again"):
-        engine.admit()
-    engine.leave()
+    engine.check()
+    places = [engine.admit() for _ in range(5)]
+    for refusing in (engine.admit, engine.check):
+        with pytest.raises(BusyError, match="5 calls are being answered or wait; ask again"):
+            refusing()
+    moved = places[0].moved()
+    places[0].release()
+    assert engine.inside == 5  # whoever moved it away has nothing to give back
+    moved.release()
+    moved.release()
+    assert engine.inside == 4  # once
     engine.admit()
     engine.close()
 
@@ -64,8 +70,7 @@ def test_what_work_raises_is_raised_here() -> None:
     def fails(until: float) -> dict[str, Any]:
         raise ZeroDivisionError
 
-    engine.admit()
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(engine.run(fails, time.monotonic() + 30))
+        asyncio.run(engine.run(fails, time.monotonic() + 30, engine.admit()))
     assert engine.inside == 0
     engine.close()

@@ -1,6 +1,7 @@
 """What a worker remembers of its answers, and how questions are told apart."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service import ledger as module
-from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, open_store
-from ideal_dispatch.service.ledger import Answered, Ledger
+from ideal_dispatch.service.answered import Answered
+from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, StoreError, open_store
+from ideal_dispatch.service.ledger import Ledger
 
 NOW = datetime.now(UTC)
 
@@ -82,3 +84,34 @@ def test_an_answer_stands_until_it_expires_unless_its_cause_may_pass(
     changes: dict[str, Any], stands: bool
 ) -> None:
     assert Answered("key:a", "0", made("1", **changes)).stands(NOW) == stands
+
+
+def test_a_spool_whose_disk_hangs_or_fails_keeps_nobody_waiting(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are then looked up in memory and in the database alone."""
+    spool, done = ledger.writer.spool, threading.Event()
+
+    def hanging(*_: Any) -> list[Entry]:
+        done.wait(30)
+        return []
+
+    def failing(*_: Any) -> list[Entry]:
+        raise OSError(5, "Input/output error")
+
+    async def look() -> None:
+        await ledger.record(entry("c", 0), 5.0)
+        monkeypatch.setattr(Spool, "knows", lambda *_: True)
+        monkeypatch.setattr(Spool, "__len__", lambda _: 1)
+        for broken in (hanging, failing):
+            for name in ("of_call", "recent", "get"):
+                monkeypatch.setattr(spool, name, broken)
+            assert [one.key for one in await ledger.earlier("c", 0.1)] == ["key:0"]
+            assert [one["id"] for one in await ledger.recent(5)] == ["c-0"]
+            with pytest.raises(StoreError, match="the spool"):
+                await ledger.get("unknown")
+            await ledger.read_spooled_units()
+        done.set()
+        monkeypatch.undo()
+
+    asyncio.run(look())

@@ -4,6 +4,8 @@ import json
 import logging
 import sys
 
+import pytest
+
 from ideal_dispatch.service import logs
 
 
@@ -31,6 +33,19 @@ def test_secrets_are_hidden() -> None:
     assert made["text"] == (
         "Authorization: Bearer [hidden], postgresql+psycopg://me:[hidden]@host/db"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://api.example/v1?apikey=abc&x=1: HTTP 401", "https://api.example/v1?[hidden] HTTP"),
+        ("'https://api.example/?token=abc' refused", "'https://api.example/?[hidden]' refused"),
+        ('HTTP 400 "invalid api_key=abc"', 'HTTP 400 "invalid api_key=[hidden]"'),
+        ("is it on the way? key: none", "is it on the way? key: none"),
+    ],
+)
+def test_keys_in_addresses_are_hidden(text: str, shown: str) -> None:
+    assert logs.without_secrets(text).startswith(shown)
 
 
 def test_a_hostile_text_stays_one_line() -> None:

@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ideal_dispatch.service.admission import Gate
 from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.engine import Engine
 from ideal_dispatch.service.protection import Protection, depth, elements
 
 
@@ -63,8 +66,12 @@ def ask(
     pause_s: float = 0.0,
     path: str = "/",
     stranger: Exception | None = None,
+    gate: Gate | None = None,
+    refused: list[str] | None = None,
 ) -> tuple[int, bytes]:
     """Status and body that a guarded echo gives to a request in pieces."""
+    open_gate, told = threading.Event(), [] if refused is None else refused
+    open_gate.set()
     headers = [] if length is None else [(b"content-length", str(length).encode())]
     headers += [(b"transfer-encoding", b"chunked")] if chunked else []
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None}
@@ -86,10 +93,12 @@ def ask(
 
     guarded = Protection(
         Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2, let_in=let_in,
-        open_bytes={"/open": 10}, path_bytes={"/large": 50_000},
+        open_bytes={"/open": 10}, path_bytes={"/large": 50_000}, calls=("/call",),
+        gate=gate or Gate(Engine(1, 0), open_gate),
+        refused=told.append,
     )  # fmt: skip
     asyncio.run(guarded(scope, receive, send))
-    if stranger is not None and path != "/open":
+    if (stranger is not None and path != "/open") or refused:
         assert waiting == pieces  # nothing was read
     return sent[0]["status"], sent[1]["body"]
 
@@ -130,3 +139,34 @@ def test_bodies_beyond_the_limits_are_refused(options: Any, status: int, code: s
     found, body = ask(**options)
     assert found == status
     assert json.loads(body)["error"]["code"] == code
+
+
+def test_calls_are_refused_before_they_are_read() -> None:
+    """While the worker starts, and while all places are taken; both are counted."""
+    engine, warm = Engine(1, 0), threading.Event()
+    gate, refused = Gate(engine, warm), list[str]()
+    call: dict[str, Any] = {"pieces": [b"{}"], "length": 2, "path": "/call", "gate": gate}
+    status, body = ask(**call, refused=refused)
+    assert (status, json.loads(body)["error"]["code"]) == (503, "starting")
+    warm.set()
+    place = engine.admit()
+    status, body = ask(**call, refused=refused)
+    assert (status, json.loads(body)["error"]["code"]) == (503, "busy")
+    assert refused == ["starting", "busy"]
+    assert ask([b"{}"], length=2, path="/other", gate=gate) == (200, b"2")  # no call
+    place.release()
+    assert ask(**call) == (200, b"2")
+    assert engine.inside == 0  # the echo did nothing with the place
+
+
+def test_a_place_that_went_while_the_body_came_is_refused_too() -> None:
+    engine, warm = Engine(1, 0), threading.Event()
+    warm.set()
+
+    class Filling(Gate):
+        def pass_on(self, scope: Any) -> Any:
+            engine.admit()
+            return super().pass_on(scope)
+
+    status, body = ask([b"{}"], length=2, path="/call", gate=Filling(engine, warm))
+    assert (status, json.loads(body)["error"]["code"]) == (503, "busy")

@@ -1,11 +1,30 @@
-"""The end of a service with a part that died before."""
+"""Invented calls, and the end of a service with a part that died before."""
 
 import asyncio
+import time
 
 import pytest
 
 from ideal_dispatch.service.app import create_app
 from tests.service_town import Town, local
+
+
+def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None:
+    """Two desks may both press the button; calls that nobody asked for would never end."""
+    app = create_app(town.settings("still.toml"))
+    with local(app) as client:
+        loop = client.service._tasks[0].get_loop()
+        for _ in range(3):
+            loop.call_soon_threadsafe(app.state.simulator.ask, 0, 0.5)
+            time.sleep(0.05)
+        assert app.state.simulator.status() == {"running": False, "left": 0, "every_s": 0.5}
+        assert client.service.ledger._store.recent("recommendation", 10) == []
+        loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
+        deadline = time.monotonic() + 20
+        while not client.service.ledger._store.recent("recommendation", 10):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert app.state.simulator.status()["left"] == 0
 
 
 async def _die() -> None:

@@ -16,6 +16,7 @@ from ideal_dispatch.service.audit.record import (
     DuplicateEntry,
     Entry,
     Mark,
+    NoTablesError,
     Row,
     StoredRow,
     StoreError,
@@ -83,8 +84,11 @@ class SqlStore:
         return self._rows(_select().where(rows.c.call_id == call_id).order_by(rows.c.number))
 
     def rows(self, after_number: int, limit: int) -> list[Row]:
+        return [row.row() for row in self.stored_rows(after_number, limit)]
+
+    def stored_rows(self, after_number: int, limit: int) -> list[StoredRow]:
         query = _select().where(rows.c.number > after_number).order_by(rows.c.number)
-        return self._rows(query.limit(limit))
+        return self._stored(query.limit(limit))
 
     @contextmanager
     def chain(self) -> Iterator[Chain]:
@@ -121,10 +125,12 @@ class SqlStore:
         return found[0] if found else None
 
     def _rows(self, query: Any) -> list[Row]:
+        return [row.row() for row in self._stored(query)]
+
+    def _stored(self, query: Any) -> list[StoredRow]:
         self._check()
         with self._database.reading() as connection:
-            stored = [StoredRow(*values) for values in connection.execute(query)]
-        return [row.row() for row in stored]
+            return [StoredRow(*values) for values in connection.execute(query)]
 
     def _check(self) -> None:
         """Make the tables where there are none, and refuse those of another version."""
@@ -138,11 +144,15 @@ class SqlStore:
                     schema.upgrade(connection)
             elif found is not None and found > VERSION:
                 raise schema.newer(found)
+            elif found is None:
+                raise NoTablesError(
+                    f"audit database {self._database.name}: it has no tables, version {VERSION} is "
+                    "needed; run `ideal audit migrate`"
+                )
             elif found != VERSION:
-                has = "it has no tables" if found is None else f"its tables are of version {found}"
                 raise StoreError(
-                    f"audit database {self._database.name}: {has}, version {VERSION} is needed; "
-                    "run `ideal audit migrate`"
+                    f"audit database {self._database.name}: its tables are of version {found}, "
+                    f"version {VERSION} is needed; run `ideal audit migrate`"
                 )
             self._ready = True
 
@@ -160,7 +170,7 @@ def _append(
     connection: Connection, entries: Sequence[Entry], *, keep_duplicates: bool
 ) -> list[Row | DuplicateEntry]:
     head = _mark(connection, "head", locked=True)
-    known = _known(connection, entries)
+    known = _known(connection, entries, again=keep_duplicates)
     outcomes: list[Row | DuplicateEntry] = []
     fresh: list[StoredRow] = []
     for entry in entries:
@@ -207,16 +217,22 @@ def _keep_units(connection: Connection, entries: Sequence[Entry]) -> None:
             connection.execute(insert(units).values(depot=depot, units=one.units, updated_at=at))
 
 
-def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:
-    """Rows on record that share an id, or kind, call and key, with an entry; by either."""
+def _known(connection: Connection, entries: Sequence[Entry], again: bool) -> dict[Any, Row]:
+    """Rows on record that share an id, or kind, call and key, with an entry; by either.
+
+    An entry with a key is looked up by its id only where it may have been written before as a
+    duplicate, ``again``: else the row of its key is its own, or the one that was first.
+    """
     known: dict[Any, Row] = {}
-    for row in _read(connection, rows.c.id.in_([entry.id for entry in entries])):
+    ids = [entry.id for entry in entries if again or entry.slot is None]
+    for row in _read(connection, rows.c.id.in_(ids)) if ids else ():
         known.setdefault(row.entry.id, row)
     slots = {entry.slot for entry in entries if entry.slot is not None}
     calls, keys = {slot[1] for slot in slots}, {slot[2] for slot in slots}
     if slots:  # all calls with all keys, as the index likes it
         for row in _read(connection, _first_of(rows.c.call_id.in_(calls), rows.c.key.in_(keys))):
             known.setdefault(row.entry.slot, row)
+            known.setdefault(row.entry.id, row)
     return known
 
 

@@ -35,6 +35,10 @@ class StoreError(AuditError):
     """The database does not answer, or not as needed: the spool takes over."""
 
 
+class NoTablesError(StoreError):
+    """A database that nothing was written to yet."""
+
+
 class NotRecordedError(AuditError):
     """Neither the database nor the spool made an entry durable in time."""
 

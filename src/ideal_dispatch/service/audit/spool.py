@@ -117,6 +117,10 @@ class Spool:
                 file.close()
                 self._remove(file.path)
 
+    def knows(self, call_id: str) -> bool:
+        """Whether entries of a call wait; no disk is asked."""
+        return call_id in self._calls
+
     def of_call(self, call_id: str) -> list[Entry]:
         """The entries of a call that wait, oldest first."""
         with self._index:

@@ -87,6 +87,10 @@ class AuditStore(Protocol):
         """Rows in their order, after the one of that number."""
         ...
 
+    def stored_rows(self, after_number: int, limit: int) -> list[StoredRow]:
+        """The same unparsed, for who needs few of them."""
+        ...
+
     def chain(self) -> AbstractContextManager[Chain]:
         """The whole chain as it is at one moment, unparsed, for verification and export."""
         ...

@@ -9,24 +9,27 @@ from starlette.responses import JSONResponse
 from ideal_dispatch.service.access import Caller, Reader, Serving
 from ideal_dispatch.service.answer_schemas import Recommendation, Simulation
 from ideal_dispatch.service.eido import request_of
+from ideal_dispatch.service.json_response import Json
 from ideal_dispatch.service.refusals import documented
 from ideal_dispatch.service.routes.recommendations import Key, one_key
 from ideal_dispatch.service.schemas import SimulatedCalls
 from ideal_dispatch.service.simulation import Simulator
 
-router = APIRouter(prefix="/v1", tags=["incidents"])
+EIDO = "/v1/incidents/eido"
+
+router = APIRouter(tags=["incidents"])
 
 # no example: tools would follow the `$ref` in it
 Document = Annotated[dict[str, Any], Body()]
 
 
 @router.post(
-    "/incidents/eido",
+    EIDO,
     responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation),
 )
 async def eido(
-    document: Document, service: Serving, caller: Caller, key: Key = None
-) -> JSONResponse:
+    document: Document, asked: Request, service: Serving, caller: Caller, key: Key = None
+) -> Json:
     """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
 
     The document names no primary of ours, so the router chooses one; free units are those of
@@ -34,11 +37,12 @@ async def eido(
     """
     request = request_of(document)
     given = one_key(key, request.idempotency_key)
-    return JSONResponse(await service.recommend(request, given, caller.name))
+    admitted = service.gate.admitted(asked.scope)
+    return Json(await service.recommender.recommend(request, given, caller.name, admitted))
 
 
 @router.post(
-    "/simulated-calls",
+    "/v1/simulated-calls",
     responses=documented(401, 403, 413, 422, 429, model=Simulation),
 )
 async def simulate(
@@ -52,7 +56,7 @@ async def simulate(
     return JSONResponse(simulator.status())
 
 
-@router.get("/simulated-calls", responses=documented(401, 403, 429, model=Simulation))
+@router.get("/v1/simulated-calls", responses=documented(401, 403, 429, model=Simulation))
 async def simulated(request: Request, reader: Reader) -> JSONResponse:
     """How many simulated calls are still to come."""
     simulator: Simulator = request.app.state.simulator

@@ -3,17 +3,19 @@
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.access import Caller, Dispatcher, Reader, Serving
 from ideal_dispatch.service.answer_schemas import Recommendation
+from ideal_dispatch.service.json_response import Json
 from ideal_dispatch.service.refusals import documented
 from ideal_dispatch.service.schemas import HumanResponse, RecommendationRequest
 
-router = APIRouter(prefix="/v1/recommendations", tags=["recommendations"])
+ASK = "/v1/recommendations"
+
+router = APIRouter(prefix=ASK, tags=["recommendations"])
 
 Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
@@ -23,15 +25,20 @@ _PRINTABLE = re.compile(r"[ -~]{1,200}")
 
 @router.post("", responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation))
 async def recommend(
-    request: RecommendationRequest, service: Serving, caller: Caller, key: Key = None
-) -> JSONResponse:
+    request: RecommendationRequest,
+    asked: Request,
+    service: Serving,
+    caller: Caller,
+    key: Key = None,
+) -> Json:
     """Whether a second ambulance is worth sending to this call, and from where.
 
     The same call, key and body give the same answer and one row in the audit. A new body with
     a new key is a new revision. Without a key the body itself is the key.
     """
-    made = await service.recommend(request, one_key(key, request.idempotency_key), caller.name)
-    return JSONResponse(made)
+    key = one_key(key, request.idempotency_key)
+    admitted = service.gate.admitted(asked.scope)
+    return Json(await service.recommender.recommend(request, key, caller.name, admitted))
 
 
 def one_key(header: str | None, body: str | None) -> str | None:
@@ -50,21 +57,21 @@ def one_key(header: str | None, body: str | None) -> str | None:
 )
 async def recent(
     service: Serving, reader: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50
-) -> JSONResponse:
+) -> Json:
     """The latest recommendations, newest first."""
-    return JSONResponse(await service.ledger.recent(limit))
+    return Json(await service.ledger.recent(limit))
 
 
 @router.get(
     "/{id}",
     responses=documented(401, 403, 404, 422, 429, 503, model=Recommendation),
 )
-async def one(id: Id, service: Serving, reader: Reader) -> JSONResponse:  # noqa: A002
+async def one(id: Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
     """One recommendation, with the response to it."""
     found = await service.ledger.get(id)
     if found is None:
         raise HTTPException(404)
-    return JSONResponse(found)
+    return Json(found)
 
 
 @router.post(
@@ -76,7 +83,7 @@ async def respond(
     response: HumanResponse,
     service: Serving,
     dispatcher: Dispatcher,
-) -> JSONResponse:
+) -> Json:
     """What the dispatcher did: accept, or override with a reason. The last one counts.
 
     An advice that expired or that a newer one replaced is not answered any more: 409 with the
@@ -85,4 +92,4 @@ async def respond(
     found = await service.respond(id, response, dispatcher.name)
     if found is None:
         raise HTTPException(404)
-    return JSONResponse(found)
+    return Json(found)

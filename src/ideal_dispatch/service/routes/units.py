@@ -36,7 +36,7 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     by_moment: dict[datetime, dict[str, int]] = {}
     for one in told:
         if one.depot not in names:
-            raise InputError(service.adviser.unknown_depot(one.depot))
+            raise InputError(service.adviser.reader.unknown_depot(one.depot))
         at = now if one.updated_at is None else one.updated_at
         if at > now + timedelta(seconds=service.settings.server.clock_skew_s):
             raise InputError(f"updated_at of {one.depot} is in the future; check both clocks")

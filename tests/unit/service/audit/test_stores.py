@@ -46,6 +46,7 @@ class TestSqlite(AuditStoreContract):
             asked.append((statement, parameters))
 
         store.append_each([entry(1), entry(2), entry(3, "")])
+        store.append_each([entry(1), entry(2)], keep_duplicates=True)
         store.get("x")
         store.find("recommendation", "call-1", "k")
         store.of_call("call-1")
@@ -59,7 +60,7 @@ class TestSqlite(AuditStoreContract):
                 for plan in plain.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
             ]
         plain.close()
-        assert len(selects) == 8
+        assert len(selects) == 10
         assert [plan for plan in plans if plan.startswith("SCAN")] == []
 
     @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Which calls come in: each with a place, and with a deadline that runs since its head was read."""
+
+import threading
+import time
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service.engine import Engine, Place
+
+BEGAN = "ideal_dispatch.began"
+"""Where in a request's scope the server notes when its head was read."""
+
+_ADMITTED = "ideal_dispatch.admitted"
+
+
+class StartingError(IdealError):
+    """A worker that cannot advise yet; another one may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A place for a call, and the moment of :func:`time.monotonic` at which it came."""
+
+    place: Place
+    began: float
+
+
+class Gate:
+    """Lets calls in once the worker is ``warm`` and while the engine has places."""
+
+    def __init__(self, engine: Engine, warm: threading.Event) -> None:
+        self._engine, self._warm = engine, warm
+
+    def check(self) -> None:
+        """The refusal, if there is one, before anything of a call is read."""
+        if not self._warm.is_set():
+            raise StartingError("the service is still starting; ask again in a moment")
+        self._engine.check()
+
+    def admit(self, began: float | None = None) -> Admitted:
+        """A place for a call that came at that moment, or now."""
+        self.check()
+        return Admitted(self._engine.admit(), time.monotonic() if began is None else began)
+
+    def pass_on(self, scope: MutableMapping[str, Any]) -> Place:
+        """Admit the call of a request; its place, which is given back unless it was moved."""
+        admitted = self.admit(scope.get(BEGAN))
+        scope[_ADMITTED] = admitted
+        return admitted.place
+
+    def admitted(self, scope: MutableMapping[str, Any]) -> Admitted:
+        """What :meth:`pass_on` gave to this request; a new admission if it was not asked."""
+        known = scope.get(_ADMITTED)
+        return known if isinstance(known, Admitted) else self.admit(scope.get(BEGAN))

@@ -1,0 +1,58 @@
+"""An answer on record, and whether it is still the answer."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ideal_dispatch.service.audit import Entry
+from ideal_dispatch.service.audit.record import canonical
+
+PASSING = frozenset(
+    {"starting", "late", "not_decided", "internal_error", "call_in_future", "no_unit"}
+)
+"""Why there was no advice, where there may be one a moment later."""
+
+_AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer on record, the key it was asked with, and a hash of the request.
+
+    A question may be answered anew where its answer did not stand: the keys of
+    such answers have the number of the attempt before the question's own key.
+    """
+
+    key: str
+    digest: str
+    answer: Mapping[str, Any]
+
+    @property
+    def question(self) -> str:
+        """The key that the first answer to the same question has."""
+        return _AGAIN.sub("", self.key)
+
+    @property
+    def next_key(self) -> str:
+        """The key of another attempt after this one."""
+        again = _AGAIN.match(self.key)
+        return f"again-{int(again[1]) + 1 if again else 2}:{self.question}"
+
+    def stands(self, now: datetime) -> bool:
+        """Whether it is still the answer: not once it expired, nor where its cause may pass."""
+        codes = [reason["code"] for reason in self.answer["degraded"]]
+        passing = self.answer["decision"] == "no_advice" and codes[:1] and codes[0] in PASSING
+        return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Answered":
+        """What a recommendation's entry says."""
+        return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"])
+
+
+def digest(request: Mapping[str, Any]) -> str:
+    """A hash of a request; the same content, the same hash."""
+    return hashlib.sha256(canonical(request).encode()).hexdigest()

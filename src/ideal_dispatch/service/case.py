@@ -1,0 +1,244 @@
+"""A call as far as it is known here: where it is, who is free, who was sent, the weather."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+import numpy as np
+
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import Path
+from ideal_dispatch.service.answer import Reason
+from ideal_dispatch.service.assets import Assets
+from ideal_dispatch.service.polling import KnownWeather
+from ideal_dispatch.service.schemas import Primary, RecommendationRequest, WeatherIn
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.traffic import polyline
+
+_NAMED = 5  # depots in words
+
+
+class NoAdviceError(IdealError):
+    """There is nothing to advise; the code says why."""
+
+    def __init__(self, code: str, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUnits:
+    """Free units by depot name, how old the oldest of that is, and when each was told."""
+
+    units: Mapping[str, int]
+    age_s: float | None
+    told_at: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is known about a call ``at`` this moment.
+
+    ``node`` stands for its place, ``snapped_m`` away from it. ``station`` is the
+    depot of the ambulance that was sent and ``path`` its way, where it can be
+    used. ``weather_s`` and ``units_s`` are ages, None where not known.
+    """
+
+    at: datetime
+    node: int
+    snapped_m: float
+    units: list[int]
+    units_s: float | None
+    weather: Weather
+    weather_s: float | None
+    station: int | None
+    path: Path | None
+
+
+class CaseReader:
+    """Reads requests against what is known about the city. May be asked from many threads."""
+
+    def __init__(
+        self,
+        assets: Assets,
+        settings: ServiceSettings,
+        weather: Callable[[], KnownWeather],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._assets, self._settings = assets, settings
+        self._weather, self._clock = weather, clock
+        self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
+
+    def read(
+        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
+    ) -> Case:
+        """The case, with reasons for what is less than it could be, or a NoAdviceError."""
+        now, city, place = self._clock(), self._settings.city, request.location
+        self._check_moment(request, now, reasons)
+        snap = self._assets.network.snap(place.lon, place.lat, city.snap_limit_m)
+        if place.accuracy_m is not None and place.accuracy_m > city.accuracy_limit_m:
+            words = f"the location is known to {place.accuracy_m:.0f} m only"
+            reasons.append(("location_uncertain", words))
+        units = self._units(request, known, reasons)
+        units_s = known.age_s if request.depots is None else 0.0
+        weather, weather_s = self._weather_of(request, now, reasons)
+        station, path = self._sent(request.primary, snap.node, reasons)
+        if station is None and not any(units):
+            raise NoAdviceError("no_unit", "no depot is known to have a free unit")
+        return Case(
+            now, snap.node, snap.distance_m, units, units_s, weather, weather_s, station, path
+        )
+
+    def _check_moment(
+        self, request: RecommendationRequest, now: datetime, reasons: list[Reason]
+    ) -> None:
+        """An advice is for now: not for a call of an hour ago, nor of tomorrow."""
+        age_s = (now - request.received_at).total_seconds()
+        limits = self._settings.server
+        if age_s > limits.oldest_call_s:
+            raise NoAdviceError(
+                "call_too_old",
+                f"the call came in {age_s / 60:.0f} min ago, advice is given for "
+                f"{limits.oldest_call_s / 60:.0f} min; check that the queue to here is not stuck",
+            )
+        if -age_s > limits.clock_skew_s:
+            raise NoAdviceError(
+                "call_in_future",
+                f"received_at is {-age_s:.0f} s ahead of the clock here; check both clocks",
+            )
+        if age_s < -5.0:
+            reasons.append(("clock_skew", f"received_at is {-age_s:.0f} s ahead of the clock here"))
+
+    # --- units ------------------------------------------------------------------
+
+    def _units(
+        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
+        if request.depots is None:
+            return self._told_units(request, known, reasons)
+        units = [0] * len(self._assets.depots)
+        for told in request.depots:
+            number = self._stations.get(told.name)
+            if number is None:
+                reasons.append(("unknown_depot", self.unknown_depot(told.name)))
+            else:
+                units[number] += told.units
+        return units
+
+    def _told_units(
+        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
+        table = self._settings.units
+        if known.age_s is not None and known.age_s > table.stale_s:
+            words = f"free units were last told {known.age_s / 60:.0f} min ago"
+            reasons.append(("units_stale", words))
+        untold = [name for name in self._stations if name not in known.units]
+        if untold:
+            words = f"nobody told free units of {_named(untold)}; {table.default} each are assumed"
+            reasons.append(("units_unknown", words))
+        units = [known.units.get(name, table.default) for name in self._stations]
+        self._without_sent(request, known, units, reasons)
+        return units
+
+    def _without_sent(
+        self,
+        request: RecommendationRequest,
+        known: KnownUnits,
+        units: list[int],
+        reasons: list[Reason],
+    ) -> None:
+        """Take the primary off a count that was not told since the call: it was free then."""
+        depot = None if request.primary is None else request.primary.depot
+        station = None if depot is None else self._stations.get(depot)
+        if depot is None or station is None or units[station] == 0:
+            return
+        told_at = known.told_at.get(depot)
+        if told_at is None or told_at < request.received_at:
+            units[station] -= 1
+            count = "no count was told" if told_at is None else "the count is older than the call"
+            reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
+
+    def unknown_depot(self, name: str) -> str:
+        """What to say about a depot that is none."""
+        near = get_close_matches(name, self._stations, 1)
+        advice = f"did you mean {near[0]}?" if near else f"there are {_named(list(self._stations))}"
+        return f"no depot is called {name!r}; {advice}"
+
+    # --- weather ----------------------------------------------------------------
+
+    def _weather_of(
+        self, request: RecommendationRequest, now: datetime, reasons: list[Reason]
+    ) -> tuple[Weather, float | None]:
+        polled = self._weather()
+        given = None if request.context is None else request.context.weather
+        if given is not None:
+            weather = _with(polled.weather, given, now)
+            if None not in given.model_dump().values():
+                return weather, 0.0  # what is wrong with our own does not matter then
+            polled = replace(polled, weather=weather, age_s=oldest_s(weather, now))
+        if polled.stale:
+            reasons.append(("weather_stale", "weather values too old to use are left out"))
+        if polled.problem:
+            reasons.append(("weather_unavailable", f"weather: {polled.problem}"))
+        return polled.weather, polled.age_s
+
+    # --- the ambulance that was sent --------------------------------------------
+
+    def _sent(
+        self, primary: Primary | None, node: int, reasons: list[Reason]
+    ) -> tuple[int | None, Path | None]:
+        """The station of the ambulance that was sent, and its path if it can be used."""
+        if primary is None:
+            return None, None
+        station = self._stations.get(primary.depot)
+        if station is None:
+            raise NoAdviceError("unknown_depot", self.unknown_depot(primary.depot))
+        if primary.edges is None and primary.polyline is None:
+            return station, None
+        try:
+            return station, self._path(primary, self._assets.depots[station].node, node)
+        except IdealError as error:
+            words = f"the primary's path cannot be used ({error}); the router's is assumed"
+            reasons.append(("primary_path_unknown", words))
+            return station, None
+
+    def _path(self, primary: Primary, origin: int, destination: int) -> Path:
+        network = self._assets.network
+        if primary.polyline is not None:
+            from ideal_dispatch.traffic.foreign_route import laid_on
+
+            points = polyline.decode(primary.polyline)
+            return laid_on(network, points, origin, destination)
+        assert primary.edges is not None
+        try:
+            edges = np.array(primary.edges, np.int64)
+        except OverflowError:
+            raise InputError("an edge number is far too large") from None
+        path = network.path(edges, origin)
+        if path.destination != destination:
+            raise InputError(f"it ends at node {path.destination}, not at node {destination}")
+        return path
+
+
+def oldest_s(weather: Weather, at: datetime) -> float | None:
+    """How old the oldest known value is at a moment."""
+    ages = [value.age(at) for value in weather if value.known]
+    known = [age.total_seconds() for age in ages if age is not None]
+    return max(max(known), 0.0) if known else None
+
+
+def _with(weather: Weather, given: WeatherIn, at: datetime) -> Weather:
+    """The weather with what the caller knows in place of our own."""
+    told = {
+        name: WeatherValue(value, "request", "", at)
+        for name in WEATHER_VARIABLES
+        if (value := getattr(given, name)) is not None
+    }
+    own = {name: getattr(weather, name) for name in WEATHER_VARIABLES}
+    return Weather(**own | told)
+
+
+def _named(depots: list[str]) -> str:
+    return f"{', '.join(depots[:_NAMED])}{', …' if len(depots) > _NAMED else ''}"

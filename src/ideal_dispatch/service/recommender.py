@@ -1,0 +1,177 @@
+"""From a request to an answer on record: made once, revised in turn, always in time."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service import answer, logs
+from ideal_dispatch.service.admission import Admitted
+from ideal_dispatch.service.adviser import Adviser
+from ideal_dispatch.service.answered import Answered, digest
+from ideal_dispatch.service.audit import Entry
+from ideal_dispatch.service.engine import Engine, Late, Place
+from ideal_dispatch.service.events import Hub
+from ideal_dispatch.service.ledger import Ledger
+from ideal_dispatch.service.moments import moment_text
+from ideal_dispatch.service.observations import Observations
+from ideal_dispatch.service.schemas import RecommendationRequest
+from ideal_dispatch.service.settings import Server
+
+log = logging.getLogger(__name__)
+
+AUDIT_S = 0.4
+"""Of the deadline, kept for making the answer durable."""
+
+
+class KeyUsedError(IdealError):
+    """An idempotency key that came with another body before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request with what identifies it, who asks, and when that began and must end."""
+
+    request: RecommendationRequest
+    content: Mapping[str, Any]
+    digest: str
+    key: str
+    actor: str
+    simulated: bool
+    began: float
+    until: float
+
+
+@dataclass(eq=False)
+class Recommender:
+    """Answers requests; ``versions`` are what the answers say they were made with."""
+
+    limits: Server
+    versions: Mapping[str, str]
+    engine: Engine
+    adviser: Adviser
+    ledger: Ledger
+    hub: Hub
+    observations: Observations
+
+    def __post_init__(self) -> None:
+        self._answering: dict[tuple[str, str], asyncio.Task[Answered]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
+
+    async def recommend(
+        self,
+        request: RecommendationRequest,
+        key: str | None,
+        actor: str,
+        admitted: Admitted,
+        simulated: bool = False,
+    ) -> dict[str, Any]:
+        """The answer on record for this request, made now if it is new."""
+        logs.call_id.set(request.call_id)
+        content = request.model_dump(mode="json", exclude={"idempotency_key"})
+        sum_ = digest(content)
+        slot = request.call_id, f"key:{key}" if key else f"body:{sum_}"
+        running = self._answering.get(slot)
+        if running is None:
+            began, until = admitted.began, admitted.began + self.limits.deadline_s
+            question = _Question(request, content, sum_, slot[1], actor, simulated, began, until)
+            running = asyncio.create_task(self._answer(question, admitted.place.moved()))
+            self._answering[slot] = running
+            running.add_done_callback(lambda _: self._answering.pop(slot, None))
+        else:
+            admitted.place.release()
+            self.observations.repeated.inc()
+        answered = await asyncio.shield(running)
+        if answered.digest != sum_:
+            raise KeyUsedError(
+                f"idempotency key {key!r} came with another body for call {request.call_id!r}; "
+                "use a new key for a new revision"
+            )
+        return self.ledger.joined(answered.answer)
+
+    async def _answer(self, question: _Question, place: Place) -> Answered:
+        """The answer that stands, or a new one; revisions of a call are made one after another."""
+        call_id, until = question.request.call_id, question.until
+        due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
+        turn = self._turns.setdefault(call_id, asyncio.Lock())
+        locked = False
+        try:
+            with suppress(TimeoutError):  # an answer that is late is still an answer
+                locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
+            earlier = await self.ledger.earlier(call_id, due - time.monotonic())
+            same = [one for one in earlier if one.question == question.key]
+            if same and (same[-1].digest != question.digest or same[-1].stands(datetime.now(UTC))):
+                self.observations.repeated.inc()
+                return same[-1]
+            advice = await self._advice(question.request, due, place)
+            key = same[-1].next_key if same else question.key
+            return await self._made(replace(question, key=key), advice, earlier)
+        finally:
+            place.release()
+            if locked:
+                turn.release()
+
+    async def _advice(
+        self, request: RecommendationRequest, due: float, place: Place
+    ) -> dict[str, Any]:
+        known = self.ledger.units.known()
+        found = await self.engine.run(
+            lambda until: self.adviser.advise(request, known, until), due, place
+        )
+        if isinstance(found, Late):
+            words = f"no answer within the {self.limits.deadline_s:g} s there are"
+            return answer.no_advice(request, [("late", words)])
+        return found
+
+    async def _made(
+        self, question: _Question, advice: Mapping[str, Any], earlier: Sequence[Answered]
+    ) -> Answered:
+        """A new answer, once it is on record."""
+        request, now = question.request, datetime.now(UTC)
+        answers = [one.answer for one in earlier]
+        before = max(answers, key=lambda one: (one["revision"], one["created_at"]), default=None)
+        outcome = {
+            "id": uuid4().hex,
+            "call_id": request.call_id,
+            "revision": 1 if before is None else before["revision"] + 1,
+            "revision_of": None if before is None else before["id"],
+            **advice,
+            "created_at": moment_text(now),
+            "expires_at": moment_text(now + timedelta(seconds=self.limits.expiry_s)),
+            "received_at": question.content["received_at"],
+            "note": request.note,
+            "simulated": question.simulated,
+            "versions": self.versions,
+            "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
+        }
+        body = {
+            "request": question.content, "request_sha256": question.digest,
+            "answer": outcome, "actor": question.actor,
+        }  # fmt: skip
+        entry = Entry.new(
+            "recommendation", request.call_id, body, at=now, key=question.key, id=outcome["id"]
+        )
+        answered = await self.ledger.record(entry, question.until - time.monotonic())
+        self._observe(answered.answer, time.monotonic() - question.began)
+        made = self.ledger.joined(answered.answer)
+        self.hub.publish("recommendation", made, made["id"])
+        return answered
+
+    def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
+        self.observations.recommendations.labels(made["decision"]).inc()
+        self.observations.latency.observe(seconds)
+        codes = [reason["code"] for reason in made["degraded"]]
+        for code in codes:
+            self.observations.degraded.labels(code).inc()
+        log.info(
+            "answered", extra={"call_id": made["call_id"], "decision": made["decision"],
+                               "revision": made["revision"], "ms": made["latency_ms"],
+                               "codes": codes},
+        )  # fmt: skip

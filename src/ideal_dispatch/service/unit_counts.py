@@ -1,0 +1,51 @@
+"""How many units are free where, as last told."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ideal_dispatch.network import Depot
+from ideal_dispatch.service.audit import DepotUnits, Entry
+from ideal_dispatch.service.audit.store import told_units
+from ideal_dispatch.service.case import KnownUnits
+from ideal_dispatch.service.moments import moment_text
+
+
+class UnitCounts:
+    """The newest count of every depot that somebody told about."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, DepotUnits] = {}
+
+    def take(self, entry: Entry) -> None:
+        """Know what an entry says, unless something newer is known."""
+        for told in told_units(entry):
+            self.put(told)
+
+    def put(self, told: DepotUnits) -> None:
+        """Know one count, unless a newer one is known."""
+        known = self._told.get(told.depot)
+        if known is None or known.updated_at <= told.updated_at:
+            self._told[told.depot] = told
+
+    def known(self) -> KnownUnits:
+        """All counts, and how old the oldest is; clocks of senders may be ahead of ours."""
+        told, now = dict(self._told), datetime.now(UTC)
+        ages = [(now - one.updated_at.astimezone(UTC)).total_seconds() for one in told.values()]
+        return KnownUnits(
+            {name: one.units for name, one in told.items()},
+            max(0.0, *ages) if ages else None,
+            {name: one.updated_at for name, one in told.items()},
+        )
+
+    def rows(self, depots: Sequence[Depot], default: int) -> list[dict[str, Any]]:
+        """The count of every depot for the API, ``default`` where nobody told one."""
+        rows = []
+        for depot in depots:
+            told = self._told.get(depot.name)
+            rows.append({
+                "depot": depot.name,
+                "units": default if told is None else told.units,
+                "updated_at": None if told is None else moment_text(told.updated_at),
+            })  # fmt: skip
+        return rows
