@@ -35,7 +35,8 @@ class CityFiles:
     """Where the city is; file names are looked for beside the experiment file.
 
     Of the depots, those named by ``only`` take part, or all on the network.
-    Without a network it is the embedded city with its simulated days.
+    Without a network it is the embedded city, with its simulated days or with
+    those of ``traffic``.
     """
 
     network: str = ""
@@ -165,7 +166,10 @@ class Experiment:
         files = self.city
         if not files.network:
             city = harbour_city()
-            return Ground(harbour_traffic(city), city.depots, city.region)
+            if not files.traffic:
+                return Ground(harbour_traffic(city), city.depots, city.region)
+            other_days = RecordedTraffic.load(self.folder / files.traffic, city.network)
+            return Ground(other_days, city.depots, city.region)
         network = RoadNetwork.load(self.folder / files.network)
         depots = _depots(self.folder / files.depots, network, files.only)
         recording = RecordedTraffic.load(self.folder / files.traffic, network)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ideal_dispatch import Depot, RoadNetwork
+from ideal_dispatch import Calendar, Depot, RoadNetwork
+from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.dispatch.fitted import Seconds
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import policies_from
@@ -17,6 +18,7 @@ from ideal_dispatch.replay.fitting import PastDays, fit_parts
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import collect_quotes, collect_trips
 from ideal_dispatch.replay.study import calibration_of, run_experiment
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording
 
 TEXT = """
@@ -307,3 +309,19 @@ def test_two_depots_must_compete(grid: RoadNetwork, town: Path) -> None:
     weights = ground.weights(experiment.calls)
     assert 0 < weights.sum() < grid.num_nodes
     assert weights[0] == 0  # the depot's own door
+
+
+def test_the_embedded_city_with_other_days(tmp_path: Path) -> None:
+    city = harbour_city()
+    synthetic_traffic(
+        city.network, Calendar(city.time_zone, city.country),
+        SyntheticParams(days=2, hours=((8, 9),)),
+    ).save(tmp_path / "other.traffic")  # fmt: skip
+    (tmp_path / "other.toml").write_text(
+        'name = "other"\ntraining_days = 0\n[transfer]\nrun = "run"\n'
+        '[city]\ntraffic = "other.traffic"\n[policies.router]\nkind = "router"\n'
+    )
+    ground = Experiment.load(tmp_path / "other.toml").ground()
+    assert ground.dates() == ["2023-05-08", "2023-05-09"]
+    assert ground.depots == city.depots
+    np.testing.assert_array_equal(np.asarray(ground.region), city.region)
