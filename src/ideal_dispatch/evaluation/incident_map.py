@@ -70,8 +70,7 @@ def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
         if saved <= -0.5
         else "Both take the same time."
     )
-    text += f" {_trip('Second', entry, second, world)} {ahead}"
-    return f"{text} {policy}: {_sentence(decision['reason'])}"
+    return f"{text} {_trip('Second', entry, second, world)} {ahead}"
 
 
 def _trip(who: str, entry: Mapping[str, Any], drive: Mapping[str, Any], world: str) -> str:

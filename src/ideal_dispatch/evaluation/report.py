@@ -252,7 +252,7 @@ def _maps(
 ) -> "Iterator[tuple[str, Figure, str]]":
     outcomes = judged.outcomes
     policy, world = _shown(judged), outcomes.worlds[-1]
-    sent = judged.at(policy, VOLUMES[0]).sent
+    chosen_at = judged.at(policy, VOLUMES[0])
     groups = standing_out(judged, policy, world)
     if chosen is not None:
         others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
@@ -262,11 +262,13 @@ def _maps(
         for number in numbers:
             entry = entries[number]
             figure = incident_map(network, entry, policy, world)
-            goes = "a second goes." if sent[number] else "none goes."
-            caption = (
-                f"{reason.capitalize()}. {words(entry, policy, world)} "
-                f"At +{100 * VOLUMES[0]:.0f} % {goes}"
-            )
+            caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
+            if entry["decisions"][policy]["second"] is not None:
+                goes = "so it goes" if chosen_at.sent[number] else "so it stays"
+                caption += (
+                    f" {policy} scores it {entry['decisions'][policy]['score_s']:.1f}; at "
+                    f"{chosen_at.form} a second goes above {chosen_at.threshold_s:.1f}, {goes}."
+                )
             yield outcomes.incidents[number], figure, caption
 
 
