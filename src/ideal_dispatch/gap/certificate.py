@@ -8,8 +8,9 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.gap import certificate_kernels as kernels
+from ideal_dispatch.gap.corridor import Corridor, without_dead_ends
 from ideal_dispatch.gap.problem import GapProblem
-from ideal_dispatch.gap.spread import least_gain, least_spread
+from ideal_dispatch.gap.spread import least_gain
 from ideal_dispatch.network.shortest_path import heap_push
 
 _FIRST_ROOM = 2048  # labels, memory taken only as used; an eighth of it bases
@@ -31,8 +32,9 @@ class Proof:
     open. Base j belongs to label ``base_label[j]`` and has the multiplier
     ``base_multiplier[j]``; see :mod:`ideal_dispatch.gap.certificate_kernels` for
     what a base proves. ``corridor_multiplier`` is empty, or holds a multiplier for
-    every depot: the bases with these multipliers left the corridor whose spread
-    the bases of the tree rely on. Nothing else is needed to check the tree.
+    every depot: the bases with these multipliers left the corridor, to which the
+    tree keeps and whose spread its bases rely on. Nothing else is needed to check
+    the tree.
     """
 
     node: IntArray
@@ -83,16 +85,14 @@ class Search:
     def __init__(self, problem: GapProblem, target_s: float, *, stop_at_found: bool) -> None:
         self._problem, self._stop_at_found = problem, stop_at_found
         self._found: IntArray | None = None
-        nothing = np.zeros(problem.network.num_nodes)
-        self._begin(target_s, nothing, np.empty(0))
+        self._begin(target_s, Corridor.everywhere(problem), np.empty(0))
 
-    def _begin(self, target_s: float, spread: FloatArray, corridor_multiplier: FloatArray) -> None:
+    def _begin(self, target_s: float, corridor: Corridor, corridor_multiplier: FloatArray) -> None:
         network, scenarios = self._problem.network, self._problem.scenarios
-        from_depots = network.distances(scenarios.nominal_times, self._problem.depots.tolist())
         self._question = (
-            *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings,
-            scenarios.nominal_times, self._problem.nominal_to_destination, from_depots,
-            frozen(spread), self._problem.destination, self._problem.primary_matrix,
+            *corridor.outgoing, *corridor.incoming, scenarios.embeddings,
+            scenarios.nominal_times, corridor.to_destination, corridor.from_depots,
+            corridor.spread, self._problem.destination, self._problem.primary_matrix,
             scenarios.radius, scenarios.eigenvalue_bounds.upper_offset, self._stop_at_found,
         )  # fmt: skip
         self._state = _State(self._problem, target_s, corridor_multiplier)
@@ -100,17 +100,18 @@ class Search:
         self._end = kernels.PAUSED
 
     def narrow(self, time_limit_s: float = np.inf) -> None:
-        """Begin anew with the spread of what the depots' bases leave possible.
+        """Begin anew inside what the depots' bases leave possible, whose spread is then known.
 
         Where that is too much, or would last too long, all stays as it is.
         """
         self.run(most_pops=self._problem.depots.size - int(self._state.counters[kernels.POPS]))
-        corridor, multipliers = self._state.corridor()
-        lasts_s = _SECONDS_PER_PAIR * corridor.size**2
-        if corridor.size <= _MOST_CORRIDOR and lasts_s <= time_limit_s:
+        edges, multipliers = self._state.corridor()
+        edges = without_dead_ends(self._problem, edges)
+        lasts_s = _SECONDS_PER_PAIR * edges.size**2
+        if edges.size <= _MOST_CORRIDOR and lasts_s <= time_limit_s:
             self._found = self._state.found
-            spread = least_spread(self._problem, corridor)
-            self._begin(float(self._state.target[0]), spread, multipliers)
+            corridor = Corridor.of(self._problem, edges)
+            self._begin(float(self._state.target[0]), corridor, multipliers)
 
     def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> SearchOutcome:
         """Go on for so many labels or seconds, or to the end."""

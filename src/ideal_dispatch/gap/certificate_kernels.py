@@ -47,10 +47,9 @@ _ADD = {"reassoc", "contract"}
 @kernel(fastmath=_ADD)
 def _distance_squared(first, second):  # type: ignore[no-untyped-def]
     total = 0.0
-    for i in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            value = second[i, j] - first[i, j]
-            total += value * value
+    for i in range(first.size):
+        value = second[i] - first[i]
+        total += value * value
     return total
 
 
@@ -61,11 +60,13 @@ def dominates(first, second, sooner, radius, width, difference, factor):  # type
     Proved, never guessed; what is missed costs labels. ``sooner`` is how much
     smaller the trace of ``first`` is, and ``width`` is M_ρ − 1.
     """
-    square = _distance_squared(first, second)
+    square = 0.0
+    for i in range(first.shape[0]):  # row by row, as mostly the first few say enough
+        square += _distance_squared(first[i], second[i])
+        if sooner * sooner < min(_HOPELESS * radius, 0.9) * square:  # hardly ever true then
+            return False
     if sooner >= width * math.sqrt(square):
         return True
-    if sooner * sooner < min(_HOPELESS * radius, 0.9) * square:  # hardly ever true then
-        return False
     for i in range(first.shape[0]):
         for j in range(i + 1):
             difference[i, j] = second[i, j] - first[i, j]
@@ -229,7 +230,7 @@ def explore(  # type: ignore[no-untyped-def]
             continue
 
         b = base[label]
-        if spread[v] == np.inf:  # a depot with no way inside the corridor
+        if to_destination[v] == np.inf:  # a depot with no way inside the corridor
             fate[label] = BOUNDED
             continue
         if b < 0 or since_base[label] > _REBASE * base_multiplier[b]:
@@ -269,7 +270,7 @@ def explore(  # type: ignore[no-untyped-def]
         for k in range(out_start[v], out_start[v + 1]):
             u = out_other[k]
             e = out_edge[k]
-            if not base_ahead[b, u] < base_limit[b] or spread[u] == np.inf:
+            if not base_ahead[b, u] < base_limit[b]:
                 continue
             length = since_base[label] + quadratic(base_metric[b], embeddings[e])
             if not length + base_ahead[b, u] < base_limit[b]:

@@ -97,6 +97,7 @@ class _TreeCheck:
         self._proof, self._problem, self._upper_s = proof, problem, upper_s
         self._radius = problem.scenarios.radius
         self._bases: dict[int, _Base] = {}
+        self._inside = np.ones(problem.network.num_edges, np.bool_)
         self._spread = np.zeros(problem.network.num_nodes)
         size = problem.scenarios.dimension
         self._matrix = np.zeros((len(proof), size, size))
@@ -110,7 +111,8 @@ class _TreeCheck:
             self._require(problem.primary.time_s(problem.scenarios.nominal_times) - fastest)
             return
         if proof.corridor_multiplier.size:
-            self._spread = self._least_spread(self._corridor())
+            self._inside = self._without_dead_ends(self._corridor())
+            self._spread = self._least_spread(self._inside)
         children: dict[int, set[int]] = {}
         for label in range(len(proof)):
             if proof.parent[label] >= 0:
@@ -197,7 +199,7 @@ class _TreeCheck:
         metric = (vectors / (1.0 - spectrum / gamma)) @ vectors.T
         embeddings = problem.scenarios.embeddings
         lengths = np.einsum("ei,ij,ej->e", embeddings, metric, embeddings, optimize=True)
-        lengths = np.maximum(lengths, 0.0)
+        lengths = np.where(self._inside, np.maximum(lengths, 0.0), np.inf)
         largest = 1.0 - min(0.0, float(spectrum[0])) / gamma
         return _Base(
             gamma,
@@ -224,6 +226,21 @@ class _TreeCheck:
             through = behind[network.tail] + base.lengths + base.ahead[network.head]
             inside |= base.bound(through) > self._upper_s
         return inside
+
+    def _without_dead_ends(self, inside: BoolArray) -> BoolArray:
+        """Without the roads to nodes with one neighbour, from where a path can but return."""
+        tail, head = self._problem.network.tail, self._problem.network.head
+        ends = {*self._problem.depots.tolist(), self._problem.destination}
+        inside = inside & (tail != head)
+        while True:
+            neighbours: dict[int, set[int]] = {}
+            for first, second in zip(tail[inside].tolist(), head[inside].tolist(), strict=True):
+                neighbours.setdefault(first, set()).add(second)
+                neighbours.setdefault(second, set()).add(first)
+            dead = [v for v, others in neighbours.items() if len(others) == 1 and v not in ends]
+            if not dead:
+                return inside
+            inside = inside & ~np.isin(tail, dead) & ~np.isin(head, dead)
 
     def _least_spread(self, corridor: BoolArray) -> FloatArray:
         """The least Σ ĉ off over the ways on inside the corridor, direction by direction."""
