@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
@@ -170,6 +168,9 @@ def _directed(segments: list[Segment], number: Mapping[NodeId, int]) -> _Directe
 def _largest_part(
     edges: _Directed, num_nodes: int, report: BuildReport
 ) -> tuple[_Directed, npt.NDArray[np.bool_]]:
+    from scipy.sparse import coo_array  # slow to import; who reads depots needs none of it
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(len(edges.tail), np.int8)
     graph = coo_array((ones, (edges.tail, edges.head)), shape=(num_nodes, num_nodes))
     parts, label = connected_components(graph.tocsr(), directed=True, connection="strong")
