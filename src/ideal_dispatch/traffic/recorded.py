@@ -33,7 +33,8 @@ class RouterParams:
     pessimistic duration the 10 % and 90 % quantiles of what it would have said
     about the same path every ``window_s`` over the last ``memory_s``.
     ``forward_s`` is the world's own: a street takes the mean of what it took in
-    so many seconds from the moment it is entered. An alternative is its best
+    so many seconds from the moment it is entered. Of every stretch of time the
+    whole bins within it count. An alternative is its best
     path when the edges of the first cost ``alternative_factor`` times as much.
     """
 
@@ -64,18 +65,13 @@ class RecordedWorld:
                     f"{name} {getattr(self.params, name):g}: at least one bin, "
                     f"{recording.bin_s} s, is needed"
                 )
-            if getattr(self.params, name) % recording.bin_s:
-                raise InputError(
-                    f"{name} {getattr(self.params, name):g}: a whole number of bins of "
-                    f"{recording.bin_s} s is needed"
-                )
         if not self.params.alternative_factor > 1.0:
             raise InputError(
                 f"alternative_factor {self.params.alternative_factor:g}: more than 1 is needed"
             )
         if not 0.0 < self.params.prior_bins < np.inf:
             raise InputError(f"prior_bins {self.params.prior_bins:g}: more than zero is needed")
-        self._window = round(self.params.window_s / recording.bin_s)
+        self._window = int(self.params.window_s // recording.bin_s)
         self._starts = [stretch.start.astimezone(UTC) for stretch in recording.stretches]
         self._last = self._starts[0], self._starts[0], (0, 0)
         self._filled = lru_cache(8)(self._fill)
@@ -266,7 +262,7 @@ class RecordedWorld:
             part = slice(first, first + _EDGES_AT_A_TIME)
             filled[:, part] = _interpolated(codes[:, part], usual[part])
         ratios = np.exp(filled)
-        ahead = round(self.params.forward_s / self.recording.bin_s)
+        ahead = int(self.params.forward_s // self.recording.bin_s)
         padded = np.concatenate([ratios, np.repeat(ratios[-1:], ahead - 1, axis=0)])
         sums = np.cumsum(np.concatenate([np.zeros_like(padded[:1]), padded]), axis=0, dtype=float)
         pooled = (sums[ahead:] - sums[:-ahead]) / ahead
