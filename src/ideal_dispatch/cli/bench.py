@@ -98,15 +98,14 @@ def checkout() -> Path:
 
 
 def _benchmarks(root: Path) -> dict[str, Callable[[Any], None]]:
-    sys.path.insert(0, str(root))
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))  # and stays: processes that a benchmark starts look there
     try:
         found: dict[str, Callable[[Any], None]] = import_module("benchmarks.__main__").BENCHMARKS
     except ModuleNotFoundError as error:
         raise InputError(
             f"ideal bench: {error.name} is not installed; `make bench` installs what it needs"
         ) from None
-    finally:
-        sys.path.remove(str(root))
     return found
 
 
