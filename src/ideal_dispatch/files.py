@@ -1,8 +1,10 @@
 """Files: one line when they cannot be used, and writes that leave the old file whole."""
 
+import csv
+import io
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -43,3 +45,18 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             error.filename = str(target)  # the name the user knows
         raise
+
+
+def write_csv(
+    path: str | os.PathLike[str],
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    encoding: str = "utf-8",
+) -> None:
+    """Write a table with its header, or leave what was there untouched."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode(encoding))

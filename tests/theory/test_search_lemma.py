@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.scenarios import burg
+from ideal_dispatch.scenarios import spectrum as kernels
 from tests.unit.scenarios.exact import (
     KINDS,
     divergence,
@@ -43,7 +43,7 @@ def test_the_kernel_s_function_is_the_paper_s_with_its_derivative(
         total, slope = _residual(
             [Decimal(v) for v in spectrum.tolist()], Decimal(base), Decimal(float(excess))
         )
-        got, got_slope = burg._divergence_and_slope(spectrum, base, float(excess))
+        got, got_slope = kernels._divergence_and_slope(spectrum, base, float(excess))
         assert got == pytest.approx(float(total), rel=1e-14, abs=0)
         assert got_slope == pytest.approx(float(-slope * Decimal(float(excess))), rel=1e-14, abs=0)
 
@@ -53,7 +53,7 @@ def test_strictly_decreasing_and_convex_from_infinity_to_zero(spectrum: FloatArr
     spectrum = spectrum / np.abs(spectrum).max()
     base = max(0.0, -float(spectrum.min()))
     grid = 10.0 ** np.linspace(-14, 12, 105)
-    pairs = [burg._divergence_and_slope(spectrum, base, float(t)) for t in grid]
+    pairs = [kernels._divergence_and_slope(spectrum, base, float(t)) for t in grid]
     values = np.array([value for value, _ in pairs])
     slopes = -np.array([slope for _, slope in pairs]) / grid  # with respect to γ
     assert (np.diff(values) < 0).all()
@@ -112,7 +112,7 @@ def _paper_count(excess: float, length: float) -> float:
 @settings(max_examples=60)
 @given(spectra(max_size=12), radii())
 def test_no_more_evaluations_than_the_lemma_counts(spectrum: FloatArray, radius: float) -> None:
-    iterations = burg.minimum_of_spectrum(spectrum, radius)[3]
+    iterations = kernels.minimum_of_spectrum(spectrum, radius)[3]
     exact = exact_minimum(spectrum, radius)
     scale = Decimal(float(np.abs(spectrum).max()))
     length = float((exact.highest - exact.base) / scale)
@@ -123,7 +123,7 @@ def test_no_more_evaluations_than_the_lemma_counts(spectrum: FloatArray, radius:
 @settings(max_examples=300)
 @given(spectra(), radii())
 def test_evaluations_stay_far_below_the_proved_bound(spectrum: FloatArray, radius: float) -> None:
-    assert 1 <= burg.minimum_of_spectrum(spectrum, radius)[3] <= 12 < burg.MOST_ITERATIONS
+    assert 1 <= kernels.minimum_of_spectrum(spectrum, radius)[3] <= 12 < kernels.MOST_ITERATIONS
 
 
 @given(spectra(), radii(-300, 3))
@@ -132,12 +132,12 @@ def test_the_bracket_holds_the_root_and_is_short_enough_for_the_bound(
 ) -> None:
     shift = 480 - np.frexp(np.abs(spectrum).max())[1]
     scaled = np.ldexp(spectrum, shift)
-    base, low, high, guess = burg._bracket(scaled, radius)
+    base, low, high, guess = kernels._bracket(scaled, radius)
     assert 0 < low <= guess <= high < np.inf
-    assert burg._divergence_and_slope(scaled, base, low)[0] >= radius * (1 - 1e-10)
-    assert burg._divergence_and_slope(scaled, base, high)[0] <= radius
+    assert kernels._divergence_and_slope(scaled, base, low)[0] >= radius * (1 - 1e-10)
+    assert kernels._divergence_and_slope(scaled, base, high)[0] <= radius
     midpoints = np.ceil(np.log2((np.log(high) - np.log(low)) / 1e-8))
-    assert burg._PATIENCE + midpoints + 1 <= burg.MOST_ITERATIONS
+    assert kernels._PATIENCE + midpoints + 1 <= kernels.MOST_ITERATIONS
 
 
 def test_the_first_guess_is_of_third_order() -> None:
@@ -145,7 +145,7 @@ def test_the_first_guess_is_of_third_order() -> None:
     spectrum = np.array([-1.0, 0.5, 0.7, 2.0])
     for radius in (1e-4, 1e-6, 1e-8, 1e-10):
         scaled = np.ldexp(spectrum, 478)
-        guess = burg._bracket(scaled, radius)[3]
+        guess = kernels._bracket(scaled, radius)[3]
         error = float(Decimal(guess) / exact_minimum(scaled, radius).excess - 1)
         assert abs(error) < 2 * radius
 
@@ -153,10 +153,10 @@ def test_the_first_guess_is_of_third_order() -> None:
 def test_both_coordinates_of_newton_are_straight_lines_where_they_are_used() -> None:
     """F falls like log(excess) at large radii if all λ > 0, else like one of its powers."""
     spectrum = np.linspace(0.1, 2.0, 16)
-    assert burg.minimum_of_spectrum(spectrum, 100.0)[3] <= 4
-    assert burg.minimum_of_spectrum(spectrum, 1000.0)[3] <= 4
-    assert burg.minimum_of_spectrum(spectrum, 0.01)[3] <= 2
-    assert burg.minimum_of_spectrum(-spectrum, 1000.0)[3] <= 3
+    assert kernels.minimum_of_spectrum(spectrum, 100.0)[3] <= 4
+    assert kernels.minimum_of_spectrum(spectrum, 1000.0)[3] <= 4
+    assert kernels.minimum_of_spectrum(spectrum, 0.01)[3] <= 2
+    assert kernels.minimum_of_spectrum(-spectrum, 1000.0)[3] <= 3
 
 
 def test_all_kinds_of_spectrum_are_solved_from_the_smallest_radius_to_the_largest() -> None:
@@ -166,7 +166,7 @@ def test_all_kinds_of_spectrum_are_solved_from_the_smallest_radius_to_the_larges
         for exponent in (-300, -100, *range(-12, 4), 6, 100, 300):
             radius = 10.0**exponent
             for size in (1, 2, 16, 128):
-                values, offsets, multiplier, iterations = burg.minimum_of_spectrum(
+                values, offsets, multiplier, iterations = kernels.minimum_of_spectrum(
                     spectrum_of_kind(kind, rng, size), radius
                 )
                 counts.append(iterations)

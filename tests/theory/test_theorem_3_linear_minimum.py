@@ -8,12 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.scenarios.burg import (
-    burg_divergence,
-    contains,
-    minimise_linear,
-    minimum_of_spectrum,
-)
+from ideal_dispatch.scenarios.burg import burg_divergence, contains, minimise_linear
+from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 from tests.unit.scenarios.exact import (
     SMALLEST_NORMAL,
     UNIT,

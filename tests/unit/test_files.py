@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.files import atomic_write, check_source, write_csv
 
 
 def test_permissions_follow_the_umask(tmp_path: Path) -> None:
@@ -37,3 +37,13 @@ def test_sources_are_files(tmp_path: Path) -> None:
     for path, message in ((tmp_path, "is a folder, not a file"), (tmp_path / "x", "no such file")):
         with pytest.raises(InputError, match=message):
             check_source(path)
+
+
+def test_tables_are_written_whole_in_their_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    write_csv(path, ["name", "floor"], [["Ana, Bo", 3], ["地下", ""]], "big5hkscs")
+    assert path.read_bytes().decode("big5hkscs") == 'name,floor\n"Ana, Bo",3\n地下,\n'
+    with pytest.raises(UnicodeEncodeError):
+        write_csv(path, ["name"], [["地下"]], "ascii")
+    assert path.read_bytes().decode("big5hkscs").endswith("地下,\n"), "the old table stays"
+    assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]

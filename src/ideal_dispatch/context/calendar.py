@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from zoneinfo import ZoneInfo, available_timezones
 
-from ideal_dispatch.context.context import Context, Weather, check_aware
+from ideal_dispatch.context.context import Context, Weather, require_zone
 from ideal_dispatch.errors import InputError
 
 USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"HK": ("optional",)})
@@ -52,7 +52,7 @@ class Calendar:
 
     def local(self, at: datetime) -> datetime:
         """The same moment on the city's clock."""
-        check_aware(at)
+        require_zone(at)
         return at.astimezone(zone(self.time_zone))
 
     def is_holiday(self, day: date) -> bool:

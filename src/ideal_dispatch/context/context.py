@@ -30,7 +30,7 @@ class WeatherValue:
         # one NaN, so that equal readings compare equal
         object.__setattr__(self, "value", float(self.value) if self.known else math.nan)
         if self.observed_at is not None:
-            check_aware(self.observed_at)
+            require_zone(self.observed_at)
 
     @property
     def known(self) -> bool:
@@ -75,14 +75,14 @@ class Context:
     extra: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_aware(self.at)
+        require_zone(self.at)
         for name, value in self.extra.items():
             if not isinstance(value, Real) or math.isinf(value):
                 raise InputError(f"context column {name}: {value!r} is not a finite number")
         object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
 
 
-def check_aware(at: datetime) -> None:
+def require_zone(at: datetime) -> None:
     """Refuse a time that says no offset from UTC."""
     if at.tzinfo is None or at.utcoffset() is None:
         raise InputError(f"time {at.isoformat()} has no zone; add its offset from UTC")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Protocol
 
-from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue, check_aware
+from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue, require_zone
 from ideal_dispatch.errors import InputError, WeatherError
 
 NEAREST_LIMIT = timedelta(minutes=90)
@@ -118,7 +118,7 @@ def source_counts(readings: Iterable[Weather]) -> dict[str, dict[str, int]]:
 
 def check_query(at: datetime, lon: float, lat: float) -> None:
     """Refuse a time without zone and a place that is not on Earth."""
-    check_aware(at)
+    require_zone(at)
     if not (abs(lon) <= 180 and abs(lat) <= 90):
         raise InputError(f"longitude {lon}, latitude {lat} are not degrees on Earth")
 

@@ -17,7 +17,7 @@ from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast.model import CARD, Model
-from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network import RoadNetwork
 
 PURPOSE = "drift"
 
@@ -57,12 +57,6 @@ class DriftModel:
         nominal = self.model.forecast(row, network).nominal_times
         drift: FloatArray = nominal - self.model.base_ratio * network.free_flow_times_s
         return drift
-
-    def path_drift_s(
-        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path
-    ) -> float:
-        """Seconds to add to the quote of a path."""
-        return path.time_s(self.edge_drift_s(context, network))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a model directory, with a card that says what the drift is for."""

@@ -1,4 +1,4 @@
-"""A trained model: a directory of weights and a manifest, and what it says about a context."""
+"""A trained model: what it says about a context."""
 
 import hashlib
 import json
@@ -7,20 +7,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from ideal_dispatch.arrays import FloatArray, numbers
 from ideal_dispatch.context import Context, ContextEncoding
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.forecast import architecture as forward
 from ideal_dispatch.forecast.architecture import Architecture, Array32
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
@@ -29,9 +25,8 @@ from ideal_dispatch.forecast.seen import Seen
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.scenarios import ScenarioSet
 
-FORMAT, VERSION = "ideal-dispatch model", 1
 MANIFEST, CARD = "manifest.json", "card.md"
-_ADVICE = "make one with `ideal train`"
+"""What a model directory has for people and programs to read, beside the weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,105 +210,24 @@ class Model:
     @cached_property
     def checksum(self) -> str:
         """Hash of everything that enters a forecast."""
-        text = json.dumps([_hash(self._tensors()), self._settings()], sort_keys=True)
-        return _hash(text.encode())
+        text = json.dumps([content_hash(self.tensors()), self.settings()], sort_keys=True)
+        return content_hash(text.encode())
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model into ``folder``, or leave the one that was there whole.
+        """Write the model into ``folder``, or leave the one that was there whole."""
+        from ideal_dispatch.forecast import model_directory
 
-        The weights' file is named by its contents and the manifest, written
-        last, names it: at every moment the manifest on disk has its weights.
-        """
-        from ideal_dispatch.forecast.card import model_card
-
-        place, tensors = FilePath(folder), self._tensors()
-        if place.exists() and not place.is_dir():
-            raise InputError(f"{place}: is a file; name a folder for the model")
-        weights = f"weights-{_hash(tensors)[:12]}.safetensors"
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "checksum": self.checksum,
-            "weights": weights,
-            **self._settings(),
-            "details": dict(self.details),
-        }
-        text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
-        place.mkdir(parents=True, exist_ok=True)
-        for name, content in (
-            (weights, tensors),
-            (CARD, model_card(self).encode()),
-            (MANIFEST, f"{text}\n".encode()),
-        ):
-            with atomic_write(place / name) as file:
-                file.write(content)
-        for old in place.glob("weights-*.safetensors"):
-            if old.name != weights:
-                old.unlink()
+        model_directory.save(self, folder)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Model":
         """Read a model directory, or say in one line why it is none."""
-        where = FilePath(folder)
-        try:
-            return cls._read(where)
-        except FileNotFoundError as error:
-            if not where.exists():
-                raise InputError(f"{where}: no such folder; {_ADVICE}") from None
-            missing = FilePath(error.filename or "").name
-            raise FileFormatError(
-                f"{where}: not a model, {missing} is missing; {_ADVICE}"
-            ) from None
-        except NotADirectoryError:
-            raise FileFormatError(f"{where}: a file, not a model directory; {_ADVICE}") from None
-        except IdealError as error:
-            raise FileFormatError(f"{where}: {error}") from None
-        except PermissionError:
-            raise InputError(f"{where}: may not be read; check its permissions") from None
-        except (
-            SafetensorError,
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ) as error:
-            raise FileFormatError(
-                f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
-            ) from None
+        from ideal_dispatch.forecast import model_directory
 
-    @classmethod
-    def _read(cls, where: FilePath) -> "Model":
-        manifest = json.loads((where / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise FileFormatError(f"not a model; {_ADVICE}")
-        if manifest["version"] > VERSION:
-            raise FileFormatError(
-                f"written in format {manifest['version']}, this version reads up to {VERSION}; "
-                "upgrade ideal-dispatch"
-            )
-        encoding = ContextEncoding(tuple(manifest["extra_context"]))
-        if encoding.checksum != manifest["encoding"]:
-            raise FileFormatError(
-                "the contexts it was trained on are encoded otherwise than by this version; "
-                "train again"
-            )
-        model = cls(
-            architecture=Architecture(**manifest["architecture"]),
-            encoding=encoding,
-            weights=load_tensors((where / FilePath(manifest["weights"]).name).read_bytes()),
-            base_ratio=float(manifest["base_ratio"]),
-            radius_rule=RadiusRule(**manifest["radius"]),
-            seen=Seen.from_dict(manifest["seen"]),
-            network_checksum=manifest["network"],
-            network_bounds=tuple(manifest["network_bounds"]),
-            details=manifest["details"],
-        )
-        if model.checksum != manifest["checksum"]:
-            raise FileFormatError(f"weights and manifest do not belong together; {_ADVICE}")
-        return model
+        return model_directory.load(folder, cls)
 
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
+        """What else than weights enters a forecast, in plain values."""
         return {
             "architecture": asdict(self.architecture),
             "extra_context": list(self.encoding.extra),
@@ -325,9 +239,11 @@ class Model:
             "network_bounds": list(self.network_bounds),
         }
 
-    def _tensors(self) -> bytes:
+    def tensors(self) -> bytes:
+        """The weights as their file holds them."""
         return save_tensors({k: np.ascontiguousarray(v) for k, v in sorted(self.weights.items())})
 
 
-def _hash(content: bytes) -> str:
+def content_hash(content: bytes) -> str:
+    """The hash that names weights and models."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()

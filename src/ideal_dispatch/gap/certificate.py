@@ -253,8 +253,8 @@ class _State:
         for label in () if closed else waiting[self.labels["fate"][waiting] == kernels.OPEN]:
             base = self.labels["base"][label]
             if base < 0:  # a depot that was never looked at: the widest bound there is
-                offset = self._problem.scenarios.eigenvalue_bounds.upper
-                upper = max(upper, offset * float(np.trace(self._problem.primary_matrix)))
+                slowest = self._problem.scenarios.eigenvalue_bounds.upper
+                upper = max(upper, slowest * float(np.trace(self._problem.primary_matrix)))
                 continue
             gamma = self.bases["multiplier"][base]
             length = self.labels["since_base"][label]

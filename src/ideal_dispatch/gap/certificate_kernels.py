@@ -16,9 +16,8 @@ cannot exceed T. A base serves all labels below it, for which the length since
 the base counts with; the farther they are from it, the more its bound loses,
 and a label takes a base of its own.
 
-Dominance. P' makes P superfluous at the same node if it is no slower in any
-scenario: with E = G(P) − G(P'), if log det(I + sE) ≥ ρ for some s > 0, or, as
-‖X − I‖_F ≤ M_ρ − 1 in the ball, if tr E ≥ (M_ρ − 1) ‖E‖_F.
+A label that another one at the same node makes superfluous is dropped
+(:mod:`ideal_dispatch.gap.dominance`).
 """
 
 import math
@@ -26,10 +25,11 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.gap.dominance import dominates
 from ideal_dispatch.gap.spread import least_gain, longest, relative_spread
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
-from ideal_dispatch.scenarios.burg import minimum_of_spectrum
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert, quadratic
+from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 
 OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
 CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4
@@ -38,45 +38,7 @@ LABELS, WAITING, BASES, POPS = 0, 1, 2, 3  # counters
 _REBASE = 0.1  # a base serves paths up to this length, as a share of γ
 _STEP = 1.18  # factor of the search for γ
 _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
-_DOMINANCE_TRIES = 3
-_HOPELESS = 1.2
 _SMALLEST_MULTIPLIER = 1e-9  # seconds; reached only where there is nothing to gain
-_ADD = {"reassoc", "contract"}
-
-
-@kernel(fastmath=_ADD)
-def _distance_squared(first, second):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(first.size):
-        value = second[i] - first[i]
-        total += value * value
-    return total
-
-
-@kernel
-def dominates(first, second, sooner, radius, width, difference, factor):  # type: ignore[no-untyped-def]
-    """Whether the path of matrix ``first`` is proved no slower than ``second`` in any scenario.
-
-    Proved, never guessed; what is missed costs labels. ``sooner`` is how much
-    smaller the trace of ``first`` is, and ``width`` is M_ρ − 1.
-    """
-    square = 0.0
-    for i in range(first.shape[0]):  # row by row, as mostly the first few say enough
-        square += _distance_squared(first[i], second[i])
-        if sooner * sooner < min(_HOPELESS * radius, 0.9) * square:  # hardly ever true then
-            return False
-    if sooner >= width * math.sqrt(square):
-        return True
-    for i in range(first.shape[0]):
-        for j in range(i + 1):
-            difference[i, j] = second[i, j] - first[i, j]
-    scale = sooner / square
-    for _ in range(_DOMINANCE_TRIES):
-        logdet = factorise(difference, scale, factor)
-        if logdet >= radius:
-            return True
-        scale *= 0.6 if logdet <= 0.0 else 1.7
-    return False
 
 
 @kernel

@@ -7,9 +7,9 @@ Symbols: ``X`` metric, ``G₁`` primary matrix, ``G(z)`` path matrix,
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.scenarios.burg import minimum_of_spectrum
 from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
 from ideal_dispatch.scenarios.small_matrices import factorise, inner, invert
+from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 
 CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
 _ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0

@@ -8,6 +8,7 @@ import torch
 
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.structure import meetings
 
 
 def losses(
@@ -58,13 +59,7 @@ class _QuadraticForm(torch.autograd.Function):
 
 def adjacency(network: RoadNetwork) -> "sp.csr_array":
     """One where two different edges share an end, zero elsewhere, (E, E)."""
-    edges = np.arange(network.num_edges)
-    ends = np.concatenate([network.tail, network.head])
-    incidence = sp.csr_array(
-        (np.ones(ends.size), (np.concatenate([edges, edges]), ends)),
-        shape=(network.num_edges, network.num_nodes),
-    )
-    shared = (incidence @ incidence.T).tocoo()
+    shared = meetings(network).tocoo()
     other = shared.row != shared.col
     return sp.csr_array(
         (np.ones(int(other.sum())), (shared.row[other], shared.col[other])), shape=shared.shape

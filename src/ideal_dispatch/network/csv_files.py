@@ -18,7 +18,7 @@ from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.geodesy import polyline_length_m
 from ideal_dispatch.network.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
-from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.network.road_network import SNAP_LIMIT_M, RoadNetwork
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -75,7 +75,7 @@ def read_csv_pair(
 
 
 def read_depots(
-    path: str | os.PathLike[str], network: RoadNetwork, limit_m: float = 300.0
+    path: str | os.PathLike[str], network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
 ) -> tuple[list[Depot], list[str]]:
     """Depots of a CSV with name, lon and lat that lie on the network, and why others do not."""
     where = os.fspath(path)

@@ -39,6 +39,9 @@ END_LIMIT_M = 300.0
 TOLERANCE_M = 30.0
 """Route and path agree where they are no farther apart."""
 
+LENGTH_RATIO = (0.75, 1.33)
+"""Path length over route length that can be believed."""
+
 _UNMATCHED = 2.25  # ρ
 _DOUBT = 2.0  # the reach grows by this with the distance to the nearest given point
 _COARSE_M, _COARSE_REACH_M, _COARSE_RADIUS_M = 25.0, 42.0, 60.0  # no candidates beyond
@@ -73,8 +76,8 @@ class RouteMatch:
     @property
     def reliable(self) -> bool:
         """True where both shares are at least 0.95 and the length ratio is within 0.75 … 1.33."""
-        shares = min(self.matched_share, self.supported_share)
-        return shares >= 0.95 and 0.75 <= self.length_ratio <= 1.33
+        shares, (low, high) = min(self.matched_share, self.supported_share), LENGTH_RATIO
+        return shares >= 0.95 and low <= self.length_ratio <= high
 
 
 def match_route(

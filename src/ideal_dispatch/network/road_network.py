@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
 
+SNAP_LIMIT_M = 300.0
+"""How far a place may lie from the road it is put on, where nothing else is said."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RoadNetwork:
@@ -269,7 +272,7 @@ class RoadNetwork:
         """The fastest path from the best of the sources to the target.
 
         Among equally fast paths the choice is canonical (see
-        :mod:`ideal_dispatch.network.shortest_path`). ``potential_s`` is a lower
+        :mod:`ideal_dispatch.network.canonical_path`). ``potential_s`` is a lower
         bound on the time from each node to the target: A*, same answer, faster.
         An infinite time closes an edge.
         """
@@ -307,11 +310,11 @@ class RoadNetwork:
 
         return Snapper(self)
 
-    def snap(self, lon: float, lat: float, limit_m: float = 300.0) -> "NodeSnap":
+    def snap(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "NodeSnap":
         """The nearest node within ``limit_m`` and its distance."""
         return self.snapper.node(lon, lat, limit_m)
 
-    def snap_to_edge(self, lon: float, lat: float, limit_m: float = 300.0) -> "EdgeSnap":
+    def snap_to_edge(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "EdgeSnap":
         """The nearest point of any edge within ``limit_m``."""
         return self.snapper.edge(lon, lat, limit_m)
 

@@ -16,9 +16,7 @@ from ideal_dispatch.network.geodesy import (
     great_circle_m,
     unit_vectors,
 )
-from ideal_dispatch.network.road_network import RoadNetwork
-
-DEFAULT_LIMIT_M = 300.0
+from ideal_dispatch.network.road_network import SNAP_LIMIT_M, RoadNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Snapper:
         chord, node = self._nodes.query(unit_vectors(lon, lat))
         return np.asarray(node, np.int32), chord_to_metres(np.asarray(chord))
 
-    def node(self, lon: float, lat: float, limit_m: float = DEFAULT_LIMIT_M) -> NodeSnap:
+    def node(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> NodeSnap:
         """The nearest node, or an :class:`OffNetworkError` beyond ``limit_m``."""
         lon, lat = self._checked(lon, lat, limit_m)
         node, distance = self.nodes(np.array([lon]), np.array([lat]))
@@ -83,7 +81,7 @@ class Snapper:
             raise self._off_network(lon, lat, limit_m, float(distance[0]), "node")
         return NodeSnap(int(node[0]), float(distance[0]))
 
-    def edge(self, lon: float, lat: float, limit_m: float = DEFAULT_LIMIT_M) -> EdgeSnap:
+    def edge(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> EdgeSnap:
         """The nearest point of any edge, or an :class:`OffNetworkError` beyond ``limit_m``."""
         lon, lat = self._checked(lon, lat, limit_m)
         if not self._network.num_edges:
@@ -128,7 +126,7 @@ class Snapper:
         far = f"{distance_m / 1000:,.1f} km" if distance_m >= 1000 else f"{distance_m:.0f} m"
         if abs(lon) <= 90:
             _, swapped = self.nodes(np.array([lat]), np.array([lon]))
-            if swapped[0] <= max(limit_m, DEFAULT_LIMIT_M):
+            if swapped[0] <= max(limit_m, SNAP_LIMIT_M):
                 return OffNetworkError(f"{where}: latitude and longitude are swapped")
         return OffNetworkError(
             f"{where}: the nearest {what} is {far} away, beyond the limit of {limit_m:.0f} m; "

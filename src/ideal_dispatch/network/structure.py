@@ -1,10 +1,15 @@
 """What the shape of a network says about its streets: through traffic, density, direction."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_network import RoadNetwork
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _PAIRS = 3000
 _AROUND_M = 300.0
@@ -25,6 +30,19 @@ def headings(network: RoadNetwork) -> FloatArray:
     length = np.hypot(*steps.T)[:, None]
     units: FloatArray = np.divide(steps, length, out=np.zeros_like(steps), where=length > 0)
     return units
+
+
+def meetings(network: RoadNetwork) -> "csr_array":
+    """How many ends each two edges have in common, (E, E); an edge with itself two."""
+    from scipy.sparse import csr_array
+
+    edges = np.arange(network.num_edges)
+    ends = np.concatenate([network.tail, network.head])
+    touches = csr_array(
+        (np.ones(ends.size), (np.concatenate([edges, edges]), ends)),
+        shape=(network.num_edges, network.num_nodes),
+    )
+    return touches @ touches.T
 
 
 def through_traffic(network: RoadNetwork) -> FloatArray:

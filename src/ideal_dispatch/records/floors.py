@@ -3,9 +3,6 @@
 import re
 import unicodedata
 
-UNRECOGNISED = None
-"""No number can be given: the paper's rule excludes such a record."""
-
 _GROUND = frozenset(
     {"g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",
      "地下", "地面", "地下層", "地面層", "地鋪", "rc", "rez-de-chaussée", "eg", "lobby"}

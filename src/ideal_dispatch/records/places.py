@@ -6,9 +6,10 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.road_network import SNAP_LIMIT_M
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook
 from ideal_dispatch.records.schema import Reasons, RecordTable
-from ideal_dispatch.records.settings import DEFAULT_SNAP_M, AgencySettings
+from ideal_dispatch.records.settings import AgencySettings
 
 _QUOTED = 40  # characters of a depot's name in a reason
 
@@ -97,7 +98,7 @@ def _destinations(
         text = f"the nearest road is {far} away, beyond the limit of {limit_m:.0f} m"
         if abs(lon[row]) <= 90:
             _, swapped_m = network.snapper.nodes(lat[[row]], lon[[row]])
-            if swapped_m[0] <= max(limit_m, DEFAULT_SNAP_M):
+            if swapped_m[0] <= max(limit_m, SNAP_LIMIT_M):
                 text = "latitude and longitude are swapped"
         _add(quarantined, row, text)
     return node

@@ -5,13 +5,11 @@ understood, depot and floor as written, coordinates to three decimals (about
 100 m). Cells that a spreadsheet would run as a formula are defused.
 """
 
-import csv
-import io
 import os
 
 import numpy as np
 
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.schema import TIMES
 
@@ -38,14 +36,11 @@ def write_quarantine(prepared: Prepared, path: str | os.PathLike[str]) -> None:
         ("excluded", prepared.excluded),
     ):
         rows += [(int(table.row[at]), verdict, why, at) for at, why in found.items()]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines = []
     for row, verdict, reasons, position in sorted(rows, key=lambda entry: entry[0]):
         cells = [""] * (len(COLUMNS) - 3) if position is None else _cells(prepared, position)
-        writer.writerow([row, verdict, *map(defused, ["; ".join(reasons), *cells])])
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode())
+        lines.append([row, verdict, *map(defused, ["; ".join(reasons), *cells])])
+    write_csv(path, COLUMNS, lines)
 
 
 def _cells(prepared: Prepared, position: int) -> list[str]:

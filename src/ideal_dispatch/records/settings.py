@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.road_network import SNAP_LIMIT_M
 from ideal_dispatch.records.toml_tables import built, refuse_unknown, require
 
 FIELDS = (
@@ -24,7 +25,6 @@ FIELDS = (
 PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
 """[IDEAL] exclusions: months of pandemic anomalies in Hong Kong."""
 
-DEFAULT_SNAP_M = 300.0
 _SOME_TIME = datetime(2023, 4, 5, 16, 7, 8, tzinfo=UTC)  # to try a format on
 
 
@@ -78,7 +78,7 @@ class Depots:
 
     aliases: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
-    limit_m: float = DEFAULT_SNAP_M
+    limit_m: float = SNAP_LIMIT_M
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Exclusions:
 class Snapping:
     """How far a place may be from the nearest node of the network."""
 
-    limit_m: float = DEFAULT_SNAP_M
+    limit_m: float = SNAP_LIMIT_M
 
     def __post_init__(self) -> None:
         require(self.limit_m > 0, f"limit_m {self.limit_m}: more than zero is needed")

@@ -4,8 +4,6 @@ Nothing in here is about any person. Names, ages and addresses are made up, and
 are in the file so that it can be shown that they are dropped.
 """
 
-import csv
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ import numpy as np
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.records.synthetic_cells import (
     DEFECTS,
@@ -99,13 +97,13 @@ class SyntheticRecords:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the CSV in the encoding of the parameters."""
-        _save_csv(path, HEADER, self.rows, self.params.encoding)
+        write_csv(path, HEADER, self.rows, self.params.encoding)
 
     def save_truth(self, path: str | os.PathLike[str]) -> None:
         """Write what is true of each row, for checking a preparation against it."""
         names = Truth.__slots__
         rows = [[str(getattr(truth, name)) for name in names] for truth in self.truth]
-        _save_csv(path, names, rows, "utf-8")
+        write_csv(path, names, rows)
 
 
 def synthesise(
@@ -279,17 +277,3 @@ class _Agency:
         if rng.random() < 0.25:
             return int(rng.choice([0, 0, 0, 1, -1, -2]))
         return int(min(2 + rng.gamma(1.6, 8.0), 60))
-
-
-def _save_csv(
-    path: str | os.PathLike[str],
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    encoding: str,
-) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode(encoding))

@@ -1,7 +1,5 @@
 """A year of hourly weather that never was: for synthetic records and for tests."""
 
-import csv
-import io
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +9,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_csv
 
 SOURCE = "synthetic"
 _HOUR_S = 3600
@@ -61,15 +59,11 @@ class SyntheticWeather:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV that ``[weather] source = "recorded"`` reads without a mapping."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["time", "station", *WEATHER_VARIABLES])
-        there = zone(self.time_zone)
+        there, rows = zone(self.time_zone), []
         for index, row in enumerate(self.values.tolist()):
             at = datetime.fromtimestamp(self.start_s + index * _HOUR_S, there)
-            writer.writerow([at.isoformat(), SOURCE, *row])
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
+            rows.append([at.isoformat(), SOURCE, *row])
+        write_csv(path, ["time", "station", *WEATHER_VARIABLES], rows)
 
 
 def _smooth(noise: FloatArray, hours: int) -> FloatArray:

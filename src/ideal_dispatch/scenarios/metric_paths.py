@@ -24,9 +24,8 @@ def fastest_edges(  # type: ignore[no-untyped-def]
     """Edges of a fastest path under the metric from the best source, and its time.
 
     ``start, edge, other`` are outgoing edges, ``smallest`` is no more than λ. The
-    time is infinite, and the path
-    empty, where no source reaches the target. Ties are broken by the order of
-    the search, which depends on nothing but the arguments.
+    time is infinite, and the path empty, where no source reaches the target. Ties
+    are broken by the order of the search, which depends on nothing but the arguments.
     """
     num_nodes = start.size - 1
     time = np.full(num_nodes, np.inf)

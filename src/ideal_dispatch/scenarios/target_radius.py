@@ -11,8 +11,7 @@ is feasible as h(sX) = t. Both are computed from small differences, as
 
     g(μ) = Σ μ (t − tr G) − Σ κ(−m),    X − I = XM,
 
-so that a trip a hair above its nominal time has a radius with digits. Kernels
-measure time in units of t̂: there t is the ``stretch`` and μ is without unit.
+so that a trip a hair above its nominal time has a radius with digits.
 """
 
 import math
@@ -22,22 +21,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, non_negative, read_only, whole_number
-from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, source_node
-from ideal_dispatch.scenarios.burg import burg_divergence, divergence_of_spectrum, kappa
-from ideal_dispatch.scenarios.dual_maximum import combined_matrix, maximise
-from ideal_dispatch.scenarios.metric_paths import fastest_edges
+from ideal_dispatch.scenarios.burg import burg_divergence
+from ideal_dispatch.scenarios.cutting_planes import (
+    attained_divergence,
+    cutting_planes,
+    dual_bound,
+    fill_cut,
+)
 from ideal_dispatch.scenarios.scenario_set import ScenarioSet
-from ideal_dispatch.scenarios.small_matrices import add_outer, inner
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _AGREEMENT = 1e-9  # relative difference of two honest computations of one bound
 _MOST_CUTS = 10_000
 _FARTHEST = 1e9  # stretch beyond which only the scale of metric and bounds grows
-
-_kernel = kernel(error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +150,7 @@ def target_radius(
     if nominal == 0.0 or observed / nominal == math.inf:
         return _result(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
-    metric, multipliers, edges, ends, iterations = _cutting_planes(
+    metric, multipliers, edges, ends, iterations = cutting_planes(
         *network.outgoing.arrays, scenarios.embeddings, scenarios.nominal_times, to_target,
         path.edges,
         path.origin, destination, reached, nominal, tolerance, most_cuts,
@@ -162,7 +161,10 @@ def target_radius(
     starts = np.concatenate(([0], ends[:-1]))
     paths = tuple(Path(edges[starts[j] : ends[j]], path.origin, path.destination) for j in active)
     multipliers = multipliers[active] / nominal
-    lower, upper = _proved(scenarios, paths, multipliers, observed), float(_divergence(metric))
+    lower, upper = (
+        _proved(scenarios, paths, multipliers, observed),
+        float(attained_divergence(metric)),
+    )
     return _result(min(lower, upper), upper, metric, multipliers, paths, ends.size, iterations)
 
 
@@ -197,9 +199,9 @@ def _proved(
     size = scenarios.dimension
     matrices, excess = np.empty((len(paths), size, size)), np.empty(len(paths))
     for j, path in enumerate(paths):
-        excess[j] = _cut(scenarios.embeddings, path.edges, observed, times[0], matrices[j])
+        excess[j] = fill_cut(scenarios.embeddings, path.edges, observed, times[0], matrices[j])
     longest = max(map(len, paths))
-    bound, _ = _dual_bound(matrices, excess, weights * times[0], observed / times[0], longest)
+    bound, _ = dual_bound(matrices, excess, weights * times[0], observed / times[0], longest)
     return max(float(bound), 0.0)
 
 
@@ -215,104 +217,3 @@ def _checked_scenarios(network: RoadNetwork, embeddings: npt.ArrayLike) -> Scena
             f"got {scenarios.num_edges}"
         )
     return scenarios
-
-
-# --- cutting planes ---------------------------------------------------------------
-
-
-@_kernel
-def _cutting_planes(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, to_target, first_edges,
-    origin, destination, observed, unit, tolerance, most_cuts,
-):  # fmt: skip
-    """The best metric, the multipliers, edges of all cuts in a row, where each ends, steps."""
-    size = embeddings.shape[1]
-    stretch = observed / unit
-    sources = np.array([origin], np.int32)
-    matrices, excess = np.empty((most_cuts + 1, size, size)), np.empty(most_cuts + 1)
-    multipliers, ends = np.zeros(most_cuts), np.empty(most_cuts, np.int64)
-    edges, cut_edges = np.empty(0, np.int32), first_edges
-    longest, iterations, count = 0, 0, 0
-    metric, upper = np.eye(size), np.inf
-    shift, worst = np.zeros((size, size)), 0.0  # X − I, and the violation of the cuts so far
-    excess[0] = _cut(embeddings, cut_edges, observed, unit, matrices[0])
-    while count < most_cuts:
-        # --- the new cut, unless the cuts so far are as far from being met
-        violation = excess[count] - inner(matrices[count], shift)
-        if violation <= worst:
-            break
-        edges = np.concatenate((edges, cut_edges))
-        ends[count] = edges.size
-        longest = max(longest, cut_edges.size)
-        count += 1
-        # --- the metric of all cuts
-        taken, shift, worst = maximise(
-            matrices[:count], excess[:count], multipliers[:count], stretch, tolerance
-        )
-        iterations += taken
-        lower, spectrum = _dual_bound(
-            matrices[:count], excess[:count], multipliers[:count], stretch, longest
-        )
-        # --- its fastest path
-        smallest, largest = 1.0 / (1.0 - spectrum[0]), 1.0 / (1.0 - spectrum[-1])
-        cut_edges, time = fastest_edges(
-            start, edge, other, embeddings, nominal, np.eye(size) + shift,
-            smallest * (1.0 - size * _EPSILON), to_target, sources, destination,
-        )  # fmt: skip
-        excess[count] = _cut(embeddings, cut_edges, observed, unit, matrices[count])
-        # rounding of the path's time, the metric's included: keeps the scaled metric feasible
-        nominal_share = 1.0 - excess[count] / stretch
-        margin = _EPSILON * (cut_edges.size + 2 * size * (1.0 + largest * nominal_share))
-        scaling = (observed - time) / time + margin
-        attained = divergence_of_spectrum(
-            (1.0 + scaling) / (1.0 - spectrum), (scaling + spectrum) / (1.0 - spectrum)
-        )
-        if attained < upper:
-            upper = attained
-            metric = np.eye(size) + (scaling * np.eye(size) + (1.0 + scaling) * shift)
-        if upper - lower <= tolerance * upper:
-            break
-    return metric, multipliers[:count], edges, ends[:count], iterations
-
-
-@_kernel
-def _divergence(metric):  # type: ignore[no-untyped-def]
-    """D(X, I) of a metric that is nowhere smaller than the identity."""
-    offsets = np.linalg.eigvalsh(metric - np.eye(metric.shape[0]))
-    return divergence_of_spectrum(1.0 + offsets, offsets)
-
-
-@kernel(error_model="numpy")  # a compensated sum must not be reordered
-def _cut(embeddings, edges, observed, unit, matrix):  # type: ignore[no-untyped-def]
-    """Fill ``matrix`` with G/t̂; the excess (t − tr G)/t̂, right to one rounding of t/t̂."""
-    matrix[:] = 0.0
-    total, lost = observed, 0.0
-    for e in edges:
-        add_outer(matrix, embeddings[e], 1.0 / unit)
-        for x in embeddings[e]:
-            term = -x * x
-            grown = total + term
-            lost += (total - grown) + term if abs(total) >= -term else (term - grown) + total
-            total = grown
-    return (total + lost) / unit
-
-
-@_kernel
-def _dual_bound(matrices, excess, multipliers, stretch, longest):  # type: ignore[no-untyped-def]
-    """The dual value less its rounding, and the eigenvalues of M.
-
-    Rounding moves t − tr G by ε t, and M by about (edges + paths + d) ε ‖M‖,
-    which moves log det(I − M) + tr M by that times tr X − d.
-    """
-    spectrum = np.linalg.eigvalsh(combined_matrix(matrices, multipliers))
-    if spectrum[-1] >= 1.0:
-        return -np.inf, spectrum
-    value, stretched = 0.0, 0.0
-    for m in spectrum:
-        value -= kappa(-m)
-        stretched += abs(m) / (1.0 - m)
-    for j in range(multipliers.size):
-        value += multipliers[j] * excess[j]
-    terms = longest + multipliers.size + spectrum.size
-    rounding = 2.0 * stretch * multipliers.sum() + terms * spectrum[-1] * stretched
-    return value - _EPSILON * rounding, spectrum

@@ -4,8 +4,8 @@ import time
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.traffic.source import require_zone
 
 
 class Clock(Protocol):

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import RouteQuote, require_zone
+from ideal_dispatch.traffic.source import RouteQuote
 
 KIND, VERSION = "ideal-dispatch quote log", 2
 TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")

@@ -1,28 +1,23 @@
 """Recording quotes: a live source asked again and again, or a recorded world in its place."""
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path as FilePath
+from datetime import datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
 from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.traffic import open_log
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
 from ideal_dispatch.traffic.clocks import Clock, LiveClock, VirtualClock
-from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
-from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld, require_zone
-
-EVERY_S = 300.0
-"""Seconds between the askings of a log that is told none."""
-_SAME_S = 1e-3
+from ideal_dispatch.traffic.quote_log import LogLine, requests_text
+from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
 
 
 class NetworkSource(TrafficSource, Protocol):
@@ -71,8 +66,8 @@ def record_quotes(
     The log at ``path`` is begun or continued: what is in it is not asked again,
     so an interrupted recording goes on with the same call. Without ``start`` or
     ``every_s`` it keeps the schedule the log was begun with; a new log begins now
-    and asks every :data:`EVERY_S`. A quote that fails becomes a line that says
-    why; a used-up budget ends the recording: ``budget`` counts quotes,
+    and asks every :data:`open_log.EVERY_S`. A quote that fails becomes a line that
+    says why; a used-up budget ends the recording: ``budget`` counts quotes,
     ``requests`` is a paid source's own and is kept in the log. Both count all
     that was ever asked for the log. A start or an interval that is not the
     log's is refused; a world alone may begin anew behind all that is in it.
@@ -85,22 +80,24 @@ def record_quotes(
     world = realised or (source if isinstance(source, TrafficWorld) else None)
     if clock is None and not isinstance(source, TrafficWorld):
         clock = LiveClock()
-    _begin(path, source.network, described(source), start, every_s, count, clock)
+    open_log.begin(path, source.network, described(source), start, every_s, count, clock)
     counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
     stopped = failure = ""
     done = 0
     with open(path, "ab") as file:
-        _hold(file)
-        log = _continued(path, source.network, described(source))
-        first, interval_s = _begun(log, path, start, every_s, isinstance(source, TrafficWorld))
-        schedule = _schedule(first, interval_s, count)
-        clock = clock or VirtualClock(schedule[0])
+        open_log.hold(file)
+        log = open_log.continued(path, source.network, described(source))
+        first, interval_s = open_log.first_and_interval(
+            log, path, start, every_s, isinstance(source, TrafficWorld)
+        )
+        dues = open_log.schedule(first, interval_s, count)
+        clock = clock or VirtualClock(dues[0])
         name = os.path.realpath(path)
         if budget is not None:
             budget.add_earlier(name, len(log.keys))
         meter = _Meter(requests, name, log.requests)
         try:
-            for due in schedule:
+            for due in dues:
                 todo = [pair for pair in pairs if (due, *pair) not in log.keys]
                 counts["present"] += len(pairs) - len(todo)
                 if todo:
@@ -118,7 +115,7 @@ def record_quotes(
                     file.write(line.text().encode() + b"\n")
                     file.flush()
                 if todo:
-                    os.fsync(file.fileno())
+                    _sync(file)
                 done += len(pairs)
                 if progress is not None:
                     progress(done, len(pairs) * count)
@@ -133,7 +130,7 @@ def record_quotes(
             meter.close()
     if counts["missed"] and not counts["quoted"] + counts["failed"]:
         stopped = stopped or (
-            f"{os.fspath(path)}: its last asking was due at {schedule[-1].isoformat()}; raise the "
+            f"{os.fspath(path)}: its last asking was due at {dues[-1].isoformat()}; raise the "
             "count to go on, or name another file"
         )
     return RecordingSummary(**counts, stopped=stopped, notes=log.notes, failure=failure)
@@ -220,97 +217,6 @@ def _check(
                 )
     if len(set(map(tuple, pairs))) < len(pairs):
         raise InputError("a pair is given twice; name each once")
-
-
-def _begin(
-    path: str | os.PathLike[str],
-    network: RoadNetwork,
-    description: Mapping[str, Any],
-    start: datetime | None,
-    every_s: float | None,
-    count: int,
-    clock: Clock | None,
-) -> None:
-    """Write the header of a new log; one that is there stays as it is."""
-    check_target(path)
-    target = FilePath(path)
-    if target.exists() and target.stat().st_size:
-        return
-    if start is None and clock is None:
-        raise InputError("a recorded world has no present: say when to ask first")
-    first = start or (clock or LiveClock()).now()
-    interval_s = float(every_s or EVERY_S)
-    _schedule(first, interval_s, count)
-    header = header_text(network, description, first.astimezone(UTC), interval_s)
-    with atomic_write(path) as file:
-        file.write(header.encode() + b"\n")
-
-
-def _schedule(first: datetime, interval_s: float, count: int) -> list[datetime]:
-    try:
-        return [first + timedelta(seconds=k * interval_s) for k in range(count)]
-    except OverflowError:
-        raise InputError(
-            f"{count} askings every {interval_s:g} s from {first.isoformat()} on: the calendar "
-            "ends before; ask more often or fewer times"
-        ) from None
-
-
-def _hold(file: BinaryIO) -> None:
-    """Keep other processes from writing to the log until it is closed."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(
-            f"{os.fspath(file.name)}: another process is recording there; name another file"
-        ) from None
-
-
-def _continued(
-    path: str | os.PathLike[str], network: RoadNetwork, description: Mapping[str, Any]
-) -> QuoteLog:
-    """The log, with a last line that was cut short taken off."""
-    log, target = QuoteLog.load(path, network), FilePath(path)
-    if log.source != description:
-        raise InputError(
-            f"{target}: recorded from another source or with other settings; name another file"
-        )
-    if log.whole_bytes < target.stat().st_size:
-        os.truncate(path, log.whole_bytes)
-    return log
-
-
-def _begun(
-    log: QuoteLog,
-    path: str | os.PathLike[str],
-    start: datetime | None,
-    every_s: float | None,
-    is_world: bool,
-) -> tuple[datetime, float]:
-    """The first asking and the interval: as told, or as the log was begun.
-
-    A world has gaps in its time: behind all that is in the log, or where such a
-    new beginning was made before, its schedule may begin anew.
-    """
-    first, interval_s = start or log.start, every_s or log.every_s
-    if first is None or np.isnan(interval_s):
-        raise InputError(f"{os.fspath(path)}: tells no schedule; give a start and an interval")
-    if log.start is not None:  # a log of the first version has no grid
-        if interval_s != log.every_s:
-            raise InputError(
-                f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
-                "leave the interval out, or name another file"
-            )
-        rounds = (first - log.start).total_seconds() / interval_s
-        dues = {due for due, *_ in log.keys}
-        anew = is_world and dues and (first in dues or first > max(dues))
-        if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
-            raise InputError(
-                f"{os.fspath(path)}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
-                f"never at {first.isoformat()}; leave the start out, or name another file"
-            )
-    # in UTC: a due time is the same moment however a later call writes its zone
-    return first.astimezone(UTC), interval_s
 
 
 def _sync(file: BinaryIO) -> None:

@@ -12,16 +12,17 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context import Calendar
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic, Stretch
-from ideal_dispatch.traffic.source import RouteQuote, require_zone
+from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.traffic.recorded_truth import filled_times_s
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch
+from ideal_dispatch.traffic.source import RouteQuote
 
 QUANTILES = (0.1, 0.9)
 _TIE = 1e-9  # far above what rounding does to sums along a path
 _TIED = -2
-_EDGES_AT_A_TIME = 1024
-_FREE_FLOW = int(np.nanargmin(np.abs(RATIOS - 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,11 @@ class RouterParams:
 class RecordedWorld:
     """Truth and router of recorded traffic.
 
-    The truth of a bin in which nobody drove an edge is interpolated between
-    the bins before and after it, and of a street nobody drove in the stretch it
-    is the median of its road class; the router never sees that. Its long-run
-    means come from the stretches before the present one alone. The age of its
-    data is that of the newest complete bin with a vehicle, be it in an earlier
-    stretch, and NaN where none was seen yet.
+    Where nobody drove an edge its truth is filled in
+    (:mod:`ideal_dispatch.traffic.recorded_truth`); the router never sees that.
+    Its long-run means come from the stretches before the present one alone. The
+    age of its data is that of the newest complete bin with a vehicle, be it in an
+    earlier stretch, and NaN where none was seen yet.
     """
 
     def __init__(self, recording: RecordedTraffic, params: RouterParams | None = None) -> None:
@@ -208,8 +208,8 @@ class RecordedWorld:
         """
         total, count = self._totals[stretch]
         classes = self.network.road_class
-        of_class = np.bincount(classes, total, 14) + 1.0
-        of_class /= np.bincount(classes, count, 14) + 1.0
+        of_class = np.bincount(classes, total, len(ROAD_CLASSES)) + 1.0
+        of_class /= np.bincount(classes, count, len(ROAD_CLASSES)) + 1.0
         mean: FloatArray = (total + of_class[classes]) / (count + 1.0)
         return mean
 
@@ -255,31 +255,9 @@ class RecordedWorld:
         return times
 
     def _fill(self, stretch: int) -> FloatArray:
-        """Seconds of every bin and edge, pooled forward."""
         codes = np.asarray(self.recording.stretches[stretch].truth)
-        filled, usual = np.empty(codes.shape, np.float32), np.log(self._usual(codes))
-        for first in range(0, codes.shape[1], _EDGES_AT_A_TIME):
-            part = slice(first, first + _EDGES_AT_A_TIME)
-            filled[:, part] = _interpolated(codes[:, part], usual[part])
-        ratios = np.exp(filled)
         ahead = int(self.params.forward_s // self.recording.bin_s)
-        padded = np.concatenate([ratios, np.repeat(ratios[-1:], ahead - 1, axis=0)])
-        sums = np.cumsum(np.concatenate([np.zeros_like(padded[:1]), padded]), axis=0, dtype=float)
-        pooled = (sums[ahead:] - sums[:-ahead]) / ahead
-        times: FloatArray = (pooled * self.network.free_flow_times_s).astype(np.float32)
-        times.flags.writeable = False
-        return times
-
-    def _usual(self, codes: Codes) -> FloatArray:
-        """Median ratio of each edge's road class, for streets nobody drove."""
-        classes = self.network.road_class.astype(np.int64)
-        pairs = classes * 256 + codes
-        counts = np.bincount(pairs.ravel(), minlength=14 * 256).reshape(14, 256).astype(float)
-        counts[:, 0] = 0.0
-        counts[:, _FREE_FLOW] += 1e-9  # a class nobody drove: free flow
-        below = np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)
-        medians: FloatArray = RATIOS[(below >= 0.5).argmax(axis=1)].astype(np.float64)
-        return medians[classes]
+        return filled_times_s(codes, self.network, ahead)
 
 
 def _rebuilt(
@@ -292,25 +270,6 @@ def _rebuilt(
 ) -> RecordedWorld:
     made = tuple(Stretch(*stretch) for stretch in stretches)
     return RecordedWorld(RecordedTraffic(network, calendar, bin_s, made, provenance), params)
-
-
-def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
-    """Logarithms of the ratios, on a line between the bins seen; ``usual`` where none was."""
-    logs = np.log(RATIOS[codes]).astype(np.float64)
-    bins = np.arange(len(codes))[:, None]
-    before = np.maximum.accumulate(np.where(codes > 0, bins, -1))
-    after = np.minimum.accumulate(np.where(codes > 0, bins, len(codes))[::-1])[::-1]
-    before, after = (
-        np.where(before < 0, after, before),
-        np.where(after == len(codes), before, after),
-    )
-    never = before[0] == len(codes)
-    before[:, never] = after[:, never] = 0
-    start = np.take_along_axis(logs, before, axis=0)
-    rise = np.take_along_axis(logs, after, axis=0) - start
-    line = rise / np.maximum(after - before, 1) * (bins - before) + start
-    filled: FloatArray = np.where(never, usual, np.where(after == before, start, line))
-    return filled
 
 
 @kernel

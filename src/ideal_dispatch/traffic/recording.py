@@ -28,9 +28,9 @@ from ideal_dispatch.context import (
     Weather,
     WeatherValue,
 )
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import require_zone
 
 KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True, oldest=2)
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ideal_dispatch.context.context import require_zone as require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 
@@ -60,9 +61,3 @@ class TrafficWorld(TrafficSource, Protocol):
     def realised(self, edge: int, at: datetime) -> float:
         """Seconds that an edge takes if entered at ``at``."""
         ...
-
-
-def require_zone(at: datetime) -> None:
-    """Refuse a time without a zone."""
-    if at.tzinfo is None or at.utcoffset() is None:
-        raise InputError(f"time {at.isoformat()} has no zone; add its offset from UTC")

@@ -30,6 +30,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.network.structure import meetings
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
 
 _MAIN = np.isin(ROAD_CLASSES, ("motorway", "trunk", "primary", "motorway_link", "trunk_link"))
@@ -191,14 +192,9 @@ class _World:
 
 def _smoothing(network: RoadNetwork) -> "sp.csr_array":
     """The mean over an edge and all edges that share an end with it."""
-    edges = np.arange(network.num_edges)
-    ones = np.ones(2 * edges.size)
-    ends = np.concatenate([network.tail, network.head])
-    touches = sp.csr_array(
-        (ones, (np.concatenate([edges, edges]), ends)), shape=(edges.size, network.num_nodes)
-    )
-    together = touches @ touches.T
-    return (sp.diags_array(1.0 / together.sum(axis=1)) @ together).tocsr()
+    together = meetings(network)
+    mean: sp.csr_array = (sp.diags_array(1.0 / together.sum(axis=1)) @ together).tocsr()
+    return mean
 
 
 def _busy(hour: float, works: bool) -> float:

@@ -45,10 +45,6 @@ def test_a_drift_is_nominal_minus_base(drift: DriftModel, network: RoadNetwork) 
     base = drift.model.base_ratio * network.free_flow_times_s
     found = drift.edge_drift_s(context, network)
     np.testing.assert_array_equal(found, nominal.nominal_times - base)
-    path = network.shortest_path(network.free_flow_times_s, 0, 7)
-    assert drift.path_drift_s(context, network, path) == pytest.approx(found[path.edges].sum())
-    nowhere = network.shortest_path(network.free_flow_times_s, 3, 3)
-    assert drift.path_drift_s(context, network, nowhere) == 0.0
 
 
 def test_minutes_and_days_off_count_and_nothing_else(

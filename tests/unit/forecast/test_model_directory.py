@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from ideal_dispatch import Model
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.forecast import model as model_module
+from ideal_dispatch.forecast import model_directory
 from ideal_dispatch.forecast.card import model_card
 from tests.unit.forecast.models import small_model
 
@@ -84,7 +84,7 @@ def test_an_interrupted_save_leaves_the_old_model(
             raise KeyboardInterrupt
         return atomic_write(path)
 
-    monkeypatch.setattr(model_module, "atomic_write", interrupted)
+    monkeypatch.setattr(model_directory, "atomic_write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         other.save(folder)
     assert Model.load(folder).checksum == model.checksum

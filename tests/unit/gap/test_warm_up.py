@@ -3,7 +3,7 @@ import numpy as np
 from benchmarks.networks import smooth_embeddings
 from ideal_dispatch import ScenarioSet, optimistic_gap, target_radius
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.gap import certificate_kernels, descent, spread, starts
+from ideal_dispatch.gap import certificate_kernels, descent, dominance, spread, starts
 from ideal_dispatch.gap.warm_up import warm_up
 from ideal_dispatch.scenarios import metric_paths
 
@@ -13,6 +13,7 @@ KERNELS = (
     starts.promising_directions,
     certificate_kernels.explore,
     certificate_kernels.corridor_lengths,
+    dominance.dominates,
     spread.off_directions,
     metric_paths.fastest_edges,
 )

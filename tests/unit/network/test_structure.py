@@ -3,7 +3,13 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.network import structure
-from ideal_dispatch.network.structure import headings, midpoints, node_density, through_traffic
+from ideal_dispatch.network.structure import (
+    headings,
+    meetings,
+    midpoints,
+    node_density,
+    through_traffic,
+)
 
 
 @pytest.fixture
@@ -32,6 +38,13 @@ def test_headings_are_true_angles_far_from_the_equator() -> None:
 def test_midpoints(cross: RoadNetwork) -> None:
     expected = [[10.001, 60.0], [10.0, 60.0005], [10.0, 60.0]]
     np.testing.assert_allclose(midpoints(cross)[[0, 2, 4]], expected)
+
+
+def test_meetings_count_common_ends() -> None:
+    # a street in both directions, a road on from its end, and one elsewhere
+    roads = RoadNetwork.from_arrays([0, 1, 1, 3], [1, 0, 2, 4], [100.0] * 4)
+    expected = [[2, 2, 1, 0], [2, 2, 1, 0], [1, 1, 2, 0], [0, 0, 0, 2]]
+    np.testing.assert_array_equal(meetings(roads).toarray(), expected)
 
 
 def test_density_counts_nodes_within_300_m(grid: RoadNetwork) -> None:

@@ -16,10 +16,9 @@ from ideal_dispatch.scenarios.burg import (
     burg_divergence,
     contains,
     eigenvalue_bounds,
-    kappa,
     minimise_linear,
-    minimum_of_spectrum,
 )
+from ideal_dispatch.scenarios.spectrum import kappa, minimum_of_spectrum
 from tests.unit.scenarios import exact
 from tests.unit.scenarios.exact import SMALLEST_NORMAL, UNIT, directions, radii
 

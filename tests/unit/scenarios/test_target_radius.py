@@ -17,7 +17,7 @@ from ideal_dispatch import Depot, Path, RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import CertificateError, IdealError, InputError, UnreachableError
 from ideal_dispatch.scenarios import ScenarioSet, burg_divergence
-from ideal_dispatch.scenarios.burg import kappa
+from ideal_dispatch.scenarios.spectrum import kappa
 from ideal_dispatch.scenarios.target_radius import TargetRadius, target_radius
 
 ORIGIN, DESTINATION = 0, 119  # opposite corners of the grid

@@ -14,13 +14,9 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic.budget import RequestBudget
 from ideal_dispatch.traffic.clocks import VirtualClock
 from ideal_dispatch.traffic.google_routes import GoogleParams
+from ideal_dispatch.traffic.open_log import EVERY_S
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
-from ideal_dispatch.traffic.quote_recorder import (
-    EVERY_S,
-    RecordingSummary,
-    path_time_s,
-    record_quotes,
-)
+from ideal_dispatch.traffic.quote_recorder import RecordingSummary, path_time_s, record_quotes
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town

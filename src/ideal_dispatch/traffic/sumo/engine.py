@@ -2,7 +2,6 @@
 
 import resource
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,7 +21,6 @@ class Run:
 
     command: tuple[str, ...]
     cpu_s: float
-    wall_s: float
 
 
 def is_installed() -> bool:
@@ -37,8 +35,8 @@ def sumo_version() -> str:
 
 
 def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> Run:
-    """Run a program in ``folder``; its last complaint becomes a :class:`SumoError`."""
-    started, cpu_before = time.monotonic(), _children_cpu_s()
+    """Run a program in ``folder``; its first complaint becomes a :class:`SumoError`."""
+    cpu_before = _children_cpu_s()
     try:
         finished = subprocess.run(
             [_home() / "bin" / program, *options],
@@ -59,7 +57,7 @@ def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> R
         raise SumoError(
             f"{program}: {said[0] if said else f'ended with code {finished.returncode}'}"
         )
-    return Run((program, *options), _children_cpu_s() - cpu_before, time.monotonic() - started)
+    return Run((program, *options), _children_cpu_s() - cpu_before)
 
 
 def _home() -> Path:

@@ -9,12 +9,19 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ideal_dispatch.arrays import whole_number
-from ideal_dispatch.context import WEATHER_VARIABLES, Calendar
+from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
-from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, PEAKS, WHOLE_DAY, Closure, DayPlan
+from ideal_dispatch.traffic.sumo.day_plan import (
+    HOUR_S,
+    PEAKS,
+    RAIN,
+    WHOLE_DAY,
+    Closure,
+    DayPlan,
+)
 from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 
 PATTERN = (
@@ -23,7 +30,6 @@ PATTERN = (
 )  # fmt: skip
 """Kinds of the days in turn; every third day is looked for among rainy ones."""
 
-_RAIN = WEATHER_VARIABLES.index("rainfall_mm")
 _PEAK_HOURS = [hour for period in PEAKS for hour in range(*period)]
 _WET_MM = 1.0
 _CLOSURES_A_DAY = 1.5
@@ -88,16 +94,18 @@ def _kind(calendar: Calendar, day: date) -> str:
 
 
 def _weather_of(weather: SyntheticWeather, day: date) -> Weathers:
-    """The 24 hours of a day; the year of the weather is in local time."""
-    first = 24 * (day - date(day.year, 1, 1)).days
-    return weather.values[first : first + 24]
+    """The 24 hours of a day."""
+    return _weather_known(weather, day)[1:]
 
 
 def _weather_known(weather: SyntheticWeather, day: date) -> Weathers:
-    """The hour before midnight and the 24 of a day; the year is taken to begin dry."""
+    """The hour before midnight and the 24 of a day.
+
+    The year of the weather is in local time, and is taken to begin dry.
+    """
     first = 24 * (day - date(day.year, 1, 1)).days
     known = weather.values[np.maximum(np.arange(first - 1, first + 24), 0)]
-    known[0, _RAIN] *= first > 0
+    known[0, RAIN] *= first > 0
     return known
 
 
@@ -108,7 +116,7 @@ def _dates(
     first, length = date(year, 1, 1), (date(year, 12, 31) - date(year, 1, 1)).days
     every = [first + timedelta(days=n) for n in range(length)]
     kinds = [_kind(calendar, day) for day in every]
-    wet = [_weather_of(weather, day)[_PEAK_HOURS, _RAIN].sum() >= _WET_MM for day in every]
+    wet = [_weather_of(weather, day)[_PEAK_HOURS, RAIN].sum() >= _WET_MM for day in every]
     chosen: list[int] = []
     for number in range(days):
         kind, rainy = PATTERN[number % len(PATTERN)], number % 3 == 1

@@ -57,8 +57,9 @@ def write_trips(plan: DayPlan, trips: Trips, path: Path) -> None:
                 strict=True,
             )
         ):
+            hour = min(int(depart_s // HOUR_S), 23)  # the last moment of a day rounds to its end
             file.write(
-                f'<trip id="{number}" type="hour{int(depart_s // HOUR_S)}" '
+                f'<trip id="{number}" type="hour{hour}" '
                 f'depart="{depart_s + CLOCK_S:.1f}" from="{origin}" to="{destination}" '
                 'departLane="best" departSpeed="max"/>\n'
             )

@@ -17,7 +17,7 @@ from ideal_dispatch.traffic.sumo import (
     is_plausible,
     simulate_day,
 )
-from ideal_dispatch.traffic.sumo.demand import Demand
+from ideal_dispatch.traffic.sumo.demand import Demand, Trips
 from ideal_dispatch.traffic.sumo.emergency import _drive, _Vehicle
 from ideal_dispatch.traffic.sumo.network_export import (
     export_network,
@@ -25,7 +25,12 @@ from ideal_dispatch.traffic.sumo.network_export import (
     speeds_m_s,
 )
 from ideal_dispatch.traffic.sumo.output import read_passages
-from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, rain_effect, write_closures
+from ideal_dispatch.traffic.sumo.scenario_files import (
+    CLOCK_S,
+    rain_effect,
+    write_closures,
+    write_trips,
+)
 from ideal_dispatch.traffic.sumo.simulation import _check_whole, period_trips, prepare_period
 from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
 
@@ -61,6 +66,17 @@ def test_speeds_keep_the_free_flow_time_of_the_drawn_road(grid: RoadNetwork) -> 
 def test_rain_slows_and_spreads() -> None:
     light, heavy = rain_effect(1.0), rain_effect(40.0)
     assert 0.83 < heavy[0] < light[0] < 1.0 < light[1] < heavy[1] <= 1.3
+
+
+def test_every_driver_has_a_type_that_exists(tmp_path: Path) -> None:
+    """Departures are rounded: the last of a day may be at its very end."""
+    place = np.zeros(3, np.int32)
+    trips = Trips(np.array([-30.0, 0.0, 24 * 3600.0]), place, place)
+    write_trips(plan(), trips, tmp_path / "trips.xml")
+    root = ElementTree.parse(tmp_path / "trips.xml").getroot()
+    types = {one.get("id") for one in root.iter("vType")}
+    assert [one.get("type") for one in root.iter("trip")] == ["hour-1", "hour0", "hour23"]
+    assert {one.get("type") for one in root.iter("trip")} <= types
 
 
 def test_closures_are_announced_on_the_edges_before(grid: RoadNetwork, tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""The model directory: weights named by their contents, a manifest and a card."""
+
+import json
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+
+from ideal_dispatch.context import ContextEncoding
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.forecast.card import model_card
+from ideal_dispatch.forecast.model import CARD, MANIFEST, Model, content_hash
+from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.forecast.seen import Seen
+
+FORMAT, VERSION = "ideal-dispatch model", 1
+_ADVICE = "make one with `ideal train`"
+
+Kind = TypeVar("Kind", bound=Model)
+
+
+def save(model: Model, folder: str | os.PathLike[str]) -> None:
+    """Write the model into ``folder``, or leave the one that was there whole.
+
+    The weights' file is named by its contents and the manifest, written
+    last, names it: at every moment the manifest on disk has its weights.
+    """
+    place, tensors = Path(folder), model.tensors()
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place}: is a file; name a folder for the model")
+    weights = f"weights-{content_hash(tensors)[:12]}.safetensors"
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "checksum": model.checksum,
+        "weights": weights,
+        **model.settings(),
+        "details": dict(model.details),
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    place.mkdir(parents=True, exist_ok=True)
+    for name, content in (
+        (weights, tensors),
+        (CARD, model_card(model).encode()),
+        (MANIFEST, f"{text}\n".encode()),
+    ):
+        with atomic_write(place / name) as file:
+            file.write(content)
+    for old in place.glob("weights-*.safetensors"):
+        if old.name != weights:
+            old.unlink()
+
+
+def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:
+    """The model of a directory, as this ``kind``, or one line that says why it is none."""
+    where = Path(folder)
+    try:
+        return _read(where, kind)
+    except FileNotFoundError as error:
+        if not where.exists():
+            raise InputError(f"{where}: no such folder; {_ADVICE}") from None
+        missing = Path(error.filename or "").name
+        raise FileFormatError(f"{where}: not a model, {missing} is missing; {_ADVICE}") from None
+    except NotADirectoryError:
+        raise FileFormatError(f"{where}: a file, not a model directory; {_ADVICE}") from None
+    except IdealError as error:
+        raise FileFormatError(f"{where}: {error}") from None
+    except PermissionError:
+        raise InputError(f"{where}: may not be read; check its permissions") from None
+    except (
+        SafetensorError,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        raise FileFormatError(
+            f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
+        ) from None
+
+
+def _read(where: Path, kind: type[Kind]) -> Kind:
+    manifest = json.loads((where / MANIFEST).read_text(encoding="utf-8"))
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise FileFormatError(f"not a model; {_ADVICE}")
+    if manifest["version"] > VERSION:
+        raise FileFormatError(
+            f"written in format {manifest['version']}, this version reads up to {VERSION}; "
+            "upgrade ideal-dispatch"
+        )
+    encoding = ContextEncoding(tuple(manifest["extra_context"]))
+    if encoding.checksum != manifest["encoding"]:
+        raise FileFormatError(
+            "the contexts it was trained on are encoded otherwise than by this version; train again"
+        )
+    model = kind(
+        architecture=Architecture(**manifest["architecture"]),
+        encoding=encoding,
+        weights=load_tensors((where / Path(manifest["weights"]).name).read_bytes()),
+        base_ratio=float(manifest["base_ratio"]),
+        radius_rule=RadiusRule(**manifest["radius"]),
+        seen=Seen.from_dict(manifest["seen"]),
+        network_checksum=manifest["network"],
+        network_bounds=tuple(manifest["network_bounds"]),
+        details=manifest["details"],
+    )
+    if model.checksum != manifest["checksum"]:
+        raise FileFormatError(f"weights and manifest do not belong together; {_ADVICE}")
+    return model
