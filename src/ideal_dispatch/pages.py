@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 INK, ACCENT, ORANGE, GREEN, MUTED = "#1d2b3a", "#0072B2", "#E69F00", "#009E73", "#8a94a0"
 """The colours of figures: Okabe–Ito, told apart by colour-blind readers."""
 
+WIDTH_IN, SMALL_PT = 10.0, 9.0
+"""Width of every figure of a page, so that its type is as large in all; and that of small type."""
+
 
 @dataclass(slots=True)
 class Page:
@@ -87,7 +90,7 @@ def plain_axes(
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
         one.spines[["left", "bottom"]].set_color(MUTED)
-        one.tick_params(colors=INK, labelsize=9)
+        one.tick_params(colors=INK, labelsize=SMALL_PT)
         one.xaxis.label.set_color(INK)
         one.yaxis.label.set_color(INK)
     return figure, axes

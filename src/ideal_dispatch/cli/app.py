@@ -4,12 +4,12 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from ideal_dispatch.cli.help import CommandLine, Commands
 from ideal_dispatch.errors import IdealError
 
 
-class _Commands(TyperGroup):
+class _Commands(Commands):
     """Commands that say so when they are interrupted, rather than just end."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -30,13 +30,29 @@ _ORDER = (
 )  # fmt: skip
 
 
-app = typer.Typer(
+_EPILOG = """\
+Words:
+  depot          where ambulances wait for calls
+  router         a service that promises travel times, such as Google's
+  model          what was learned from past trips: how long every road takes
+                 at some hour and weather, and how far that may be off
+  policy         a rule that says who drives to a call, and when two do
+  threshold      the seconds a second ambulance must be worth to be sent
+  replay         calls driven again under several policies, in the same traffic
+  embedded city  Port Almery, a made-up city that comes with this program; used
+                 by every command that is given no city of yours
+
+Examples:
+  ideal demo            # see it work from beginning to end
+  ideal serve           # open the dispatcher's desk, with simulated calls
+  ideal records --help  # read what a command does and needs
+"""
+
+app = CommandLine(
+    "Is a second ambulance worth sending to a call, and from where?",
     cls=_Commands,
     name="ideal",
-    help="Selective dual dispatch of ambulances: is a second one worth sending, and from where?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -78,7 +94,7 @@ def main() -> None:
         train,
     )
 
-    app.command()(demo.demo)
+    app.command(epilog=demo.EPILOG)(demo.demo)
     app.add_typer(network.app, name="network")
     app.add_typer(records.app, name="records")
     app.command(epilog=train.EPILOG)(train.train)

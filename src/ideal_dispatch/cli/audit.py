@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.audit import AuditStore
 
-app = typer.Typer(help="Check, export and shorten the service's record.", no_args_is_help=True)
+app = CommandLine(
+    "Check, export and shorten the record of all advice that the service gave.",
+    epilog="""\
+Examples:
+  ideal audit verify sqlite:///audit.db
+  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01
+""",
+)
 
 _LEAST_DAYS = 183
 _PATIENCE_S = 60.0
@@ -21,16 +29,21 @@ _PATIENCE_S = 60.0
 _Url = Annotated[
     str | None,
     typer.Argument(
-        metavar="[URL]", help="The record: sqlite:///audit.db or postgresql://user@host/database."
+        metavar="ADDRESS",
+        help="Where the record is: sqlite:///audit.db or postgresql://user@host/database.",
     ),
 ]
 _Config = Annotated[
     Path | None,
-    typer.Option("--config", help="The service's configuration (.toml), instead of an address."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The settings (.toml) of `ideal serve`, in place of an address.",
+    ),
 ]
 
 
-@app.command(epilog="Example:\n\n  ideal audit verify sqlite:///audit.db")
+@app.command(epilog="Example:\n  ideal audit verify sqlite:///audit.db")
 def verify(
     url: _Url = None,
     config: _Config = None,
@@ -38,14 +51,14 @@ def verify(
         str | None,
         typer.Option(
             metavar="NUMBER:HASH",
-            help="What this command printed as head earlier: is it still there?",
+            help="What this command printed as head earlier: is that row still there?",
         ),
     ] = None,
 ) -> None:
     """Check that no row of the record was changed or removed; name the first that was.
 
-    The exit code is 1 where one was. Note the printed head somewhere else: with
-    it, a record that was rewritten from beginning to end is found out, too.
+    It ends with exit code 1 where one was. Write the printed head down somewhere
+    else: with it, a record rewritten from beginning to end is found out, too.
     """
     from ideal_dispatch.cli.terminal import err, out, stages
     from ideal_dispatch.service.audit import verification
@@ -64,17 +77,25 @@ def verify(
 
 
 @app.command(
-    epilog="Example:\n\n  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01"
+    epilog="Example:\n  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01"
 )
 def export(
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .csv or .jsonl file.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The .csv or .jsonl file to write."),
+    ],
     url: _Url = None,
     config: _Config = None,
     since: Annotated[
-        str | None, typer.Option(help="From this day or moment on; UTC where no zone is given.")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="From this day or time on, such as 2025-01-01; in UTC where it names no zone.",
+        ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Up to, not including, this day or moment.")
+        str | None,
+        typer.Option(metavar="TIME", help="Up to, not including, this day or time."),
     ] = None,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
@@ -87,13 +108,16 @@ def export(
     out.print(f"{count:,} rows written to {output}", markup=False, soft_wrap=True)
 
 
-@app.command(epilog="Example:\n\n  ideal audit prune sqlite:///audit.db --keep-days 365")
+@app.command(epilog="Example:\n  ideal audit prune sqlite:///audit.db --keep-days 365")
 def prune(
     url: _Url = None,
     config: _Config = None,
     keep_days: Annotated[
         int | None,
-        typer.Option(help="Rows younger than this stay; without, retention_days of --config."),
+        typer.Option(
+            metavar="DAYS",
+            help="Rows younger than this stay; by default retention_days of --config.",
+        ),
     ] = None,
 ) -> None:
     """Remove rows older than a number of days; the rest can still be verified.
@@ -118,7 +142,7 @@ def prune(
     out.print(f"{gone:,} rows removed", markup=False)
 
 
-@app.command(epilog="Example:\n\n  ideal audit migrate postgresql://ideal@db.example/ideal")
+@app.command(epilog="Example:\n  ideal audit migrate postgresql://ideal@db.example/ideal")
 def migrate(url: _Url = None, config: _Config = None) -> None:
     """Bring the database's tables to the version of this program; safe to repeat."""
     from ideal_dispatch.cli.terminal import out

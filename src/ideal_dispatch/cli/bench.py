@@ -18,12 +18,10 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal bench shortest_paths
-
   ideal bench shortest_paths gap --write
-
   ideal bench --write --page /tmp/benchmarks.md
 """
 
@@ -41,22 +39,23 @@ _EARLIER = ("<details markdown>", "<summary>Earlier</summary>", "</details>")
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which benchmarks; all of them by default."),
+        typer.Argument(metavar="NAME...", help="Which benchmarks; all of them by default."),
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the tables to the benchmark page.")
     ] = False,
     page: Annotated[
-        Path | None, typer.Option(help="Another page than docs/benchmarks.md to write to.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Another page than docs/benchmarks.md to write to."),
     ] = None,
     list_only: Annotated[
         bool, typer.Option("--list", help="Print the names of the benchmarks, and end.")
     ] = False,
 ) -> None:
-    """Measure how fast the parts are, beside other libraries on this machine.
+    """Measure how fast this program is here, beside others; for its developers.
 
-    Works in a clone of the project with the packages of `make bench`. All of
-    them take an hour and want a quiet machine. On the page a benchmark's
+    Works in a clone of the project with the packages of `make bench`. All
+    benchmarks take an hour and want a quiet machine. On the page a benchmark's
     newest tables replace those before, of which the last two stay.
     """
     from ideal_dispatch.cli.terminal import out

@@ -1,123 +1,153 @@
 """``ideal decide``: one call, one decision, for people and as JSON."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ideal_dispatch.cli.moments import read_moment
+from ideal_dispatch.cli.call import TRAIN, Asked, read_place, situation_of
+from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cities import City
-    from ideal_dispatch.context import Calendar
-    from ideal_dispatch.dispatch import Policy, Situation
+    from ideal_dispatch.dispatch import Policy
     from ideal_dispatch.dispatch.fitted import Fitted
-    from ideal_dispatch.dispatch.trace import Trace
-    from ideal_dispatch.network import Depot, RoadNetwork
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal decide --model model/ --node 700
-
   ideal decide --model model/ --node 700 --trace
-
-  ideal decide --model model/ --traffic city.traffic --at 2023-05-08T08:10+08:00
-  --lon 114.15 --lat 22.28 --depot "Kelp Point=1" --json
-
-  ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 --node 700
-  --policy interval --threshold 60
+  ideal decide --model model/ --traffic city.traffic \\
+    --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \\
+    --depot "Kelp Point=1" --json
+  ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 \\
+    --node 700 --policy interval --threshold 60
 """
 
 USUAL_COST = 0.01
-_TRAIN = "train one with `ideal train` and give it as --model"
 
 
 def decide(
     model_folder: Annotated[
-        Path | None, typer.Option("--model", help="A directory written by `ideal train`.")
+        Path | None,
+        typer.Option("--model", metavar="FOLDER", help="A folder made by `ideal train`."),
     ] = None,
     traffic_file: Annotated[
         Path | None,
         typer.Option(
             "--traffic",
-            help="Recorded traffic (.traffic) to ask for times; without, the model's own.",
+            metavar="FILE",
+            help="A .traffic file to take travel times from; by default the model's own are taken.",
         ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(help="When the call came in, such as 2023-05-08T08:10+08:00; now by default."),
+        typer.Option(
+            metavar="TIME",
+            help="When the call came in, such as 2023-05-08T08:10+08:00; now by default.",
+        ),
     ] = None,
     node: Annotated[
         int | None,
-        typer.Option(help="Where it is: a junction by its number; or give --lon and --lat."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Where the call is: a junction of the network; or give --lon and --lat.",
+        ),
     ] = None,
-    lon: Annotated[float | None, typer.Option(help="Where it is: longitude in degrees.")] = None,
-    lat: Annotated[float | None, typer.Option(help="Where it is: latitude in degrees.")] = None,
+    lon: Annotated[
+        float | None, typer.Option(metavar="DEGREES", help="Where the call is: its longitude.")
+    ] = None,
+    lat: Annotated[
+        float | None, typer.Option(metavar="DEGREES", help="Where the call is: its latitude.")
+    ] = None,
     units: Annotated[
         list[str] | None,
         typer.Option(
             "--depot",
             metavar="NAME=UNITS",
-            help="How many ambulances are free there; 2 at each depot by default.",
+            help="How many ambulances are free at a depot, 2 by default; may be repeated.",
         ),
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="Who decides: ideal, paper-ideal, router, interval, …")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
+            "interval, …",
+        ),
     ] = "ideal",
     threshold: Annotated[
         str | None,
-        typer.Option(help="Send a second if it is worth more seconds than this; or always."),
+        typer.Option(
+            metavar="SECONDS",
+            help="Send a second ambulance if it is worth more seconds than this; or write always.",
+        ),
     ] = None,
     curve: Annotated[
         str | None,
-        typer.Option(help="Survival curve behind the threshold; waalewijn-2001 by default."),
+        typer.Option(
+            metavar="NAME",
+            help="The published curve that says how survival falls with time; waalewijn-2001 by "
+            "default.",
+        ),
     ] = None,
     cost: Annotated[
         float | None,
         typer.Option(
-            help="What a second ambulance must bring: lives saved per call; 0.01 by default."
+            metavar="LIVES",
+            help="What a second ambulance must bring, in lives saved each time it is sent; 0.01 "
+            "by default, one in a hundred.",
         ),
     ] = None,
     drift_folder: Annotated[
         Path | None,
         typer.Option(
             "--drift",
-            help="A folder with what was learned about a router's errors (from a replay).",
+            metavar="FOLDER",
+            rich_help_panel=SPECIAL,
+            help="What a replay has learned about a router's errors.",
         ),
     ] = None,
     gain_file: Annotated[
         Path | None,
-        typer.Option("--gain", help="A gain.json from a replay: how far gains vary."),
+        typer.Option(
+            "--gain",
+            metavar="FILE",
+            rich_help_panel=SPECIAL,
+            help="What a replay has learned about how much gains vary: its gain.json.",
+        ),
     ] = None,
-    network_file: Annotated[
-        Path | None,
-        typer.Option("--network", help="Your city's .network file; without, the embedded city."),
-    ] = None,
-    depots_file: Annotated[
-        Path | None,
-        typer.Option("--depots", help="CSV with name, lon, lat; needed with --network."),
-    ] = None,
+    network_file: NetworkOption = None,
+    depots_file: DepotsOption = None,
     time_zone: Annotated[
-        str, typer.Option(help="The city's clock (with --traffic it is known).")
-    ] = ("Asia/Hong_Kong"),
+        str,
+        typer.Option(metavar="ZONE", help="The city's clock (with --traffic it is known)."),
+    ] = "Asia/Hong_Kong",
     country: Annotated[
-        str, typer.Option(help="Whose public holidays (with --traffic it is known).")
+        str,
+        typer.Option(
+            metavar="CODE",
+            help="Whose public holidays: two letters (with --traffic they are known).",
+        ),
     ] = "HK",
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other random choices.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other random choices.")
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the answer for programs (JSON).")
+    ] = False,
     traced: Annotated[
         bool, typer.Option("--trace", help="Show every step, what it gave and how long it took.")
     ] = False,
 ) -> None:
     """Decide who drives to a call, and whether a second ambulance is worth it.
 
-    Without --traffic the model's own times stand in for a live router. The
-    threshold is seconds (--threshold), or what a second ambulance costs over
-    what a second of time is worth (--cost, --curve).
+    Travel times come from --model, --traffic or both. A second one goes where
+    the time it is worth exceeds a threshold: seconds that you say (--threshold),
+    or as many as save --cost lives by a published --curve of survival. Without
+    --node, or --lon and --lat, the call is at a random place of the embedded
+    city.
     """
     import numpy as np
 
@@ -130,14 +160,14 @@ def decide(
     with stages("Deciding") as progress:
         progress("loading")
         with trace.step("city and model") as facts:
-            place = _place(network_file, depots_file)
+            place = read_place(network_file, depots_file)
             parts = _parts(model_folder, drift_folder, gain_file)
             chosen = _policy(policy, limit, parts)
             facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        situation = _situation(
-            place, parts, traffic_file, at, _Asked(node, lon, lat, tuple(units or ()), seed),
+        situation = situation_of(
+            place, parts, traffic_file, at, Asked(node, lon, lat, tuple(units or ()), seed),
             time_zone, country, trace,
         )  # fmt: skip
         progress("searching other roads")
@@ -146,26 +176,6 @@ def decide(
         answer.print_json()
     else:
         answer.print()
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the call is: a city with all it knows, or a network and its depots."""
-
-    network: "RoadNetwork"
-    depots: "tuple[Depot, ...]"
-    city: "City | None"
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What was said about the incident and the free units."""
-
-    node: int | None
-    lon: float | None
-    lat: float | None
-    units: tuple[str, ...]
-    seed: int
 
 
 def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
@@ -179,23 +189,6 @@ def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> An
         return seconds if seconds == "always" else float(seconds)
     except ValueError:
         raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
-
-
-def _place(network_file: Path | None, depots_file: Path | None) -> _Place:
-    from ideal_dispatch.cities import harbour_city
-    from ideal_dispatch.network import RoadNetwork
-    from ideal_dispatch.network.csv_files import read_depots
-
-    city = harbour_city() if network_file is None else None
-    network = city.network if city is not None else RoadNetwork.load(str(network_file))
-    if depots_file is not None:
-        depots, elsewhere = read_depots(depots_file, network)
-        if not depots:
-            raise InputError(f"{depots_file}: no depot lies on this network; {elsewhere[0]}")
-        return _Place(network, tuple(depots), None)
-    if city is None:
-        raise InputError("--network needs --depots: whose ambulances are there?")
-    return _Place(network, city.depots, city)
 
 
 def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted":
@@ -224,98 +217,8 @@ def _policy(kind: str, threshold: Any, parts: "Fitted") -> "Policy":
     threshold_from(threshold)  # complaints about it name no table
     names = {field.name for field in fields(KINDS[kind])}
     if "model" in names and parts.model is None:
-        raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
+        raise InputError(f"--policy {kind} needs a trained model: {TRAIN}")
     table = {"kind": kind} | ({"threshold": threshold} if "threshold" in names else {})
     if kind == "ideal" and parts.drift is not None:
         table["use_drift"] = True
     return policies_from({kind: table}, parts)[0]
-
-
-def _situation(
-    place: _Place,
-    parts: "Fitted",
-    traffic_file: Path | None,
-    at: str | None,
-    asked: _Asked,
-    time_zone: str,
-    country: str,
-    trace: "Trace",
-) -> "Situation":
-    from ideal_dispatch.context import Calendar
-    from ideal_dispatch.dispatch import Incident, observe
-    from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-    from ideal_dispatch.traffic.recorded import RecordedWorld
-    from ideal_dispatch.traffic.recording import RecordedTraffic
-
-    network, city = place.network, place.city
-    source: RecordedWorld | ForecastRouter
-    if traffic_file is not None:
-        with trace.step("recorded traffic") as facts:
-            world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
-            facts["days"] = len(world.recording.days)
-        if at is None:
-            raise InputError(
-                "--traffic needs --at: a moment of the recording, which begins at "
-                f"{world.recording.stretches[0].start.isoformat()}"
-            )
-        moment = read_moment("--at", at)
-        context = world.recording.context(moment)
-    elif parts.model is not None:
-        moment = datetime.now(UTC) if at is None else read_moment("--at", at)
-        calendar = Calendar(time_zone, country) if city is None else _calendar(city)
-        context = calendar.context(moment)
-        source = ForecastRouter(parts.model, network, context)
-    else:
-        raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
-    node = _node(place, asked, trace)
-    return observe(
-        source, network, Incident("call", node, moment), context, place.depots,
-        units=_units(place.depots, asked.units),
-        region=None if city is None else int(city.region[node]),
-        trace=trace,
-    )  # fmt: skip
-
-
-def _calendar(city: "City") -> "Calendar":
-    from ideal_dispatch.context import Calendar
-
-    return Calendar(city.time_zone, city.country)
-
-
-def _node(place: _Place, asked: _Asked, trace: "Trace") -> int:
-    network = place.network
-    if asked.node is not None:
-        if asked.lon is not None or asked.lat is not None:
-            raise InputError("--node and --lon/--lat both name the incident; give one of them")
-        if not 0 <= asked.node < network.num_nodes:
-            raise InputError(
-                f"--node {asked.node}: not a node of the network (0 … {network.num_nodes - 1})"
-            )
-        return asked.node
-    if asked.lon is not None and asked.lat is not None:
-        with trace.step("snapping") as facts:
-            snap = network.snap(asked.lon, asked.lat)
-            facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
-        return snap.node
-    if asked.lon is not None or asked.lat is not None:
-        raise InputError("--lon and --lat belong together; give both")
-    if place.city is None:
-        raise InputError("where is the incident? Give --node, or --lon and --lat")
-    import numpy as np
-
-    return int(np.random.default_rng(asked.seed).integers(network.num_nodes))
-
-
-def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:
-    names = [depot.name for depot in depots]
-    units = [2] * len(depots)
-    for text in told:
-        name, equals, count = text.rpartition("=")
-        if not equals or not count.strip().isdecimal():
-            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {names[0]}=1")
-        if name.strip() not in names:
-            near = get_close_matches(name.strip(), names, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise InputError(f"--depot {name.strip()}: no such depot; {advice}")
-        units[names.index(name.strip())] = int(count)
-    return units

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,24 +14,35 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
-app = typer.Typer(help="Look at, test and carry over trained models.", no_args_is_help=True)
+app = CommandLine(
+    "Look at, test and carry over what `ideal train` has learned.",
+    epilog="""\
+Examples:
+  ideal model card model/
+  ideal model evaluate model/ newer/trips.trips --network city.network
+""",
+)
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder made by `ideal train`.")
 ]
 TripsArgument = Annotated[
-    Path, typer.Argument(metavar="TRIPS", help="The trips.trips of `ideal records prepare`.")
+    Path,
+    typer.Argument(metavar="TRIPS", help="The file trips.trips of `ideal records prepare`."),
 ]
-NetworkOption = Annotated[Path, typer.Option("--network", help="The .network file of these trips.")]
+NetworkOption = Annotated[
+    Path, typer.Option("--network", metavar="FILE", help="The .network file of these trips.")
+]
 JobsOption = Annotated[
-    int | None, typer.Option(min=1, help="Work in so many threads; all cores by default.")
+    int | None,
+    typer.Option(min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."),
 ]
 
 _SHOWN = 5
 _FAR_OFF = 1.1
 
 
-@app.command(epilog="Example:\n\n  ideal model card model/")
+@app.command(epilog="Example:\n  ideal model card model/")
 def card(model: ModelArgument) -> None:
     """Print what a model is, learned from, and good for."""
     from ideal_dispatch.cli.terminal import out
@@ -47,7 +59,7 @@ def card(model: ModelArgument) -> None:
 
 
 @app.command(
-    epilog="Example:\n\n  ideal model evaluate model/ newer/trips.trips --network city.network"
+    epilog="Example:\n  ideal model evaluate model/ newer/trips.trips --network city.network"
 )
 def evaluate(
     model_folder: ModelArgument,
@@ -55,7 +67,10 @@ def evaluate(
     network_file: NetworkOption,
     jobs: JobsOption = None,
 ) -> None:
-    """Score a model on trips: errors, coverage of its radius, contexts it has not seen."""
+    """Test a model on trips: how far it is off, how often by more than it thought possible.
+
+    Trips at hours or in weather that it has not learned from are counted, too.
+    """
     from ideal_dispatch.cli.terminal import print_facts, print_next, warn
 
     model, network, trips = _load(model_folder, network_file, trips_file)
@@ -90,20 +105,22 @@ def evaluate(
 
 
 @app.command(
-    epilog="Example:\n\n  ideal model rescale model/ local.trips --network town.network -o local/"
+    epilog="Example:\n  ideal model rescale model/ local.trips --network town.network -o local/"
 )
 def rescale(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
     network_file: NetworkOption,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new model.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the new model.")
+    ],
     jobs: JobsOption = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.
 
-    A model carried to another city needs it. The number minimises the mean
-    absolute error on the given trips; at least ten are needed, a few hundred
-    are better. The radius stays as it is.
+    A model carried to another city needs it. The number is the one with the
+    least mean error on the given trips: at least ten are needed, a few hundred
+    are better. How far the model thinks it may be off, in percent, stays.
     """
     from dataclasses import replace
 

@@ -5,65 +5,94 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
 
-app = typer.Typer(help="Build and look at road networks.", no_args_is_help=True)
+app = CommandLine(
+    "Build and look at road networks: the streets that ambulances can take.",
+    epilog="""\
+Examples:
+  ideal network build city.osm.pbf -o city.network
+  ideal network info city.network
+""",
+)
 
-_BUILD_EPILOG = """Examples:
-
+_BUILD_EPILOG = """\
+Examples:
   ideal network build city.osm.pbf -o city.network --map city.png
-
-  ideal network build edges.csv --nodes nodes.csv -o hk.network --column tail=from_int_id
-
+  ideal network build edges.csv --nodes nodes.csv -o hk.network \\
+    --column tail=from_int_id
   ideal network build --place "Monaco" -o monaco.network
 """
 
 MapOption = Annotated[
-    Path | None, typer.Option("--map", help="Also draw a map: .png, .svg or .pdf.")
+    Path | None,
+    typer.Option("--map", metavar="FILE", help="Also draw a map: .png, .svg or .pdf."),
 ]
 DepotsOption = Annotated[
-    Path | None, typer.Option("--depots", help="CSV with name, lon, lat, for the map.")
+    Path | None,
+    typer.Option(
+        "--depots",
+        metavar="FILE",
+        help="A .csv of depots, columns name, lon and lat, to mark on the map.",
+    ),
 ]
 
 
 @app.command(epilog=_BUILD_EPILOG)
 def build(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The .network file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The .network file to write."),
+    ],
     source: Annotated[
         Path | None,
         typer.Argument(
-            help="The map: .osm, .osm.gz, .osm.bz2, .zip, .osm.pbf, .graphml, or a .csv of roads."
+            metavar="MAP",
+            help="A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, "
+            "or a .csv of roads.",
         ),
     ] = None,
     nodes: Annotated[
-        Path | None, typer.Option(help="The .csv of junctions that goes with a .csv of roads.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The .csv of junctions that goes with a .csv of roads."),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="What your columns are called, as FIELD=COLUMN; of several the first with a value."
+            metavar="FIELD=COLUMN",
+            help="What a column of your .csv is called; may be repeated. Of several for one field "
+            "the first with a value counts.",
         ),
     ] = None,
     directed: Annotated[
         bool,
         typer.Option(
-            "--directed", help="A row of the .csv is one direction of travel, not a street."
+            "--directed", help="A row of the .csv is one direction of a street, not both."
         ),
     ] = False,
     bbox: Annotated[
         str | None,
         typer.Option(
-            help="Only this area, as west,south,east,north in degrees; downloads it without a file."
+            metavar="W,S,E,N",
+            help="Only the area within these degrees: west, south, east, north. Without a map it "
+            "is downloaded.",
         ),
     ] = None,
     place: Annotated[
-        str | None, typer.Option(help="Download a place by its name (needs the geo extra).")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Download a place by its name (needs ideal-dispatch[geo])."
+        ),
     ] = None,
     simplify: Annotated[
-        bool, typer.Option(help="One piece of road between junctions, rather than many.")
+        bool,
+        typer.Option(
+            help="One piece of road from junction to junction (usual), or many small ones."
+        ),
     ] = True,
     map_file: MapOption = None,
     depots: DepotsOption = None,
@@ -91,9 +120,9 @@ def build(
     out.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
-@app.command(epilog="Example:\n\n  ideal network info city.network --map city.svg")
+@app.command(epilog="Example:\n  ideal network info city.network --map city.svg")
 def info(
-    file: Annotated[Path, typer.Argument(help="A .network file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .network file.")],
     map_file: MapOption = None,
     depots: DepotsOption = None,
 ) -> None:

@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import Depot, RoadNetwork
 
 NetworkOption = Annotated[
-    Path | None, typer.Option("--network", help="A .network file; the embedded city without.")
+    Path | None,
+    typer.Option(
+        "--network",
+        metavar="FILE",
+        help="Your city's .network file; the embedded city by default.",
+    ),
 ]
 DepotsOption = Annotated[
-    Path | None, typer.Option("--depots", help="CSV with name, lon, lat; or the city's own.")
+    Path | None,
+    typer.Option(
+        "--depots",
+        metavar="FILE",
+        help="A .csv of depots, columns name, lon and lat; needed with --network.",
+    ),
 ]
 
 

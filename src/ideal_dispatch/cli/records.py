@@ -5,22 +5,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
 
-app = typer.Typer(help="Turn an agency's records into trips.", no_args_is_help=True)
-
-_PREPARE_EPILOG = """Examples:
-
+app = CommandLine(
+    "Turn an agency's records into trips that a model can learn from.",
+    epilog="""\
+Examples:
   ideal records synthesise -o agency/
+  ideal records prepare --help
+""",
+)
 
-  ideal records prepare agency/records.csv --network agency/city.network
-  --depots agency/depots.csv --config agency/agency.toml -o out/
-
-  ideal records prepare reports.xml --network city.network
-  --depots depots.csv --config nemsis.toml -o out/ --force
+_PREPARE_EPILOG = """\
+Examples:
+  ideal records synthesise -o agency/
+  ideal records prepare agency/records.csv --network agency/city.network \\
+    --depots agency/depots.csv --config agency/agency.toml -o out/
+  ideal records prepare reports.xml --network city.network \\
+    --depots depots.csv --config nemsis.toml -o out/ --force
 """
 
 _SETTINGS = """\
@@ -47,22 +53,39 @@ _FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there
 
 @app.command(epilog=_PREPARE_EPILOG)
 def prepare(
-    records: Annotated[Path, typer.Argument(help="Your records: a .csv, or NEMSIS v3.5 as .xml.")],
-    network_file: Annotated[Path, typer.Option("--network", help="Your city's .network file.")],
+    records: Annotated[
+        Path,
+        typer.Argument(metavar="RECORDS", help="Your records: a .csv, or NEMSIS v3.5 as .xml."),
+    ],
+    network_file: Annotated[
+        Path,
+        typer.Option(
+            "--network",
+            metavar="FILE",
+            help="Your city's .network file, made by `ideal network build`.",
+        ),
+    ],
     depots: Annotated[
-        Path, typer.Option(help="CSV with name, lon, lat and, if you like, call_sign.")
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="A .csv of your depots: columns name, lon, lat and, if you like, call_sign.",
+        ),
     ],
     config: Annotated[
-        Path, typer.Option(help="A file (.toml) that says how to read your records.")
+        Path,
+        typer.Option(metavar="FILE", help="A .toml file that says how to read your records."),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
+    ],
     force: Annotated[bool, _FORCE] = False,
 ) -> None:
     """Read records, keep what can be trusted, and account for the rest.
 
-    Writes trips.trips, quarantine.csv (rows left out, with reasons), report.html
-    and report.json. Names, addresses and ages are never read. Exit code 2 when
-    no trip remains.
+    Writes trips.trips (what a model learns from), quarantine.csv (rows left out,
+    with reasons), report.html and report.json. Names, addresses and ages are
+    never read. Ends with an error (exit code 2) when no trip remains.
     """
     from ideal_dispatch.cli.terminal import out, print_next, stages
     from ideal_dispatch.files import check_source
@@ -88,11 +111,15 @@ def prepare(
     print_next(f"ideal train {output / 'trips.trips'} --network {network_file} -o model/")
 
 
-@app.command(epilog="Example:\n\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
+@app.command(epilog="Example:\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
 def synthesise(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")],
-    count: Annotated[int, typer.Option(min=1, help="How many records.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other records.")] = 7,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
+    ],
+    count: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many records.")] = 2000,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other records.")
+    ] = 7,
     force: Annotated[bool, _FORCE] = False,
 ) -> None:
     """Write made-up records of the embedded city, messy on purpose, and all they need.

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-EPILOG = """Examples:
+from ideal_dispatch.cli.help import SPECIAL
 
+EPILOG = """\
+Examples:
   ideal replay experiments/port_almery.toml -o runs/port --training-only
-
   ideal replay experiments/port_almery.toml -o runs/port --workers 2
-
   ideal report runs/port/B/test --calibration runs/port/B/training --world B
 """
 
@@ -19,10 +19,13 @@ def replay(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="EXPERIMENT", help="A file (.toml) that says which calls, days and policies."
+            metavar="EXPERIMENT", help="A .toml file that says which calls, days and policies."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for all that is made.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Where all that is made is put."),
+    ],
     training_only: Annotated[
         bool,
         typer.Option(
@@ -30,17 +33,25 @@ def replay(
         ),
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Work in so many processes; one per core by default.")
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."
+        ),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="Work on a dask cluster: its scheduler as host:port.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            rich_help_panel=SPECIAL,
+            help="Work on many machines: the scheduler of a dask cluster.",
+        ),
     ] = None,
 ) -> None:
     """Learn from past days, then replay calls under every policy in the same traffic.
 
-    The run is resumable: the same command goes on where it was interrupted,
-    and gives the same result for any number of workers. An experiment with a
-    transfer table learns nothing: it uses what another run has learned.
+    After an interruption the same command goes on where it was. The number of
+    workers does not change the result. An experiment with a transfer table
+    learns nothing: it uses what another run has learned.
     """
     from ideal_dispatch.cli.terminal import bars, out, print_next
     from ideal_dispatch.replay.experiment import Experiment

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.tables import Table
     from ideal_dispatch.network import RoadNetwork
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal report out/test --calibration out/training -o out/report
-
   ideal report out/test --incident 2023-05-20-0007 --world B -o out/report
-
   ideal report out/seed-1 out/seed-2 -o out/comparison
 """
 
@@ -27,42 +25,57 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Folders made by `ideal replay`, such as runs/port/B/test."
+            metavar="RUN...",
+            help="One or more folders made by `ideal replay`, such as runs/port/B/test.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")] = Path(
-        "report"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
+    ] = Path("report"),
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A run of other days to set thresholds by; one for all runs or one each."
+            metavar="RUN",
+            help="A run of other days to set thresholds by: one for all runs, or repeated, one for "
+            "each.",
         ),
     ] = None,
     incident: Annotated[
-        str | None, typer.Option(help="Name of a call to draw, beside those that stand out.")
+        str | None,
+        typer.Option(metavar="NAME", help="A call to draw on a map, beside those that stand out."),
     ] = None,
     world: Annotated[
         str | None,
-        typer.Option(help="Only world A (the router is right) or B (what really happens)."),
+        typer.Option(
+            metavar="A|B",
+            help="Only one world: A, where drives take what the router says at each corner, or B, "
+            "where they take what the traffic really is.",
+        ),
     ] = None,
     network_file: Annotated[
         Path | None,
         typer.Option(
-            "--network", help="The run's .network file, to draw maps; the embedded city needs none."
+            "--network",
+            metavar="FILE",
+            help="The run's .network file, to draw maps; the embedded city needs none.",
         ),
     ] = None,
     survival: Annotated[
-        str, typer.Option(help="Curve that turns minutes into chances of survival.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The published curve that says how survival falls with time."
+        ),
     ] = "waalewijn-2001",
     seed: Annotated[
-        int, typer.Option(min=0, help="Another number, other random draws of days.")
+        int,
+        typer.Option(min=0, metavar="NUMBER", help="Another number, other random draws of days."),
     ] = 0,
 ) -> None:
     """Make tables, figures and one HTML page of a replay; compare several replays.
 
-    Tables are also written as CSV and LaTeX. Without --calibration the thresholds
-    for a share of second ambulances are set on the very days that are judged.
+    Tables are also written as .csv and LaTeX. Every policy is compared when it
+    sends as many second ambulances as the others: the threshold for that is
+    found on the days of --calibration or, without, on the days judged here.
     """
     from ideal_dispatch.cli.terminal import out, stages, warn
     from ideal_dispatch.evaluation.caveats import caveats

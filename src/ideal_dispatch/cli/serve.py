@@ -11,12 +11,10 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from ideal_dispatch.service.settings import ServiceSettings
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal serve
-
   ideal serve --config centre.toml --check
-
   ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
 """
 
@@ -24,23 +22,53 @@ _FACTORY = "ideal_dispatch.service.app:from_environment"
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8000,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Who can reach it: 127.0.0.1 is this computer alone, 0.0.0.0 every network.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            min=1, max=65535, metavar="NUMBER", help="The number after the colon in its address."
+        ),
+    ] = 8000,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file; the embedded city without.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Your settings (.toml): city, model, traffic, who may ask. The embedded city by "
+            "default.",
+        ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Say whether the configuration can be used, and end.")
+        bool, typer.Option("--check", help="Say whether the settings can be used, and end.")
     ] = False,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            metavar="NUMBER",
+            help="Copies of the service that share the calls, for a busy centre: at most one per "
+            "processor core. More than one needs --config.",
+        ),
+    ] = 1,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Print a new token and its hash, and end.")
+        bool,
+        typer.Option(
+            "--new-token",
+            help="Print a new token (a password for a person or program) and its hash for "
+            "the settings, and end.",
+        ),
     ] = False,
 ) -> None:
-    """Serve advice on second ambulances, and the dispatcher's desk.
+    """Give advice on second ambulances to your dispatch system, and show it on a desk.
 
-    Without --config it runs the embedded city on recorded traffic, with
-    simulated calls and a token that is printed once.
+    The desk is a page in the browser. Without --config it shows the embedded
+    city, with simulated calls, and prints a token to sign in with.
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
     try:

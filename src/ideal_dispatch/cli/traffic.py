@@ -7,6 +7,7 @@ import typer
 
 from ideal_dispatch.cli import traffic_plausibility, traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.moments import read_day
 from ideal_dispatch.cli.places import NetworkOption, read_network
 from ideal_dispatch.errors import InputError
@@ -20,51 +21,95 @@ if TYPE_CHECKING:
     from ideal_dispatch.traffic.recording import RecordedTraffic
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 
-app = typer.Typer(help="Make, record and look at traffic.", no_args_is_help=True)
-ZoneOption = Annotated[str, typer.Option("--time-zone", help="Of the city: Asia/Hong_Kong.")]
-CountryOption = Annotated[str, typer.Option("--country", help="Of the holiday calendar.")]
+app = CommandLine(
+    "Make, record and look at traffic: how long each road takes, minute by minute.",
+    epilog="""\
+Examples:
+  ideal traffic simulate --days 6 -o city.traffic
+  ideal traffic info city.traffic
+""",
+)
 
-_SIMULATE = """Examples:
-
+_SIMULATE = """\
+Examples:
   ideal traffic simulate --engine synthetic --days 6 -o city.traffic
-
   ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
-
-  ideal traffic simulate --engine sumo --network hk.network --hours 17-19
-  --whole-days 0 --demand 0.7 -o evenings.traffic
+  ideal traffic simulate --engine sumo --network hk.network --hours 17-19 \\
+    --whole-days 0 --demand 0.7 -o evenings.traffic
 """
 
 
 @app.command(epilog=_SIMULATE)
 def simulate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The .traffic file to write.")],
-    engine: Annotated[str, typer.Option(help="synthetic (seconds) or sumo (minutes a day).")] = (
-        "synthetic"
-    ),
-    days: Annotated[int, typer.Option(min=1, help="How many days.")] = 6,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The .traffic file to write."),
+    ],
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="synthetic|sumo",
+            help="synthetic: drawn from formulas, in seconds. sumo: every vehicle simulated, in "
+            "minutes for each day.",
+        ),
+    ] = "synthetic",
+    days: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many days.")] = 6,
     first: Annotated[
-        str, typer.Option(help="The first day; SUMO days are spread over its year.")
+        str,
+        typer.Option(
+            metavar="DAY",
+            help="Synthetic days follow each other from this one on; of SUMO's only the year is "
+            "taken, and days are drawn from all over it.",
+        ),
     ] = "2023-05-08",
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other days.")] = 0,
-    hours: Annotated[str, typer.Option(help="Periods of a day, local time.")] = "6-10,16-20",
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other traffic.")
+    ] = 0,
+    hours: Annotated[
+        str, typer.Option(metavar="FROM-TO,...", help="Hours of each day, on the city's clock.")
+    ] = "6-10,16-20",
     whole_days: Annotated[
-        int | None, typer.Option(min=0, help="SUMO days of 24 hours; a sixth of all by default.")
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="SUMO: so many of the days have all 24 hours; by default one in six.",
+        ),
     ] = None,
     demand: Annotated[
-        float | None, typer.Option(help="Trips in SUMO relative to the usual, 1.")
+        float | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="SUMO: how busy the roads are. 1 is usual (default), 0.7 has 30 % fewer vehicles.",
+        ),
     ] = None,
     network_file: NetworkOption = None,
-    time_zone: ZoneOption = "Asia/Hong_Kong",
-    country: CountryOption = "HK",
+    time_zone: Annotated[
+        str, typer.Option("--time-zone", metavar="ZONE", help="The city's clock.")
+    ] = "Asia/Hong_Kong",
+    country: Annotated[
+        str,
+        typer.Option("--country", metavar="CODE", help="Whose public holidays: two letters."),
+    ] = "HK",
     work: Annotated[
         Path | None,
-        typer.Option(help="Where finished SUMO days are kept; an interrupted run goes on."),
+        typer.Option(
+            metavar="FOLDER",
+            help="SUMO: where finished days are kept, so that the same command goes on after an "
+            "interruption; by default beside the output.",
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="SUMO days at once; all cores by default.")
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="SUMO: days at once; one per processor core by default."
+        ),
     ] = None,
 ) -> None:
-    """Make traffic on a network: edge times in minutes, in one file."""
+    """Make traffic up: how long each road takes, minute by minute, in one file.
+
+    SUMO is a free traffic simulator (needs ideal-dispatch[sumo]).
+    """
     from dataclasses import replace
 
     from ideal_dispatch import __version__
@@ -115,18 +160,12 @@ def simulate(
     out.print(f"wrote {output} ({size})", markup=False, soft_wrap=True)
 
 
-_INFO = """Examples:
-
-  ideal traffic info city.traffic
-"""
-
-
-@app.command(epilog=_INFO)
+@app.command(epilog="Example:\n  ideal traffic info city.traffic")
 def info(
-    file: Annotated[Path, typer.Argument(help="A .traffic file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .traffic file.")],
     network_file: NetworkOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Describe test days of the embedded city, too.")
+        bool, typer.Option("--all", help="Describe the days that are kept for tests, too.")
     ] = False,
 ) -> None:
     """Show what a recording holds: days, hours, how much was seen, how slow it was."""

@@ -17,37 +17,50 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal traffic plausibility city.traffic -o plausibility.html
-
-  ideal traffic plausibility days.traffic --hong-kong speeds/ --figures images -o page.html
+  ideal traffic plausibility days.traffic --hong-kong speeds/ \\
+    --figures images -o page.html
 """
 
 
 def plausibility(
-    files: Annotated[list[Path], typer.Argument(help=".traffic files of one network.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="One or more .traffic files of one city."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write, .html.")
+    ],
     days: Annotated[
-        int, typer.Option(min=1, help="Only the first so many days; test days stay unseen.")
+        int,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Only so many days, the first; test days stay unseen."
+        ),
     ] = 8,
     synthetic_days: Annotated[
-        int, typer.Option(min=0, help="Days of the synthetic world beside them; 0 for none.")
+        int,
+        typer.Option(min=0, metavar="NUMBER", help="Made-up days to compare with; 0 for none."),
     ] = 7,
     hong_kong: Annotated[
-        Path | None, typer.Option(help="Folder with the real Hong Kong speeds.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Speeds measured in Hong Kong, to compare with."),
     ] = None,
     figures_folder: Annotated[
-        Path | None, typer.Option("--figures", help="Write every figure here, too, as .png.")
+        Path | None,
+        typer.Option("--figures", metavar="FOLDER", help="Write every figure here, too, as .png."),
     ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other calls.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
+    ] = 0,
 ) -> None:
-    """Show whether recorded traffic is like traffic, and why a second ambulance may help.
+    """Show whether made-up traffic is like real traffic, and why a second ambulance may help.
 
-    Peak and night, memory in time, reach over distance, days apart; and the
-    three issues of the paper's introduction. The table is printed as Markdown.
+    Are peaks slower than nights? How long does a jam last, how far does it
+    reach, how much do days differ? The same table is printed as Markdown.
     """
     from ideal_dispatch.cli.terminal import out, stages, warn
     from ideal_dispatch.evaluation import traffic_page

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ideal_dispatch.cli.held_out import held_out_dates
+from ideal_dispatch.cli.help import SPECIAL
 from ideal_dispatch.cli.moments import read_moment
 from ideal_dispatch.cli.places import (
     DepotsOption,
@@ -25,52 +26,95 @@ if TYPE_CHECKING:
     from ideal_dispatch.traffic.budget import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import NetworkSource
 
-EPILOG = """Examples:
-
-  ideal traffic record --traffic city.traffic --start 2023-05-08T06:00+08:00 -o quotes.jsonl
-
-  ideal traffic record --valhalla http://127.0.0.1:8002 --count 288 -o quotes.jsonl
-
+EPILOG = """\
+Examples:
+  ideal traffic record --traffic city.traffic \\
+    --start 2023-05-08T06:00+08:00 -o quotes.jsonl
+  ideal traffic record --valhalla http://127.0.0.1:8002 --count 288 \\
+    -o quotes.jsonl
   ideal traffic record --google-key key.txt --most 2000 -o quotes.jsonl
 """
 
 
 def record(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The log, begun or continued.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The log (.jsonl), begun or continued."
+        ),
+    ],
     traffic_file: Annotated[
-        Path | None, typer.Option("--traffic", help="A .traffic file in place of a live router.")
+        Path | None,
+        typer.Option(
+            "--traffic", metavar="FILE", help="Ask a .traffic file in place of a live router."
+        ),
     ] = None,
     google_key: Annotated[
-        Path | None, typer.Option(help="File with a Google Routes API key: ask Google.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ask Google: a file with your key of the Google Routes API."
+        ),
     ] = None,
-    valhalla: Annotated[str | None, typer.Option(help="URL of a Valhalla server: ask it.")] = None,
+    valhalla: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Ask a Valhalla server (a free router) at this address."),
+    ] = None,
     segment: Annotated[
-        str, typer.Option(help="Google's next road: static_ratio, stopover or own_query.")
+        str,
+        typer.Option(
+            metavar="WAY",
+            rich_help_panel=SPECIAL,
+            help="How the time of the next road is made from Google's answer: static_ratio, "
+            "stopover or own_query.",
+        ),
     ] = "static_ratio",
     answers: Annotated[
-        Path | None, typer.Option(help="Folder in which a live router's answers are kept.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=SPECIAL,
+            help="Keep a live router's answers here, word for word.",
+        ),
     ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
-    places: Annotated[int, typer.Option(min=1, help="Random places asked for.")] = 40,
+    places: Annotated[
+        int,
+        typer.Option(min=1, metavar="NUMBER", help="How many random places to ask the way to."),
+    ] = 40,
     start: Annotated[
         str | None,
-        typer.Option(help="First asking, with zone; else as the log began, a new one now."),
+        typer.Option(
+            metavar="TIME",
+            help="When to ask first, with the time zone: 2023-05-08T06:00+08:00. A new log begins "
+            "now by default.",
+        ),
     ] = None,
     every: Annotated[
         float | None,
-        typer.Option(min=1, help="Seconds between askings; else as the log began, or 300."),
+        typer.Option(
+            min=1, metavar="SECONDS", help="Time between two rounds of asking; 300 by default."
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many askings since the first.")] = 12,
+    count: Annotated[
+        int, typer.Option(min=1, metavar="NUMBER", help="How many rounds, from the first on.")
+    ] = 12,
     most: Annotated[
-        int | None, typer.Option(min=1, help="So many requests or quotes for the whole log.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="End after so many requests in all (a live router may charge for each).",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other places.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other places.")
+    ] = 0,
 ) -> None:
-    """Log what a router promises from every depot, again and again.
+    """Log the times that a router promises from every depot, again and again.
 
-    Where the truth is known, as in a recording, it is logged beside the quote.
-    The same command goes on with an interrupted log, on the schedule it began.
+    With --traffic the time it really takes is logged, too. After an
+    interruption the same command goes on with the log, on the same schedule.
     """
     import numpy as np
 

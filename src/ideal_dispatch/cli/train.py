@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ideal_dispatch.cli.help import SPECIAL
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
 
@@ -17,17 +18,14 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
-EPILOG = """Examples:
-
+EPILOG = """\
+Examples:
   ideal train out/trips.trips --network city.network -o model/
-
   ideal train out/trips.trips --network city.network -o model/ --resume
-
-  ideal train trips.trips --network city.network -o paper/ --paper
-  --radius-loss mean_absolute --coverage 0
-
-  torchrun --nproc-per-node 2 --no-python
-  ideal train trips.trips --network city.network -o model/ --distributed
+  ideal train trips.trips --network city.network -o paper/ --paper \\
+    --radius-loss mean_absolute --coverage 0
+  torchrun --nproc-per-node 2 --no-python \\
+    ideal train trips.trips --network city.network -o model/ --distributed
 """
 
 REPORT, NUMBERS = "report.html", "report.json"
@@ -35,57 +33,94 @@ REPORT, NUMBERS = "report.html", "report.json"
 
 def train(
     trips_file: Annotated[
-        Path, typer.Argument(metavar="TRIPS", help="The trips.trips of `ideal records prepare`.")
+        Path,
+        typer.Argument(metavar="TRIPS", help="The file trips.trips of `ideal records prepare`."),
     ],
-    network_file: Annotated[Path, typer.Option("--network", help="Your city's .network file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the model to write.")],
+    network_file: Annotated[
+        Path, typer.Option("--network", metavar="FILE", help="Your city's .network file.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the model."),
+    ],
     features: Annotated[
         str | None,
         typer.Option(
-            help="location (default): more accurate, this city only; attributes: can be carried "
-            "to another city."
+            metavar="NAME",
+            help="What is known of a road: its location (default; more accurate, for this city "
+            "only) or its attributes, such as length and lanes (for other cities, too).",
         ),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="How roads may slow down together: polar (default) or the paper's plain."
+            metavar="polar|plain",
+            rich_help_panel=SPECIAL,
+            help="How roads may slow down together: polar (default) or the paper's plain.",
         ),
     ] = None,
     dimension: Annotated[
-        int | None, typer.Option(help="How many numbers describe a road; 16 by default.")
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=SPECIAL,
+            help="How many numbers describe a road; 16 by default.",
+        ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over all trips, at most; 24 by default.")
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=SPECIAL,
+            help="How often all trips are gone through, at most; 24 by default.",
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Another number, other days to learn from and to test.")
+        int | None,
+        typer.Option(
+            metavar="NUMBER", help="Another number, other days to learn from and to test on."
+        ),
     ] = None,
     params_file: Annotated[
-        Path | None, typer.Option("--params", help="A file (.toml) with further parameters.")
+        Path | None,
+        typer.Option(
+            "--params",
+            metavar="FILE",
+            rich_help_panel=SPECIAL,
+            help="A .toml file with further parameters.",
+        ),
     ] = None,
     paper: Annotated[
         bool,
-        typer.Option("--paper", help="Train exactly as in the paper: slower and less accurate."),
+        typer.Option(
+            "--paper",
+            rich_help_panel=SPECIAL,
+            help="Train exactly as in the paper: slower and less accurate.",
+        ),
     ] = False,
     split_by: Annotated[
         str | None,
         typer.Option(
             "--split",
-            help="Set aside whole days or single trips: day (where possible) or trip.",
+            metavar="day|trip",
+            help="What is set aside to test on: whole days (default, where possible) or single "
+            "trips.",
         ),
     ] = None,
     radius_loss: Annotated[
         str | None,
         typer.Option(
-            help="How uncertainty is learned: quantile (default) or the paper's mean_absolute."
+            metavar="NAME",
+            rich_help_panel=SPECIAL,
+            help="How uncertainty is learned: quantile (default) or the paper's mean_absolute.",
         ),
     ] = None,
     coverage: Annotated[
         float | None,
         typer.Option(
-            help="Share of trips to take no longer than the slowest scenario; 0.8 by default, "
-            "0 promises nothing."
+            metavar="SHARE",
+            help="How cautious to be: this share of trips shall take no longer than the model "
+            "thinks possible. 0.8 by default; 0 promises nothing.",
         ),
     ] = None,
     resume: Annotated[
@@ -93,20 +128,33 @@ def train(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the model there.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Work in so many threads; all cores by default.")
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."
+        ),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="Use a dask cluster: its scheduler as host:port.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            rich_help_panel=SPECIAL,
+            help="Work on many machines: the scheduler of a dask cluster.",
+        ),
     ] = None,
     distributed: Annotated[
-        bool, typer.Option("--distributed", help="For torchrun: this is one of several processes.")
+        bool,
+        typer.Option(
+            "--distributed",
+            rich_help_panel=SPECIAL,
+            help="For torchrun: this is one of several processes.",
+        ),
     ] = False,
 ) -> None:
     """Learn travel times and how far they may be off, from past trips.
 
-    Writes the model (manifest, weights, card), report.html and report.json.
-    A checkpoint is kept after every epoch until the model is written. Trips
-    are split 70/10/20 into those to learn from, to hold out and to test.
+    Writes the model, a card that describes it, report.html and report.json. Of
+    the trips 70 % are learned from, 10 % tune the model and 20 % test it. Needs
+    ideal-dispatch[train]. If it is interrupted, --resume goes on.
     """
     from ideal_dispatch.files import check_source
 

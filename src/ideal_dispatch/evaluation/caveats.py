@@ -30,9 +30,10 @@ def caveats(judged: Judged) -> list[str]:
         if off:
             worst = max(off, key=lambda row: abs(row.extra - _asked(row.form)))
             lines.append(
-                f"{len(off)} strategies miss their volume by more than {100 * _OFF_TARGET:.0f} "
-                f"points, {worst.label} most with {100 * worst.extra:+.1f} %: compare them at "
-                "matched volume, in the table of differences, or in the figures."
+                f"{len(off)} strategies send a second on more or fewer calls than they were set "
+                f"to, by more than {100 * _OFF_TARGET:.0f} points; furthest off is {worst.label}, "
+                f"with {100 * worst.extra:+.1f} %. Compare them at matched volume, in the table "
+                "of differences, or in the figures."
             )
     if len(outcomes.days) < ENOUGH_DAYS:
         lines.append(

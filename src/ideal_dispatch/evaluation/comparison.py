@@ -13,7 +13,7 @@ from ideal_dispatch.evaluation.significance import Interval, day_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES, is_selective, sends_one
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
 from ideal_dispatch.network.drawing import save_figure
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, Page, plain_axes
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, WIDTH_IN, Page, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,15 +23,15 @@ _COLOURS = (ACCENT, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#D55E00", INK, MUTED)
 
 def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> list[Path]:
     """Write tables, a figure and ``comparison.html`` of several runs; gives the files."""
-    where = Path(folder)
+    found, where = worlds(runs), Path(folder)
+    page = Page("Runs side by side", ", ".join(names(runs)))
     for part in ("tables", "figures"):
         (where / part).mkdir(parents=True, exist_ok=True)
-    page = Page("Runs side by side", ", ".join(names(runs)))
     for name, run in zip(names(runs), runs, strict=True):
         for line in caveats(run):
             page.warning(f"{name}: {line}")
     made: list[Path] = []
-    for world in worlds(runs):
+    for world in found:
         page.heading(f"{WORLD_WORDS[world][0].upper()}{WORLD_WORDS[world][1:]}")
         for table in (arrival_comparison(runs, world), saving_comparison(runs, world)):
             if not table.rows:
@@ -117,7 +117,7 @@ def saving_figure(runs: Sequence[Judged], world: str) -> "Figure":
     """The intervals of :func:`saving_comparison`, a colour a run."""
     found = [_savings(run, world) for run in runs]
     labels = list(dict.fromkeys(label for one in found for label in one))
-    figure, (axes,) = plain_axes(1, (9, 0.9 + len(labels) * (0.12 + 0.13 * len(runs))))
+    figure, (axes,) = plain_axes(1, (WIDTH_IN, 0.9 + len(labels) * (0.12 + 0.13 * len(runs))))
     for number, (name, one) in enumerate(zip(names(runs), found, strict=True)):
         shift = 0.7 * ((number + 0.5) / len(runs) - 0.5)
         for label, interval in one.items():

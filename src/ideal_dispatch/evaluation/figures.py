@@ -11,7 +11,7 @@ from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.strategies import Strategy, is_selective, sends_one
 from ideal_dispatch.evaluation.sweep import Sweep, sweep
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,9 @@ class Style:
         return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
 
 
+_ASIDE = Style("#c9ced4", width=1.0)
+
+
 def styles(judged: Judged) -> Mapping[str, Style]:
     """A style per policy: solid for those of the story, dashed for controls."""
     roles = {name: role for role, name in judged.outcomes.roles.items()}
@@ -62,7 +65,7 @@ def candidate_bars(judged: Judged) -> "Figure":
     """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
     rows = judged.rows(judged.main or judged.others)
-    figure, panels = plain_axes(len(worlds), (4.5 * len(worlds) + 1, 0.8 + 0.3 * len(rows)))
+    figure, panels = plain_axes(len(worlds), (WIDTH_IN, 0.8 + 0.27 * len(rows)))
     places = np.arange(len(rows))
     for axes, world in zip(panels, worlds, strict=True):
         best = judged.outcomes.best_s[world]["paper"]
@@ -70,7 +73,7 @@ def candidate_bars(judged: Judged) -> "Figure":
         axes.barh(places, rates, height=0.72, color=[looks[row.policy].colour for row in rows])
         for place, rate in zip(places, rates, strict=True):
             axes.annotate(f"{rate:.1f}", (rate, place), xytext=(4, 0), va="center",
-                          textcoords="offset points", fontsize=8.5, color=INK)  # fmt: skip
+                          textcoords="offset points", fontsize=SMALL_PT, color=INK)  # fmt: skip
         axes.set_yticks(places, [row.label for row in rows] if axes is panels[0] else [])
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
@@ -83,7 +86,9 @@ def candidate_bars(judged: Judged) -> "Figure":
 def pareto(judged: Judged) -> "Figure":
     """Mean and CVaR95 regret against dispatch volume, every policy."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(2 * len(worlds), (10, 0.6 + 3.3 * len(worlds)), rows=len(worlds))
+    figure, panels = plain_axes(
+        2 * len(worlds), (WIDTH_IN, 0.6 + 3.3 * len(worlds)), rows=len(worlds)
+    )
     for number, world in enumerate(worlds):
         left, right = panels[2 * number : 2 * number + 2]
         best = judged.outcomes.best_s[world]["paper"]
@@ -109,7 +114,7 @@ def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
     """Share of incidents with at most so much regret: one ambulance, and always two."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
     rows = _ends(judged)
-    figure, panels = plain_axes(len(worlds), (5 * len(worlds), 3.6))
+    figure, panels = plain_axes(len(worlds), (WIDTH_IN, 3.6))
     for axes, world in zip(panels, worlds, strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         late = {row.label: regret_s(row.arrival_s[world], best) for row in rows}
@@ -120,20 +125,24 @@ def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
         _title(axes, TITLES[world])
-    panels[-1].legend(frameon=False, fontsize=8.5, loc="lower right")
+    panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
     return figure
 
 
 def arrivals(judged: Judged) -> "Figure":
     """What second ambulances save against the router, and how many calls wait how long."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(2 * len(worlds), (10, 0.6 + 3.3 * len(worlds)), rows=len(worlds))
+    figure, panels = plain_axes(
+        2 * len(worlds), (WIDTH_IN, 0.6 + 3.3 * len(worlds)), rows=len(worlds)
+    )
     for number, world in enumerate(worlds):
         left, right = panels[2 * number : 2 * number + 2]
         alone = float(_router(judged)[world].mean())
         for name in _sorted(judged):
-            curve = _curve(judged, name, world)
-            _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, name, looks[name])
+            curve, style = _curve(judged, name, world), looks[name]
+            if name in judged.others:
+                style = _ASIDE
+            _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, name, style)
         left.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
         highest = max(1.0, *(float(np.max(line.get_ydata())) for line in left.lines))
         left.set(xlabel="calls that get a second ambulance (%)", xlim=(-3, 103),
@@ -142,7 +151,7 @@ def arrivals(judged: Judged) -> "Figure":
         _title(left, TITLES[world])
         _waiting(right, judged, world, looks)
         if number == 0:
-            _legend(figure, left, judged)
+            _legend(figure, left, judged, aside=True)
     return figure
 
 
@@ -192,7 +201,7 @@ def _frame(axes: "Axes", low: float, high: float) -> None:
                   markeredgecolor="white", zorder=6)  # fmt: skip
         axes.annotate(
             f"{line.get_label()}: {y[0]:.0f}".replace("-", "−"), (float(x[0]), edge),
-            xytext=(8, 0), textcoords="offset points", va="center", fontsize=8, color=INK,
+            xytext=(8, 0), textcoords="offset points", va="center", fontsize=SMALL_PT, color=INK,
         )  # fmt: skip
 
 
@@ -214,7 +223,7 @@ def _waiting(axes: "Axes", judged: Judged, world: str, looks: Mapping[str, Style
     axes.minorticks_off()
     axes.set(xlabel="driving time (min)", ylabel="calls not reached yet (%)",
              xlim=(0.9 * middle, end), ylim=(least, 60))  # fmt: skip
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    axes.legend(frameon=False, fontsize=SMALL_PT, loc="upper right")
     _title(axes, TITLES[world])
 
 
@@ -246,12 +255,19 @@ def _router(judged: Judged) -> Mapping[str, FloatArray]:
     return {world: drives[world].primary_s for world in judged.outcomes.worlds}
 
 
-def _legend(figure: "Figure", axes: "Axes", judged: Judged) -> None:
+def _legend(figure: "Figure", axes: "Axes", judged: Judged, aside: bool = False) -> None:
+    """Names above the figure; ``aside`` gives all controls one name."""
     handles, labels = axes.get_legend_handles_labels()
-    order = [labels.index(name) for name in (*judged.main, *judged.others)]
+    named = dict(zip(labels, handles, strict=True))
+    shown = {name: named[name] for name in judged.main}
+    if not aside:
+        shown |= {name: named[name] for name in judged.others}
+    elif judged.others:
+        shown[f"{len(judged.others)} controls"] = named[judged.others[-1]]
     figure.legend(
-        [handles[i] for i in order], [labels[i] for i in order], loc="outside upper left",
-        ncols=min(6, len(order)), frameon=False, fontsize=8.5, handlelength=2.6, labelcolor=INK,
+        list(shown.values()), list(shown), loc="outside upper left",
+        ncols=min(7 if aside else 5, len(shown)), frameon=False, fontsize=SMALL_PT,
+        handlelength=2.6, labelcolor=INK,
     )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.evaluation.outcomes import Outcomes, first_of, type_of
+from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import WORLD_WORDS, Judged
+from ideal_dispatch.evaluation.roles import first_of, type_of
 from ideal_dispatch.evaluation.significance import day_interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
 from ideal_dispatch.evaluation.tables import Cell, Column, Table

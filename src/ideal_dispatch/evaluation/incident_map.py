@@ -1,6 +1,7 @@
 """An incident on the map: both ambulances' ways, and what was promised along them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,13 +23,14 @@ _MAIN = np.isin(
     ("motorway", "trunk", "primary", "secondary", "motorway_link", "trunk_link", "primary_link"),
 )
 _DASHES = (0, (2.2, 1.3))
-_SHAPE = 1.65  # width over height of the map
+_TIMES_IN = 2.3
+_LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its ways need
 
 
 def incident_map(
     network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
 ) -> "Figure":
-    """Left the streets that both ambulances drove; right the total time promised on the way.
+    """Above the streets that both ambulances drove; below the total time promised on the way.
 
     ``entry`` is the log's line about the incident. The second ambulance is
     drawn whether it was sent or not; where both drive the same street, its
@@ -46,10 +48,12 @@ def incident_map(
             f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
             "give the network of the run"
         )
-    figure = Figure(figsize=(10, 3.9), dpi=150, layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    _map(left, network, entry, drives, world)
-    _times(right, entry, drives, world)
+    ways = _Ways.of(network, entry, drives, world)
+    map_in = WIDTH_IN * ways.height_m / ways.width_m
+    figure = Figure(figsize=(WIDTH_IN, map_in + _TIMES_IN), dpi=150, layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=(map_in, _TIMES_IN))
+    _map(above, network, ways)
+    _times(below, entry, drives, world)
     return figure
 
 
@@ -92,52 +96,85 @@ def _clock(seconds: float) -> str:
 # --- the map ------------------------------------------------------------------------
 
 
-def _map(
-    axes: "Axes",
-    network: RoadNetwork,
-    entry: Mapping[str, Any],
-    drives: list[dict[str, Any]],
-    world: str,
-) -> None:
-    plane = LocalPlane(float(network.lat.mean()))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ways:
+    """What a map shows, in metres: both ways, the call, the depots, and its corners."""
+
+    plane: LocalPlane
+    lines: list[FloatArray]
+    goal: FloatArray
+    depots: dict[str, FloatArray]
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        network: RoadNetwork,
+        entry: Mapping[str, Any],
+        drives: list[dict[str, Any]],
+        world: str,
+    ) -> "_Ways":
+        """Depots that no ambulance left are shown where they lie within the map."""
+        plane = LocalPlane(float(network.lat.mean()))
+        goal = _place(network, plane, entry["incident"]["node"])
+        places = [_place(network, plane, one["node"]) for one in entry["stations"]]
+        lines = [_way(network, plane, drive[world]["edges"]) for drive in drives]
+        started = {drive["station"] for drive in drives}
+        low, high = _window(
+            np.concatenate([goal[None], *lines, *(places[i][None] for i in started)])
+        )
+        depots = {
+            one["depot"]: place
+            for number, (one, place) in enumerate(zip(entry["stations"], places, strict=True))
+            if number in started or ((place > low) & (place < high)).all()
+        }
+        return cls(plane, lines, goal, depots, low, high)
+
+    @property
+    def width_m(self) -> float:
+        return float(self.high[0] - self.low[0])
+
+    @property
+    def height_m(self) -> float:
+        return float(self.high[1] - self.low[1])
+
+
+def _map(axes: "Axes", network: RoadNetwork, ways: _Ways) -> None:
     axes.set_axis_off()
     axes.set_aspect("equal")
-    goal = _place(network, plane, entry["incident"]["node"])
-    stations = [(one["depot"], _place(network, plane, one["node"])) for one in entry["stations"]]
-    lines = [_way(network, plane, drive[world]["edges"]) for drive in drives]
-    started = {drive["station"] for drive in drives}
-    seen = np.concatenate([goal[None], *lines, *(stations[i][1][None] for i in started)])
-    low, high = _window(seen)
-    _roads(axes, network, plane, low, high)
+    _roads(axes, network, ways.plane, ways.low, ways.high)
     looks = ((ACCENT, "-", 5.5, "first"), (ORANGE, _DASHES, 2.8, "second"))
-    for line, (colour, dashes, width, label) in zip(lines, looks, strict=False):
+    for line, (colour, dashes, width, label) in zip(ways.lines, looks, strict=False):
         if dashes == "-":
             axes.plot(*line.T, color="white", linewidth=width + 2.5, zorder=3)
         else:
             axes.plot(*line.T, color="white", linewidth=width + 1.2, zorder=4.5, alpha=0.85)
         axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
                   label=label, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
-    axes.plot(*goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
+    axes.plot(*ways.goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
               markeredgewidth=2, zorder=7)  # fmt: skip
-    for number, (name, place) in enumerate(stations):
-        if number in started or ((place > low) & (place < high)).all():
-            axes.plot(*place, marker="P", markersize=13, color=_DEPOT, markeredgecolor="white",
-                      markeredgewidth=1.5, zorder=6)  # fmt: skip
-            axes.annotate(
-                name, (place[0], place[1]), xytext=(9, 7), textcoords="offset points", fontsize=9,
-                color=INK, weight="bold", zorder=8,
-                bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75,
-                      "linewidth": 0},
-            )  # fmt: skip
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    _scale_bar(axes, low, high)
+    for name, place in ways.depots.items():
+        axes.plot(*place, marker="P", markersize=13, color=_DEPOT, markeredgecolor="white",
+                  markeredgewidth=1.5, zorder=6)  # fmt: skip
+        at_the_right = place[0] > ways.high[0] - 0.2 * ways.width_m
+        axes.annotate(
+            name, (place[0], place[1]), xytext=(-9 if at_the_right else 9, 7),
+            textcoords="offset points", ha="right" if at_the_right else "left",
+            fontsize=SMALL_PT, color=INK, weight="bold", zorder=8,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75,
+                  "linewidth": 0},
+        )  # fmt: skip
+    axes.set(xlim=(ways.low[0], ways.high[0]), ylim=(ways.low[1], ways.high[1]))
+    _scale_bar(axes, ways.low, ways.high)
 
 
 def _window(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """South-west and north-east corner of a map that shows all points, in the panel's shape."""
+    """South-west and north-east corner of a map that shows all points and fits on a page."""
     middle = (seen.max(axis=0) + seen.min(axis=0)) / 2
-    span = 1.18 * np.maximum(seen.max(axis=0) - seen.min(axis=0), 400.0)
-    span = np.maximum(span, span[::-1] * np.array([_SHAPE, 1 / _SHAPE]))
+    width, height = 1.18 * np.maximum(seen.max(axis=0) - seen.min(axis=0), 400.0)
+    width = max(width, height * WIDTH_IN / _HIGHEST_IN)
+    span = np.array([width, max(height, width * _LOWEST_IN / WIDTH_IN)])
     return middle - span / 2, middle + span / 2
 
 
@@ -180,7 +217,9 @@ def _scale_bar(axes: "Axes", low: FloatArray, high: FloatArray) -> None:
     x, y = low + 0.02 * (high - low)
     axes.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt", zorder=6)
     text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
-    axes.annotate(text, (x, y), xytext=(0, 4), textcoords="offset points", fontsize=8, color=INK)
+    axes.annotate(
+        text, (x, y), xytext=(0, 4), textcoords="offset points", fontsize=SMALL_PT, color=INK
+    )
 
 
 # --- promised times -----------------------------------------------------------------
@@ -192,7 +231,7 @@ def _times(
     """Elapsed time plus the promised rest, as in the paper's first figure."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
-    axes.tick_params(colors=INK, labelsize=9)
+    axes.tick_params(colors=INK, labelsize=SMALL_PT)
     ends = []
     for drive, colour, dashes, who in zip(
         drives, (ACCENT, ORANGE), ("-", _DASHES), ("first", "second"), strict=False
@@ -216,4 +255,4 @@ def _times(
     axes.set(xlabel="minutes since the start", ylabel="total time promised (min)")
     axes.set_xlim(0, 1.12 * max(max(end[0] for end in ends), 0.1))
     axes.margins(y=0.2)
-    axes.legend(frameon=False, fontsize=9, loc="best", labelcolor=INK)
+    axes.legend(frameon=False, fontsize=SMALL_PT, loc="best", labelcolor=INK)

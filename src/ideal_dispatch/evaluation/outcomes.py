@@ -4,11 +4,12 @@ A log holds every policy's second ambulance whether it was sent or not, so one
 replay serves every threshold: see :mod:`ideal_dispatch.evaluation.strategies`.
 """
 
+import json
 import math
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.evaluation.roles import roles_of
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.manifest import read_manifest
 
@@ -33,18 +35,6 @@ BENCHMARKS: tuple[Benchmark, ...] = ("paper", "common", "hindsight")
 ``common``: every drive of the log, whoever thought of it;
 ``hindsight``: the fastest drive for one who knows what the streets will do.
 """
-
-ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "region": ("RegionPolicy", "region"),
-        "router": ("RouterPolicy", "router"),
-        "interval": ("IntervalPolicy", "interval"),
-        "router-dual": ("RouterDual", "router-dual"),
-        "paper": ("PaperIdeal", "paper-ideal", "paper"),
-        "ideal": ("Ideal", "ideal"),
-    }
-)
-"""Policies that tables and figures know by their part in the story: type, and usual names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +81,9 @@ class Outcomes:
 
     ``day`` numbers the local days of ``days``. ``best_s`` has the time of the
     best drive by world and benchmark; a benchmark that the log lacks is absent.
-    ``roles`` names the policies of :data:`ROLES` that took part.
+    ``roles`` names the policies of :data:`~ideal_dispatch.evaluation.roles.ROLES`
+    that took part. ``name`` is for messages; ``title`` is the experiment's name
+    and days, empty where the run is part of none.
     """
 
     name: str
@@ -103,6 +95,7 @@ class Outcomes:
     policies: Mapping[str, PolicyOutcomes]
     best_s: Mapping[str, Mapping[Benchmark, FloatArray]]
     roles: Mapping[str, str]
+    title: str = ""
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
@@ -200,7 +193,7 @@ class _Reader:
         self._worlds = tuple(world for world in WORLDS if known.get(world))
         if not self._policies or not self._worlds:
             raise InputError("no policy or no drive; nothing can be judged")
-        self._roles = _roles(self._manifest, self._policies)
+        self._roles = roles_of(self._manifest, self._policies)
 
     def _add_best(self, entry: dict[str, Any], world: str) -> None:
         times = {key: _total_s(drive[world]) for key, drive in entry["drives"].items()}
@@ -253,6 +246,7 @@ class _Reader:
             policies=MappingProxyType({name: self._policy(name) for name in self._policies}),
             best_s=MappingProxyType({world: self._best(world) for world in self._worlds}),
             roles=MappingProxyType(self._roles),
+            title=_title(folder),
         )
 
     def _best(self, world: str) -> Mapping[Benchmark, FloatArray]:
@@ -291,32 +285,18 @@ def _run_name(folder: Path) -> str:
     return "/".join(folder.resolve().parts[-2:]).lstrip("/")
 
 
-def _roles(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Who plays which part: by the type in the manifest, and by name where there are several."""
-    types = {name: type_of(manifest.get("policies", {}).get(name)) for name in names}
-    known = {kind for kind, *_ in ROLES.values()}
-    found = {}
-    for role, (kind, *usual) in ROLES.items():
-        able = [name for name in names if types[name] == kind]
-        able = able or [name for name in names if name in usual and types[name] not in known]
-        if able:
-            found[role] = next((name for name in able if name in usual), able[0])
-    return found
+def _title(folder: Path) -> str:
+    """The experiment's name and which of its days, where the run is one of an experiment."""
+    from ideal_dispatch.replay.study import EXPERIMENT
 
-
-def first_of(described: Any) -> Mapping[str, Any]:
-    """What a manifest says of a policy; of one that differs by day, of its first."""
-    if not isinstance(described, dict):
-        return {}
-    by_day = described.get("policies")
-    if isinstance(by_day, dict) and by_day:
-        return first_of(next(iter(by_day.values())))
-    return described
-
-
-def type_of(described: Any) -> str:
-    """The type of a policy by what a manifest says of it."""
-    return str(first_of(described).get("type", ""))
+    file = folder.resolve().parent.parent / EXPERIMENT
+    if not file.is_file():
+        return ""
+    try:
+        name = json.loads(file.read_text(encoding="utf-8"))["name"]
+    except (KeyError, ValueError, TypeError):
+        raise FileFormatError(f"{file}: not the experiment of a replay; repeat it") from None
+    return f"{name}, {folder.resolve().name} days"
 
 
 def _total_s(drive: Mapping[str, Any]) -> float:

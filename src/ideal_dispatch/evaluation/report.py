@@ -95,8 +95,8 @@ def tables(judged: Judged) -> list[Table]:
 
 def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
     outcomes = judged.outcomes
-    page = Page(f"Replay report: {outcomes.name}", _subtitle(outcomes))
-    facts = _facts(judged)
+    page = Page(f"Replay report: {outcomes.title or outcomes.name}", _subtitle(outcomes))
+    facts = report_facts(judged)
     if facts:
         page.facts(facts)
     page.text(_calibration_in_words(judged))
@@ -160,41 +160,45 @@ def _short(outcomes: Outcomes) -> list[str]:
     return [WORLD_WORDS[world] for world in outcomes.worlds]
 
 
-def _facts(judged: Judged) -> list[tuple[str, str]]:
-    """Big numbers: the router alone, ours at the first volume, what it saves."""
+def report_facts(judged: Judged) -> list[tuple[str, str]]:
+    """Big numbers: the router alone, and what ours saves against it and against its rival."""
     outcomes, share = judged.outcomes, VOLUMES[0]
-    world, own = outcomes.worlds[-1], judged.own
+    world, own, reference = outcomes.worlds[-1], judged.own, outcomes.roles.get("interval")
     facts = []
     if "router" in outcomes.roles:
         alone = outcomes.policy(outcomes.roles["router"]).drives[world].primary_s
         summary = ArrivalSummary.of(alone)
         facts += [
-            (f"mean drive, router alone (world {world})", _clock(summary.mean_s)),
-            ("of calls reached within 12 min", f"{100 * summary.within_12_min:.1f} %"),
+            (f"mean drive of the router's one ambulance (world {world})", _clock(summary.mean_s)),
+            ("of calls it reaches within 8 min of driving", f"{100 * summary.within_8_min:.1f} %"),
         ]
         if own is not None:
-            saved = alone - judged.at(own, share).arrival_s[world]
-            facts.append(_gain(judged, saved, f"{own} at +{100 * share:.0f} %, mean of all calls"))
-    reference = outcomes.roles.get("interval")
+            ours = judged.at(own, share)
+            saved = alone - ours.arrival_s[world]
+            what = f"{own}, with a second one on {100 * ours.extra:.0f} % of calls"
+            facts.append(_gain(judged, saved, f"than that one ambulance: {what}"))
     if own is not None and reference is not None and own != reference:
         saved = (
             judged.at(reference, share).arrival_s[world] - judged.at(own, share).arrival_s[world]
         )
-        facts.append(_gain(judged, saved, f"{own} against {reference} at +{100 * share:.0f} %"))
+        against = f"than {reference} with about as many ambulances: {own}"
+        facts.append(_gain(judged, saved, against))
     return facts
 
 
 def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
-    """Seconds sooner as a fact, with its interval in the label."""
+    """Seconds sooner or later as a fact; its label says than what, and how sure that is."""
     interval = day_t_interval(saved, judged.outcomes.day)
-    ends = ""
+    sure = "mean of all calls"
     if not np.isnan(interval.low):
-        ends = f" (95 %: {_signed(-interval.high)} … {_signed(-interval.low)})"
-    return what + ends, f"{_signed(-interval.mean)} s"
+        sure += f", 95 % interval {_sooner(interval.low)} to {_sooner(interval.high)}"
+        sure += ": no difference is shown" if interval.low <= 0.0 <= interval.high else ""
+    label = f"{what}; {sure}".replace(" %", "\u00a0%")  # which never begins a line
+    return label, _sooner(interval.mean)
 
 
-def _signed(seconds: float) -> str:
-    return f"{round(seconds, 2) + 0.0:+.2f}".replace("-", "−")
+def _sooner(seconds: float) -> str:
+    return f"{abs(seconds):.2f} s {'later' if seconds < 0.0 else 'sooner'}"
 
 
 def _calibration_in_words(judged: Judged) -> str:
@@ -242,7 +246,7 @@ def _maps_in_words(judged: Judged) -> str:
         f"Calls as {_shown(judged)} saw them in world {world}: the largest savings and losses at "
         f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
         "drawn whether it was sent or not; where both drive one street its dashes lie on the "
-        "solid line. Beside the map, what the router promised on the way: time elapsed plus time "
+        "solid line. Below the map, what the router promised on the way: time elapsed plus time "
         "still to go."
     )
 
@@ -264,10 +268,10 @@ def _maps(
             figure = incident_map(network, entry, policy, world)
             caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
             if entry["decisions"][policy]["second"] is not None:
-                goes = "so it goes" if chosen_at.sent[number] else "so it stays"
+                goes = "it was sent" if chosen_at.sent[number] else "it was not sent"
                 caption += (
-                    f" {policy} scores it {entry['decisions'][policy]['score_s']:.1f}; at "
-                    f"{chosen_at.form} a second goes above {chosen_at.threshold_s:.1f}, {goes}."
+                    f" {policy} gave the second {entry['decisions'][policy]['score_s']:.1f} s; at "
+                    f"{chosen_at.form} one goes above {chosen_at.threshold_s:.1f} s, so {goes}."
                 )
             yield outcomes.incidents[number], figure, caption
 

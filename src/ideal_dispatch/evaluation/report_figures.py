@@ -24,7 +24,8 @@ CAPTIONS = {
     "when each was expected along its way: time elapsed plus what the router then promised.",
     "arrivals": "Left: mean seconds that second ambulances save against the router's one "
     "ambulance, by how many calls get one; higher is better, and of two policies at the same "
-    "place the higher buys more with the same ambulances. A diamond has no choice of volume. "
+    "place the higher buys more with the same ambulances. A diamond has no choice of volume; thin "
+    "grey lines are controls, named in the figure of regret below. "
     "Right: calls that no ambulance has reached after so many minutes of driving, for one "
     "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
     "lines mark 8 and 12 minutes.",

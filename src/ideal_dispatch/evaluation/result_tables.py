@@ -7,7 +7,8 @@ import numpy as np
 
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.evaluation.metrics import ArrivalSummary, RegretSummary
-from ideal_dispatch.evaluation.outcomes import BENCHMARKS, ROLES, Outcomes, first_of, type_of
+from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
+from ideal_dispatch.evaluation.roles import ROLES, first_of, type_of
 from ideal_dispatch.evaluation.significance import paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import (
     VOLUMES,

@@ -80,14 +80,15 @@ def explain(
 ) -> Explanation:
     """The gap in roads and seconds."""
     first, second = Counter(primary.edges.tolist()), Counter(gap.secondary.edges.tolist())
-    nominal, scenario = scenarios.nominal_times, scenarios.times(gap.metric)
+    columns = network.length_m, scenarios.nominal_times, scenarios.times(gap.metric)
 
     def by_road(edges: Counter[int]) -> tuple[RoadShare, ...]:
         totals: dict[str, list[float]] = {}
-        for edge in sorted(edges.elements()):
+        own = sorted(edges.elements())
+        for edge, *values in zip(own, *(column[own].tolist() for column in columns), strict=True):
             part = totals.setdefault(network.name[edge] or _UNNAMED, [0.0, 0.0, 0.0])
-            for i, column in enumerate((network.length_m, nominal, scenario)):
-                part[i] += float(column[edge])
+            for i, value in enumerate(values):
+                part[i] += value
         roads = [RoadShare(name, *part) for name, part in totals.items()]
         return tuple(sorted(roads, key=lambda road: (-road.length_m, road.name)))
 
@@ -116,10 +117,10 @@ def _stressed(
     from their path matrices as of two edges from their embeddings.
     """
     ranked = sorted(roads, key=lambda road: (-road.slowdown, road.name))[:_SHOWN]
-    matrices = []
-    for road in ranked:
-        own = [edge for edge in sorted(edges) if (network.name[edge] or _UNNAMED) == road.name]
-        matrices.append(scenarios.path_matrix(np.array(own, np.int32)))
+    own: dict[str, list[int]] = {}
+    for edge in sorted(edges):
+        own.setdefault(network.name[edge] or _UNNAMED, []).append(edge)
+    matrices = [scenarios.path_matrix(np.array(own[road.name], np.int32)) for road in ranked]
     norms = [float(np.linalg.norm(matrix)) for matrix in matrices]
     return tuple(
         (road, float(np.sum(matrix * matrices[0])) / (norm * norms[0]) if norm * norms[0] else 0.0)

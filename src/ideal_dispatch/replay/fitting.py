@@ -37,9 +37,9 @@ from ideal_dispatch.replay.trained import (
     train_models,
 )
 
-__all__ = ["TRIGGER", "PastDays", "fit_parts", "load_parts"]
+__all__ = ["PastDays", "fit_parts", "load_parts", "missing_parts"]
 
-TRIGGER = "calls.trigger"
+_TRIGGER = "calls.trigger"
 _ROUTER = "router"
 _HOURS_GAIN = "hours-gain.json"
 _USUAL_GAIN: tuple[Seconds, bool] = (("other-depot",), False)
@@ -80,7 +80,7 @@ def fit_parts(
         fit_drift_on(experiment, ground, past.quotes, dates, folder / DRIFT)
     if asked.hours and not (folder / HOURS).exists():
         fit_hours(ground, past.quotes, dates).save(folder / HOURS)
-    if not (folder / TRIGGER).exists():  # the last to be written
+    if _missing(asked, folder):
         apart = _apart(experiment, ground, past, dates, folder, asked)
         calls = [
             call for day in sorted(days) for call in ground.calls(experiment, range(day, day + 1))
@@ -91,15 +91,28 @@ def fit_parts(
             seed=experiment.seed, workers=workers, cluster=cluster, report=report,
         )  # fmt: skip
         entries = list(read_log(folder / "replay" / LOG))
-        for seconds, corrected in sorted({_USUAL_GAIN, *asked.gains}):
+        for seconds, corrected in sorted(asked.gains):
             names = [_observer_name(kind, corrected) for kind in seconds]
             gain = _gain(entries, names, past.convention)
             gain.save(folder / _gain_file(seconds, corrected))
         if asked.hours:
             names = [_observer_name(kind, False) for kind in _USUAL_GAIN[0]]
             _gain(entries, names, past.convention, apart.hours).save(folder / _HOURS_GAIN)
-        _trigger(entries, past.convention, experiment.seed).save(folder / TRIGGER)
+        if asked.trigger:
+            _trigger(entries, past.convention, experiment.seed).save(folder / _TRIGGER)
     return load_parts(experiment, folder)
+
+
+def missing_parts(experiment: Experiment, folder: Path) -> list[str]:
+    """Names of files that :func:`fit_parts` has still to write."""
+    return _missing(asked_of(experiment.policies), folder)
+
+
+def _missing(asked: Asked, folder: Path) -> list[str]:
+    names = [_gain_file(*gain) for gain in sorted(asked.gains)]
+    names += [_HOURS_GAIN] if asked.hours else []
+    names += [_TRIGGER] if asked.trigger else []
+    return [name for name in names if not (folder / name).exists()]
 
 
 def load_parts(experiment: Experiment, folder: Path) -> Fitted:
@@ -108,13 +121,13 @@ def load_parts(experiment: Experiment, folder: Path) -> Fitted:
     models = load_models(folder, asked.models)
     gains = {
         (seconds, corrected): GainModel.load(folder / _gain_file(seconds, corrected))
-        for seconds, corrected in {_USUAL_GAIN, *asked.gains}
+        for seconds, corrected in asked.gains
     }
     return Fitted(
         models[USUAL],
         DriftModel.load(folder / DRIFT) if asked.drift else None,
-        gains[_USUAL_GAIN],
-        Trigger.load(folder / TRIGGER),
+        gains.get(_USUAL_GAIN),
+        Trigger.load(folder / _TRIGGER) if asked.trigger else None,
         gains.get((_USUAL_GAIN[0], True)),
         {form: model for form, model in models.items() if form != USUAL},
         gains,
@@ -159,7 +172,7 @@ def _observer_name(kind: Second, corrected: bool) -> str:
 def _observers(model: Model, asked: Asked, apart: _Apart) -> list[Policy]:
     """Policies whose log has the rows to fit gains and a trigger on: one per kind of second."""
     found: list[Policy] = [QuoteDifferencePolicy(name=_ROUTER)]
-    wanted = {_USUAL_GAIN, *asked.gains}
+    wanted = asked.gains | ({_USUAL_GAIN} if asked.hours else set())
     for kind, corrected in sorted({(kind, c) for seconds, c in wanted for kind in seconds}):
         name = _observer_name(kind, corrected)
         made = partial(

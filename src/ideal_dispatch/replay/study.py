@@ -16,7 +16,7 @@ from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
-from ideal_dispatch.replay.fitting import TRIGGER, fit_parts, load_parts
+from ideal_dispatch.replay.fitting import fit_parts, load_parts, missing_parts
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.past import collect_quotes, collect_trips
@@ -157,10 +157,10 @@ def _run_world(stage: _Stage, test: bool) -> None:
 def _carry_over(stage: _Stage, other: Path) -> None:
     """Test days decided with what another run learned from all its training days."""
     experiment = stage.experiment
-    if not (other / ALL / TRIGGER).exists():
+    if missing := missing_parts(experiment, other / ALL):
         raise InputError(
-            f"transfer: {other} has no fitted parts of all training days; run its experiment to "
-            "the end first"
+            f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
+            "experiment to the end first, with the same policies"
         )
     policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
     days = range(experiment.training_days, len(stage.ground.dates()))

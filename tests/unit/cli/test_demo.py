@@ -82,7 +82,7 @@ def test_the_report_is_one_file_with_all_figures(demo: tuple[Path, str]) -> None
         "Share of incidents on which a strategy is no later than the best drive",
         "Regret against the paper's candidate set by dispatch volume",
         "Share of incidents with at most so much regret",
-        "Beside the map, what the router promised on the way",
+        "Below the map, what the router promised on the way",
     ):
         assert caption in page
     assert not re.search(r'(src|href)="(?!data:|#)', page), "nothing is loaded from elsewhere"

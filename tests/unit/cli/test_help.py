@@ -1,69 +1,143 @@
-"""Help that an analyst can read: every option has a sentence, nothing is swallowed."""
+"""Help that an analyst can read: words for values, a sentence each, examples, 80 columns."""
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from ideal_dispatch.cli import app as main_module
 from ideal_dispatch.errors import InputError
 
+_WORD = r"[A-Z]+([-=:,][A-Z]+)*(,?\.\.\.)?"
+_CHOICES = r"\w+(\|\w+)+"
+
 
 @pytest.fixture(scope="module")
 def commands() -> dict[str, Any]:
-    """Every command that can be run, by its words."""
+    """Every command and group of commands, by its words."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "argv", ["ideal", "bench", "--list"])
         patched.setattr("ideal_dispatch.cli.bench.checkout", _stop)
         with pytest.raises(SystemExit):
             main_module.main()  # which adds the commands
-    return dict(_leaves("ideal", typer.main.get_command(main_module.app)))
+    return dict(_commands("ideal", typer.main.get_command(main_module.app)))
+
+
+@pytest.fixture(scope="module")
+def texts(commands: dict[str, Any]) -> dict[str, str]:
+    """What `--help` prints in a terminal of 80 columns, by command."""
+    runner = CliRunner(env={"COLUMNS": "80"})
+    texts = {}
+    for name in commands:
+        asked = runner.invoke(main_module.app, [*name.split()[1:], "--help"], prog_name="ideal")
+        assert asked.exit_code == 0, (name, asked.output)
+        texts[name] = asked.output
+    return texts
 
 
 def _stop() -> None:
     raise InputError("far enough")
 
 
-def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        yield name, command
-        return
-    for word in command.list_commands(None):
-        yield from _leaves(f"{name} {word}", inner[word])
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for word in getattr(command, "commands", ()) and command.list_commands(None):
+        yield from _commands(f"{name} {word}", command.commands[word])
+
+
+def _params(commands: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        (name, one) for name, command in commands.items() for one in command.params
+        if one.name != "help"
+    ]  # fmt: skip
 
 
 def test_commands_come_in_the_order_of_their_use(commands: dict[str, Any]) -> None:
-    first = list(dict.fromkeys(name.split()[1] for name in commands))
+    first = list(dict.fromkeys(name.split()[1] for name in commands if " " in name))
     assert first[:4] == ["demo", "network", "records", "train"]
     assert first[-1] == "bench"
 
 
 def test_every_option_has_a_sentence(commands: dict[str, Any]) -> None:
     silent = [
-        (name, one.name) for name, command in commands.items() for one in command.params
-        if one.name != "help" and not re.fullmatch(r"[A-Za-z.].+[.?…]", one.help or "")
+        (name, one.name) for name, one in _params(commands)
+        if not re.fullmatch(r"[A-Za-z.].+[.?…]", one.help or "")
     ]  # fmt: skip
     assert silent == []
 
 
-def test_every_command_has_an_example(commands: dict[str, Any]) -> None:
-    without = [
-        name for name, one in commands.items()
-        if "Example" not in f"{one.epilog or ''}{one.help or ''}"
+def test_every_value_has_a_word_rather_than_a_type(commands: dict[str, Any]) -> None:
+    raw = [
+        (name, one.name, one.metavar) for name, one in _params(commands)
+        if not (one.param_type_name == "option" and one.is_flag)
+        and not re.fullmatch(f"{_WORD}|{_CHOICES}", one.metavar or "")
     ]  # fmt: skip
-    assert without == []
+    assert raw == []
 
 
-def test_nothing_is_taken_for_markup(commands: dict[str, Any]) -> None:
-    """Words in square brackets vanish from the help."""
-    for name, one in commands.items():
-        texts = [
-            one.help,
-            one.epilog,
-            *(param.help for param in one.params if param.name != "help"),
-        ]
-        assert not re.search(r"\[[a-z]+\]", " ".join(filter(None, texts))), name
+def test_no_type_of_the_language_is_printed(texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        found = re.search(r"<\w.*?>|\b(bool|int|float|str|list\[|Path)\b|[{}]|x>=", text)
+        assert found is None, (name, found)
+
+
+def test_all_options_of_a_command_are_printed(
+    commands: dict[str, Any], texts: dict[str, str]
+) -> None:
+    for name, one in _params(commands):
+        shown = one.metavar if one.param_type_name == "argument" else max(one.opts, key=len)
+        assert shown in texts[name], (name, shown)
+        assert " ".join(one.help.split()) in " ".join(texts[name].split())
+
+
+def test_what_must_be_given_stands_in_the_usage_and_first(texts: dict[str, str]) -> None:
+    text = texts["ideal records prepare"]
+    usage, _, _ = text.partition("\n\n")
+    assert usage.split()[3:] == [
+        "prepare", "RECORDS", "--network", "FILE", "--depots", "FILE", "--config", "FILE",
+        "-o", "FOLDER", "[options]",
+    ]  # fmt: skip
+    given, may = text.index("You give:"), text.index("You may give:")
+    assert given < text.index("  -o, --output FOLDER") < may < text.index("  --force")
+
+
+def test_defaults_are_told(texts: dict[str, str]) -> None:
+    assert "[default: 8000]" in texts["ideal serve"]
+    assert "[default: out/demo]" in texts["ideal demo"]
+    assert "None" not in "".join(texts.values())
+
+
+def test_every_command_has_a_text_and_an_example_that_exists(
+    commands: dict[str, Any], texts: dict[str, str]
+) -> None:
+    """Examples of a command name one that exists and options that it has."""
+    for name, command in commands.items():
+        assert command.help, name
+        _, _, examples = texts[name].partition("\nExample")
+        lines = re.sub(r" \\\n +", " ", examples).splitlines()[1:]
+        assert lines, f"{name} has no example"
+        for line in lines:
+            assert line.startswith("  "), (name, line)
+            words = shlex.split(line, comments=True)
+            words = words[words.index("ideal") :]
+            asked = next(c for c in (" ".join(words[:n]) for n in (3, 2)) if c in commands)
+            known = {"--help", *(opt for one in commands[asked].params for opt in one.opts)}
+            told = {word for word in words if re.match(r"--?[a-z]", word)}
+            assert told <= known, (name, told - known)
+
+
+def test_help_fits_in_eighty_columns(texts: dict[str, str]) -> None:
+    wide = [line for text in texts.values() for line in text.splitlines() if len(line) > 80]
+    assert wide == []
+
+
+def test_a_forgotten_file_is_named_as_in_the_help(commands: dict[str, Any]) -> None:
+    asked = CliRunner().invoke(main_module.app, ["replay"], prog_name="ideal")
+    assert asked.exit_code == 2
+    assert "Usage: ideal replay EXPERIMENT -o FOLDER [options]" in asked.output
+    assert "Missing argument 'EXPERIMENT'" in asked.output

@@ -297,7 +297,7 @@ def test_from_the_shell(town: Path) -> None:
 
 @pytest.mark.parametrize("command", ["simulate", "info", "plausibility", "record"])
 def test_help_has_examples(command: str) -> None:
-    assert "Examples" in said(command, "--help")
+    assert "Example" in said(command, "--help")
 
 
 def test_hours_are_chosen_and_nonsense_is_one_line(town: Path) -> None:

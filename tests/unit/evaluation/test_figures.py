@@ -15,6 +15,7 @@ from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.sweep import sweep
+from ideal_dispatch.pages import SMALL_PT, WIDTH_IN
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
@@ -53,6 +54,22 @@ def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
     assert to_hex(lines["ideal"].get_color()) == figures.styles(judged)["ideal"].colour.lower()
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [*judged.main, *judged.others]
+
+
+def test_type_is_as_large_in_all_figures(judged: Judged) -> None:
+    """A page stretches figures to its width, so they must be as wide as each other."""
+    one_world = Judged(judged.outcomes.only("B"))
+    for make in (figures.candidate_bars, figures.pareto, figures.regret_cdf, figures.arrivals):
+        for figure in (make(judged), make(one_world)):
+            assert figure.get_size_inches()[0] == WIDTH_IN
+            figure.draw_without_rendering()
+            ticks = figure.axes[0].get_xticklabels()
+            assert {one.get_fontsize() for one in ticks} == {SMALL_PT}
+
+
+def test_controls_share_one_name_beside_the_story(judged: Judged) -> None:
+    legend = [text.get_text() for text in figures.arrivals(judged).legends[0].get_texts()]
+    assert legend == [*judged.main, f"{len(judged.others)} controls"]
 
 
 def test_savings_start_at_the_router(judged: Judged) -> None:
@@ -114,6 +131,19 @@ def test_the_map_has_both_ways_and_their_times(grid: RoadNetwork) -> None:
     assert "1:40" in {text.get_text() for text in right.texts}
     alone = incident_map(grid, _call(grid), "region", "B")
     assert len(alone.axes[1].get_legend().get_texts()) == 1  # type: ignore[union-attr]
+
+
+def test_a_map_takes_the_width_of_the_page_and_shows_both_ways(grid: RoadNetwork) -> None:
+    figure = incident_map(grid, _call(grid), "ideal", "A")
+    figure.draw_without_rendering()
+    above = figure.axes[0]
+    assert figure.get_size_inches()[0] == WIDTH_IN
+    assert above.get_position().width > 0.75
+    (west, east), (south, north) = above.get_xlim(), above.get_ylim()
+    for way in (line for line in above.lines if line.get_label() in ("first", "second")):
+        x, y = np.asarray(way.get_xdata(), float), np.asarray(way.get_ydata(), float)
+        assert west < x.min() <= x.max() < east
+        assert south < y.min() <= y.max() < north
 
 
 def test_words_say_who_is_sooner(grid: RoadNetwork) -> None:

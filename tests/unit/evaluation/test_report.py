@@ -1,5 +1,7 @@
 """The page of a run, its caveats, the calls it shows, and runs side by side."""
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.survival import CURVES
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.comparison import (
     arrival_comparison,
@@ -16,7 +18,7 @@ from ideal_dispatch.evaluation.comparison import (
     write_comparison,
 )
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import tables, write_report
+from ideal_dispatch.evaluation.report import report_facts, tables, write_report
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.significance import Interval
 from ideal_dispatch.evaluation.standing_out import standing_out
@@ -50,6 +52,35 @@ def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) ->
     assert "were set on the run" in html
     assert "Asked for. call-003, 2023-05-20 08:00." in html
     assert "http" not in html.replace("http://www.w3.org", "")
+
+
+def test_a_report_is_called_as_its_experiment(
+    judged: Judged, grid: RoadNetwork, tmp_path: Path
+) -> None:
+    run = town_run(tmp_path / "run" / "B" / "test", days=2)
+    told = tmp_path / "run" / "experiment.json"
+    told.write_text(json.dumps({"name": "A small <town>"}))
+    named = Outcomes.load(run)
+    assert (named.title, named.name) == ("A small <town>, test days", "B/test")
+    one_world = Judged(named.only("B"))
+    html = write_report(one_world, tmp_path / "report", grid)[-1].read_text()
+    assert "<title>Replay report: A small &lt;town&gt;, test days</title>" in html
+    assert judged.outcomes.title == ""  # part of no experiment: the folder is its name
+    told.write_text("{}")
+    with pytest.raises(FileFormatError, match="experiment.json: not the experiment of a replay"):
+        Outcomes.load(run)
+
+
+def test_big_numbers_say_against_what(judged: Judged) -> None:
+    (_, alone), (within, _), (one, saved), (rival, against) = report_facts(judged)
+    assert re.fullmatch(r"\d+:\d\d min", alone)
+    assert within == "of calls it reaches within 8 min of driving"
+    assert one.startswith("than that one ambulance: ideal, with a second one on ")
+    assert rival.startswith("than interval with about as many ambulances: ideal; mean of all calls")
+    for label, value in ((one, saved), (rival, against)):
+        assert re.fullmatch(r"\d+\.\d\d s (sooner|later)", value)
+        low, high = re.findall(r"[\d.]+ s (sooner|later)", label)
+        assert ("no difference is shown" in label) == (low != high)
 
 
 @pytest.mark.slow
@@ -94,8 +125,8 @@ def test_caveats_of_a_calibrated_run(judged: Judged, folder: Path, tmp_path: Pat
 
 def test_volumes_that_are_missed_are_told(judged: Judged, tmp_path: Path) -> None:
     other = Outcomes.load(town_run(tmp_path / "other", shift=60.0))
-    (line,) = (one for one in caveats(Judged(judged.outcomes, other)) if "miss their" in one)
-    assert "ideal, +" in line
+    (line,) = (one for one in caveats(Judged(judged.outcomes, other)) if "were set to" in one)
+    assert re.search(r"furthest off is ideal, \+\d+ %, with \+\d+\.\d %\.", line)
 
 
 def test_caveats_of_a_run_that_lacks_parts(tmp_path: Path) -> None:
@@ -159,13 +190,14 @@ def test_side_by_side(judged: Judged, folder: Path, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 0 for path in made)
 
 
-def test_runs_of_one_name_are_numbered(judged: Judged) -> None:
+def test_runs_of_one_name_are_numbered(judged: Judged, tmp_path: Path) -> None:
     heads = arrival_comparison([judged, judged], "A").header
     assert heads[1].endswith("test (1): mean s")
     assert heads[4].endswith("test (2): P95 s")
     assert np.unique(heads).size == len(heads)
     with pytest.raises(InputError, match="no run to compare"):
-        write_comparison([], "nowhere")
+        write_comparison([], tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_run_of_baselines_alone(grid: RoadNetwork, tmp_path: Path) -> None:

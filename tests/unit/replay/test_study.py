@@ -131,6 +131,15 @@ def test_every_policy_decides_about_every_call(run: Path) -> None:
         assert details.get("times_from", "quotes") == "quotes"
 
 
+def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> None:
+    """Few calls are enough where no policy learns from replays."""
+    text = TEXT.format(world="B", per_day=3)
+    (town / "few.toml").write_text(text[: text.index("[policies.paper]")])
+    run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
+    assert len([*read_log(tmp_path / "run" / "B" / "test" / "incidents.jsonl")]) == 6
+    assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*.trigger")]
+
+
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
     log = run / "B" / "test" / "incidents.jsonl"
     before = log.read_bytes()
@@ -187,7 +196,7 @@ def test_another_run_is_carried_over(town: Path, run: Path) -> None:
     with pytest.raises(InputError, match="nothing is fitted, so there are no training days"):
         run_experiment(Experiment.load(file), town / "carried", test=False)
     file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
-    with pytest.raises(InputError, match="nowhere/B has no fitted parts of all training days"):
+    with pytest.raises(InputError, match="nowhere/B has no gain.json, calls.trigger of all"):
         run_experiment(Experiment.load(file), town / "carried-2")
 
 

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainingRun
     from ideal_dispatch.records import Trips
 
+EPILOG = """\
+Examples:
+  ideal demo
+  ideal demo -o out/another --seed 3
+"""
+
 _MARK = "Written by `ideal demo`, which writes it anew when it runs again.\n"
 _NOTE = f"""{_MARK}
 agency/       made-up records of an agency, messy on purpose, and its weather
@@ -30,17 +36,18 @@ _PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
 
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for all that is made.")
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Where all that is made is put."),
     ] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Another number, other calls.")] = 7,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
+    ] = 7,
 ) -> None:
     """The whole story in two minutes: records, training, replay, one call, a report.
 
-    On the embedded city, without a network: made-up records of an agency become
-    trips, a model learns from them, every policy is replayed on days it has not
-    seen, and one call is decided and explained.
-
-    Example: ideal demo -o out/demo --seed 3
+    On the embedded city, a made-up one, without the internet: an agency's
+    records become trips, a model learns from them, every policy is tried on
+    days it has not seen, and one call is decided and explained.
     """
     from ideal_dispatch.cli.demo.story import Scale
 

@@ -1,7 +1,7 @@
 """The chapters of the demo: records, training, replay, one call, a report."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -165,7 +165,8 @@ class Story:
             policies_from(experiment.policies, parts), folder, region=ground.region,
             seed=self.seed, workers=None, report=self._report(step),
         )  # fmt: skip
-        return Outcomes.load(folder).only(WORLD)
+        title = f"{self.city.name}, the demo"
+        return replace(Outcomes.load(folder).only(WORLD), title=title)
 
     def _report(self, step: str) -> Callable[[int, int], None]:
         return lambda done, whole: self.watch(step, done / whole, f"{done} of {whole} calls")

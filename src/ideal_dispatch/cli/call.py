@@ -1,0 +1,149 @@
+"""The call that the options of ``ideal decide`` describe, as a dispatcher would know it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ideal_dispatch.cli.moments import read_moment
+from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cities import City
+    from ideal_dispatch.context import Calendar
+    from ideal_dispatch.dispatch import Situation
+    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.dispatch.trace import Trace
+    from ideal_dispatch.network import Depot, RoadNetwork
+
+TRAIN = "train one with `ideal train` and give it as --model"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the call is: a city with all it knows, or a network and its depots."""
+
+    network: "RoadNetwork"
+    depots: "tuple[Depot, ...]"
+    city: "City | None"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was said about the incident and the free units."""
+
+    node: int | None
+    lon: float | None
+    lat: float | None
+    units: tuple[str, ...]
+    seed: int
+
+
+def read_place(network_file: Path | None, depots_file: Path | None) -> Place:
+    """The network and depots that are told, or the embedded city."""
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.network.csv_files import read_depots
+
+    city = harbour_city() if network_file is None else None
+    network = city.network if city is not None else RoadNetwork.load(str(network_file))
+    if depots_file is not None:
+        depots, elsewhere = read_depots(depots_file, network)
+        if not depots:
+            raise InputError(f"{depots_file}: no depot lies on this network; {elsewhere[0]}")
+        return Place(network, tuple(depots), None)
+    if city is None:
+        raise InputError("--network needs --depots: whose ambulances are there?")
+    return Place(network, city.depots, city)
+
+
+def situation_of(
+    place: Place,
+    parts: "Fitted",
+    traffic_file: Path | None,
+    at: str | None,
+    asked: Asked,
+    time_zone: str,
+    country: str,
+    trace: "Trace",
+) -> "Situation":
+    """What is known when the call comes in: times from the traffic told, or the model's own."""
+    from ideal_dispatch.context import Calendar
+    from ideal_dispatch.dispatch import Incident, observe
+    from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+    from ideal_dispatch.traffic.recorded import RecordedWorld
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    network, city = place.network, place.city
+    source: RecordedWorld | ForecastRouter
+    if traffic_file is not None:
+        with trace.step("recorded traffic") as facts:
+            world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
+            facts["days"] = len(world.recording.days)
+        if at is None:
+            raise InputError(
+                "--traffic needs --at: a moment of the recording, which begins at "
+                f"{world.recording.stretches[0].start.isoformat()}"
+            )
+        moment = read_moment("--at", at)
+        context = world.recording.context(moment)
+    elif parts.model is not None:
+        moment = datetime.now(UTC) if at is None else read_moment("--at", at)
+        calendar = Calendar(time_zone, country) if city is None else _calendar(city)
+        context = calendar.context(moment)
+        source = ForecastRouter(parts.model, network, context)
+    else:
+        raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
+    node = _node(place, asked, trace)
+    return observe(
+        source, network, Incident("call", node, moment), context, place.depots,
+        units=_units(place.depots, asked.units),
+        region=None if city is None else int(city.region[node]),
+        trace=trace,
+    )  # fmt: skip
+
+
+def _calendar(city: "City") -> "Calendar":
+    from ideal_dispatch.context import Calendar
+
+    return Calendar(city.time_zone, city.country)
+
+
+def _node(place: Place, asked: Asked, trace: "Trace") -> int:
+    network = place.network
+    if asked.node is not None:
+        if asked.lon is not None or asked.lat is not None:
+            raise InputError("--node and --lon/--lat both name the incident; give one of them")
+        if not 0 <= asked.node < network.num_nodes:
+            raise InputError(
+                f"--node {asked.node}: not a node of the network (0 … {network.num_nodes - 1})"
+            )
+        return asked.node
+    if asked.lon is not None and asked.lat is not None:
+        with trace.step("snapping") as facts:
+            snap = network.snap(asked.lon, asked.lat)
+            facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
+        return snap.node
+    if asked.lon is not None or asked.lat is not None:
+        raise InputError("--lon and --lat belong together; give both")
+    if place.city is None:
+        raise InputError("where is the incident? Give --node, or --lon and --lat")
+    import numpy as np
+
+    return int(np.random.default_rng(asked.seed).integers(network.num_nodes))
+
+
+def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:
+    names = [depot.name for depot in depots]
+    units = [2] * len(depots)
+    for text in told:
+        name, equals, count = text.rpartition("=")
+        if not equals or not count.strip().isdecimal():
+            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {names[0]}=1")
+        if name.strip() not in names:
+            near = get_close_matches(name.strip(), names, 1)
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise InputError(f"--depot {name.strip()}: no such depot; {advice}")
+        units[names.index(name.strip())] = int(count)
+    return units

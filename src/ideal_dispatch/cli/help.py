@@ -1,0 +1,132 @@
+"""How ``--help`` reads: for people who do not program, in eighty columns.
+
+What must be given comes before what may be, values have words (FILE, SECONDS)
+rather than types, and examples stand as they are typed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandFunctionType as Function
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SPECIAL = "For specialists"
+"""Heading of options that few people need, as their ``rich_help_panel``."""
+
+_GIVEN, _OPTIONAL, _COMMANDS = "You give", "You may give", "Commands"
+_WIDEST = 100
+_HELP = "Show this text, and end."
+
+
+class Command(TyperCommand):
+    """A command with a help for people."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return _usage(self.get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(_rendered(self, ctx))
+
+
+class Commands(TyperGroup):
+    """A group of commands with a help for people."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["COMMAND", "..."]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(_rendered(self, ctx))
+
+
+class CommandLine(typer.Typer):
+    """Commands, every one of them with a help for people."""
+
+    def __init__(self, help: str, *, cls: type[TyperGroup] = Commands, **settings: Any) -> None:  # noqa: A002
+        super().__init__(
+            help=help, cls=cls, no_args_is_help=True, add_completion=False,
+            pretty_exceptions_enable=False, **settings,
+        )  # fmt: skip
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
+        return super().command(name, cls=Command, **settings)
+
+
+def _usage(params: Iterable[Any]) -> list[str]:
+    """What must be given, then that there is more."""
+    arguments, options = [], []
+    for one in params:
+        if one.param_type_name == "argument":
+            arguments.append(one.metavar if one.required else f"[{one.metavar}]")
+        elif one.required:
+            options.append(f"{min(one.opts, key=len)} {one.metavar}")
+    return [*arguments, *options, "[options]"]
+
+
+def _rendered(command: Any, ctx: Any) -> str:
+    from rich.console import Group
+
+    from ideal_dispatch.cli.terminal import out
+
+    with out.capture() as captured:
+        out.print(Group(*_parts(command, ctx)), width=min(out.width, _WIDEST))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def _parts(command: Any, ctx: Any) -> "Iterator[RenderableType]":
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    usage = " ".join(command.collect_usage_pieces(ctx))
+    yield Text.assemble(("Usage: ", "bold"), f"{ctx.command_path} {usage}")
+    for paragraph in (command.help or "").strip().split("\n\n"):
+        yield Text("\n" + " ".join(paragraph.split()))
+    sections = _sections(command, ctx)
+    left = max(len(name) for rows in sections.values() for name, _ in rows)
+    for title, rows in sections.items():
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(style="cyan", no_wrap=True, min_width=left)
+        grid.add_column()
+        for row in rows:
+            grid.add_row(*map(Text, row))
+        yield Text(f"\n{title}:", style="bold")
+        yield Padding(grid, (0, 0, 0, 2))
+    if command.epilog:
+        yield Text("\n" + command.epilog.strip("\n"))
+
+
+def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Rows of names and texts by heading."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    if isinstance(command, TyperGroup):
+        names = command.list_commands(ctx)
+        inner: list[Any] = [command.get_command(ctx, name) for name in names]
+        sections[_COMMANDS] = [
+            (name, " ".join((one.help or "").split("\n\n")[0].split()))
+            for name, one in zip(names, inner, strict=True)
+        ]
+    sections |= {_GIVEN: [], _OPTIONAL: [], SPECIAL: []}
+    for one in command.get_params(ctx):
+        title = _GIVEN if one.required else one.rich_help_panel or _OPTIONAL
+        sections[title].append((_name(one), _text(one)))
+    return {title: rows for title, rows in sections.items() if rows}
+
+
+def _name(one: Any) -> str:
+    if one.param_type_name == "argument":
+        return str(one.metavar)
+    names = ", ".join(sorted(one.opts, key=len))
+    if one.is_flag:
+        return " / ".join([names, *one.secondary_opts])
+    return f"{names} {one.metavar}"
+
+
+def _text(one: Any) -> str:
+    if one.name == "help":
+        return _HELP
+    told = one.param_type_name == "argument" or one.is_flag or one.default in (None, [])
+    return str(one.help) if told else f"{one.help} [default: {one.default}]"
