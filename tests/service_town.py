@@ -136,6 +136,16 @@ def serving(
     config: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
     """``ideal serve`` in a process of its own, ready for calls; ended by SIGTERM."""
+    with launched(config, options=options, environment=environment) as served:
+        wait_until_ready(served)
+        yield served
+
+
+@contextmanager
+def launched(
+    config: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """The same from its first moment on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -151,7 +161,6 @@ def serving(
         )
         served = Served(url, process, client, log)
         try:
-            wait_until_ready(served)
             yield served
         finally:
             if process.poll() is None:

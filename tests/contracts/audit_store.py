@@ -16,6 +16,7 @@ from sqlalchemy import text
 from ideal_dispatch.service.audit import (
     DuplicateEntry,
     Entry,
+    OvertakenEntry,
     StoreError,
     migrations,
     open_store,
@@ -81,6 +82,21 @@ class AuditStoreContract:
         assert outcomes[3].entry == other
         assert [row.entry for row in store.rows(0, 10)] == [first.entry, other]
 
+    def test_an_entry_is_kept_off_by_one_that_its_writer_had_not_seen(
+        self, store: SqlStore
+    ) -> None:
+        (first,) = store.append([entry(1, key="a")])
+        late, unaware = entry(1, key="b", seen=0), entry(1, key="b", seen=first.number)
+        store.append([entry(2), entry(1, key="a", kind="response")])  # other calls, other kinds
+        outcomes = store.append_each([late, unaware, entry(1, key="c", seen=first.number)])
+        assert isinstance(outcomes[0], OvertakenEntry)
+        assert isinstance(outcomes[1], Row)
+        assert isinstance(outcomes[2], OvertakenEntry)  # by the one beside it
+        assert isinstance(store.append_each([entry(1, seen=0, key="a")])[0], DuplicateEntry)
+        (kept,) = store.append_each([late], keep_duplicates=True)  # from the spool, come what may
+        assert isinstance(kept, Row)
+        assert verify(store).fault is None
+
     def test_a_key_counts_within_its_kind_and_call(self, store: SqlStore) -> None:
         entries = [entry(1), entry(1, kind="response"), entry(2), entry(1, key="other")]
         entries += [entry(1, key=None), entry(1, key=None), entry(1, key="")]
@@ -96,7 +112,7 @@ class AuditStoreContract:
         assert _entry(store.find("recommendation", "call-1", "k")) == first
         assert _entry(store.get(later.id)) == later
         assert store.append_each([later], keep_duplicates=True) == kept[:1]  # replayed twice
-        assert len(store.of_call("call-1")) == 3
+        assert len(store.of_call("call-1", 9)) == 3
         assert verify(store).fault is None
 
     def test_an_id_with_other_contents_is_kept_as_a_duplicate(self, store: SqlStore) -> None:
@@ -119,7 +135,9 @@ class AuditStoreContract:
         assert _entry(store.find("recommendation", "call-1", "3")) == entries[3]
         assert store.get("nothing") is None
         assert store.find("response", "call-1", "3") is None
-        assert [row.entry for row in store.of_call("call-1")] == [*entries[1::2], answer]
+        assert [row.entry for row in store.of_call("call-1", 9)] == [*entries[1::2], answer]
+        assert [row.entry for row in store.of_call("call-1", 2)] == [entries[5], answer]
+        assert [row.entry for row in store.of_call("call-1", 9, "response")] == [answer]
         assert [row.entry for row in store.recent("recommendation", 2)] == entries[:3:-1]
 
     def test_hostile_text_comes_back_as_it_was(self, store: SqlStore) -> None:

@@ -102,17 +102,24 @@ def test_gain_file_damaged(town: Town) -> None:
         load_assets(town.settings("gain.toml", model={"gain": "bad-gain.json"}))
 
 
-def test_traffic_file_damaged(town: Town) -> None:
+def test_traffic_file_damaged(town: Town, caplog: pytest.LogCaptureFixture) -> None:
     """The service starts, says what is wrong, and goes by the forecast."""
     (town.folder / "bad.traffic").write_bytes(b"PK\x03\x04 nothing")
     settings = town.settings("badtraffic.toml", traffic={"file": "bad.traffic"})
     with local(create_app(settings)) as client:
         made = advised(client, town.call())
         assert made.decision != "no_advice"
-        assert "bad.traffic" in words(made, "traffic_unavailable")
-        health = client.get("/healthz").json()
-        assert health["status"] == "degraded"
-        assert "bad.traffic" in health["parts"]["traffic"]
+        assert "the file cannot be read" in words(made, "traffic_unavailable")
+        health = client.get("/healthz")
+        assert health.json()["status"] == "degraded"
+        assert "the file cannot be read" in health.json()["parts"]["traffic"]
+        assert "bad.traffic" not in health.text  # strangers read it
+        for _ in range(3):
+            client.service._prepare()
+    said = [record for record in caplog.records if record.message.startswith("traffic")]
+    assert len(said) == 1
+    assert "bad.traffic" in said[0].message
+    assert said[0].exc_info is None
 
 
 def test_traffic_file_missing(town: Town) -> None:

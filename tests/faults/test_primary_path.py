@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ideal_dispatch.service.app import create_app
-from ideal_dispatch.traffic import polyline
+from ideal_dispatch.traffic import foreign_route, polyline
 from tests.faults.service_faults import advised, codes, words
 from tests.service_town import Local, Town, local
 
@@ -64,8 +65,9 @@ def test_primary_path_has_the_wrong_end(client: Local, town: Town) -> None:
         ("", "at least two points"),
         ("_", "cut off"),
         ("\x00\x01", "none of an encoded polyline"),
-        (polyline.encode([[0.0, 0.0], [1.0, 1.0]]), "is not on this network"),
-        (polyline.encode([[22.0, 114.0 - 90], [22.1, 24.1]]), "is not on this network"),
+        (polyline.encode([[0.0, 0.0], [0.01, 0.01]]), "is not on this network"),
+        (polyline.encode([[22.0, 114.0 - 90], [22.01, 24.01]]), "is not on this network"),
+        (polyline.encode([[0.0, 0.0], [1.0, 1.0]]), "its line is 15"),
     ],
 )
 def test_primary_polyline_off_our_graph(client: Local, town: Town, line: str, why: str) -> None:
@@ -76,6 +78,34 @@ def test_primary_polyline_to_somewhere_else(client: Local, town: Town) -> None:
     path = town.network.shortest_path(town.network.free_flow_times_s, 0, 119)
     line = polyline.encode(path.coordinates(town.network))
     assumed(client, town, {"depot": "D0", "polyline": line}, "not on this network")
+
+
+@pytest.mark.parametrize(("points", "noise"), [(200, 1e-2), (12_000, 2e-4)])
+def test_primary_polyline_of_many_kilometres(
+    client: Local, town: Town, points: int, noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Laying it would take seconds of a solver, a few hundred points across the town suffice."""
+    laid: list[Any] = []
+    monkeypatch.setattr(foreign_route, "laid_on", lambda *given: laid.append(given))
+    path = town.network.shortest_path(town.network.free_flow_times_s, 0, 65)
+    exact = path.coordinates(town.network)
+    along = np.linspace(0, len(exact) - 1, points)
+    line = np.column_stack([np.interp(along, np.arange(len(exact)), part) for part in exact.T])
+    line[1:-1] += np.random.default_rng(0).normal(0, noise, (points - 2, 2))
+    text = polyline.encode(line)
+    assumed(client, town, {"depot": "D0", "polyline": text}, "km; send the planned route")
+    assert laid == []
+
+
+def test_primary_polyline_of_many_points_is_a_path(client: Local, town: Town) -> None:
+    path = town.network.shortest_path(town.network.free_flow_times_s, 0, 65)
+    exact = path.coordinates(town.network)
+    along = np.linspace(0, len(exact) - 1, 12_000)
+    line = np.column_stack([np.interp(along, np.arange(len(exact)), part) for part in exact.T])
+    made = advised(client, town.call(primary={"depot": "D0", "polyline": polyline.encode(line)}))
+    assert "primary_path_unknown" not in codes(made)
+    assert made.primary is not None
+    assert made.primary.route.edges == path.edges.tolist()
 
 
 def test_no_path_at_all_is_no_fault(client: Local, town: Town) -> None:

@@ -10,7 +10,7 @@ from tests.service_town import Town, serving
 def rows_of(town: Town, name: str, call_id: str) -> list[Row]:
     store = open_store(f"sqlite:///{town.folder}/{name}.db")
     try:
-        return store.of_call(call_id)
+        return store.of_call(call_id, 99)
     finally:
         store.close()
 

@@ -1,10 +1,13 @@
 """Two worker processes get the same call: one answer, one row; cut off, both are on record."""
 
+import json
+import time
 from collections import Counter
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
-from tests.faults.audit_checks import all_rows, nothing_waits, wait_for_replay
+from ideal_dispatch.service.audit import AuditStore, AuditWriter, Row, Spool, StoreError, open_store
+from tests.audit_entries import entry
+from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.faults.audit_worker import Worker
 from tests.postgres import Postgres
 
@@ -66,3 +69,36 @@ def test_a_killed_worker_leaves_its_spool_to_the_other(tmp_path: Path, postgres:
     with AuditWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         assert len(all_rows(store)) >= 10
+
+
+def test_a_killed_worker_leaves_its_spool_to_a_busy_one(tmp_path: Path, postgres: Postgres) -> None:
+    """The other lives on and gets calls all the time: there is no quiet moment to look around."""
+    url, spool = postgres.new_database(), tmp_path / "spool"
+    store = open_store(url)
+    with AuditWriter(store, Spool(spool)) as writer:
+        postgres.stop("immediate")
+        try:
+            worker = Worker.start(url, spool, "one", CALLS, 2.0)
+            worker.go()
+            said = [json.loads(worker.line())["id"] for _ in range(10)]
+            worker.process.kill()
+            worker.process.communicate()
+        finally:
+            postgres.start()
+        written, deadline = 0, time.monotonic() + PATIENCE_S
+        while set(said) - {row.entry.id for row in _rows(store)}:
+            assert time.monotonic() < deadline
+            writer.write(entry(written, f"busy-{written}"), 2.0)
+            written += 1
+            time.sleep(0.2)
+        wait_for_replay(writer)
+        assert sum(row.entry.call_id.startswith("busy-") for row in all_rows(store)) == written
+    assert nothing_waits(spool)
+
+
+def _rows(store: AuditStore) -> list[Row]:
+    """What is there now; none while the database is coming back."""
+    try:
+        return store.rows(0, 1_000_000)
+    except StoreError:
+        return []

@@ -100,9 +100,11 @@ def test_weather_that_fails_tells_no_keys(town: Town) -> None:
             problem = client.service.weather.known
             until_asked(client, lambda: "401" in problem().problem)
             made = advised(client, town.call())
-            said = words(made, "weather_unavailable") + client.get("/healthz").text
+            said = words(made, "weather_unavailable")
             assert "HTTP 401" in said
             assert "s3cret" not in said
+            health = client.get("/healthz").json()  # strangers read it: no address either
+            assert health["parts"]["weather"] == "not up to date, answers say why"
 
 
 def test_weather_refuses_connections(town: Town) -> None:

@@ -132,11 +132,14 @@ class Ages(BaseModel):
 
 
 class Versions(BaseModel):
-    """What the advice was made with."""
+    """What the advice was made with: hashes of contents, ``gain`` and ``drift`` where used."""
 
     software: str
     model: str
     network: str
+    depots: str | None = None
+    gain: str | None = None
+    drift: str | None = None
     configuration: str
 
 
@@ -159,6 +162,7 @@ class Recommendation(BaseModel):
     revision_of: str | None
     decision: Decided
     headline: str
+    asked_at: datetime
     created_at: datetime
     expires_at: datetime
     received_at: datetime

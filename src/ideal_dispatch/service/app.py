@@ -17,6 +17,7 @@ from ideal_dispatch.service.access import token_of
 from ideal_dispatch.service.assets import Assets, load_assets
 from ideal_dispatch.service.protection import Protection
 from ideal_dispatch.service.routes import city, health, incidents, recommendations, sessions, units
+from ideal_dispatch.service.server import ready_or_ended
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.simulation import Simulator
 from ideal_dispatch.service.state import Service
@@ -29,7 +30,8 @@ STATIC = Path(__file__).parent / "static"
 _ABOUT = """Advice on second ambulances beside a dispatch centre's CAD.
 
 The primary dispatch never waits for this service: every call gets an answer or an honest
-`no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`.
+`no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`, except this
+description and signing in and out at `/v1/session`.
 """
 
 
@@ -44,8 +46,8 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
             await service.start()
             ending.push_async_callback(asyncio.to_thread, service.ledger.close)
             ending.push_async_callback(service.stop)
-            while not (service.warm.is_set() or settings.demo):
-                await asyncio.sleep(0.01)  # nobody listens yet: a proxy asks another worker
+            if not settings.demo:
+                await ready_or_ended(service.warm)  # nobody listens: a proxy asks another worker
             simulator.start()
             ending.push_async_callback(simulator.stop)
             yield

@@ -1,7 +1,10 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from pydantic import TypeAdapter, ValidationError
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.expected_gain import GainModel
@@ -12,17 +15,17 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.service.live_traffic import (
-    ForecastTraffic,
-    LiveTraffic,
-    RecordedLive,
-    RouterLive,
-    live_router,
-)
+from ideal_dispatch.service.live_traffic import ForecastTraffic, LiveTraffic
+from ideal_dispatch.service.recorded_live import RecordedLive
 from ideal_dispatch.service.remembered_model import RememberedModel
+from ideal_dispatch.service.router_live import RouterLive, live_router
+from ideal_dispatch.service.schemas import Name
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic.recording import RecordedTraffic
+
+_NAME = TypeAdapter[str](Name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,21 @@ class Assets:
     def model(self) -> Model:
         assert self.policy.model is not None  # checked when the assets are loaded
         return self.policy.model
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Hashes of the contents of all that decides, by part; optional parts where used."""
+        places = [(depot.name, int(depot.node)) for depot in self.depots]
+        found = {
+            "model": self.model.checksum,
+            "network": self.network.checksum,
+            "depots": content_hash(json.dumps(places).encode()),
+        }
+        if self.policy.gain is not None:
+            found["gain"] = content_hash(json.dumps(asdict(self.policy.gain)).encode())
+        if self.policy.drift is not None:
+            found["drift"] = self.policy.drift.model.checksum
+        return found
 
 
 def load_assets(settings: ServiceSettings) -> Assets:
@@ -74,6 +92,8 @@ def assemble(
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
     if len({depot.name for depot in depots}) < len(depots):
         raise InputError("depots: every depot needs a name of its own")
+    for depot in depots:
+        _check_name(depot.name)
     policy = _policy(settings)
     assert policy.model is not None
     policy.model.check(network)
@@ -81,6 +101,15 @@ def assemble(
         name, network, depots, calendar, policy,
         _traffic(settings, network, calendar, policy.model, recording),
     )  # fmt: skip
+
+
+def _check_name(name: str) -> None:
+    """Refuse what no request could name."""
+    try:
+        _NAME.validate_python(name)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}") from None
 
 
 def _policy(settings: ServiceSettings) -> Ideal:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
@@ -18,6 +19,7 @@ from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic import polyline
 
 _NAMED = 5  # depots in words
+_TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
 
 
 class NoAdviceError(IdealError):
@@ -210,6 +212,7 @@ class CaseReader:
             from ideal_dispatch.traffic.foreign_route import laid_on
 
             points = polyline.decode(primary.polyline)
+            self._check_length(points, origin, destination)
             return laid_on(network, points, origin, destination)
         assert primary.edges is not None
         try:
@@ -220,6 +223,19 @@ class CaseReader:
         if path.destination != destination:
             raise InputError(f"it ends at node {path.destination}, not at node {destination}")
         return path
+
+    def _check_length(self, points: FloatArray, origin: int, destination: int) -> None:
+        """Refuse what is no route: laying it takes time by its length, not by its points."""
+        network = self._assets.network
+        metres = network.snapper.plane.to_metres(points)
+        line_m = float(np.hypot(*np.diff(metres, axis=0).T).sum())
+        way = network.shortest_path(network.length_m, origin, destination)
+        way_m = way.length_m(network)
+        if line_m > _TIMES * way_m + _MORE_M:
+            raise InputError(
+                f"its line is {line_m / 1000:,.1f} km long, the shortest way {way_m / 1000:,.1f} "
+                "km; send the planned route, no noisy trace"
+            )
 
 
 def oldest_s(weather: Weather, at: datetime) -> float | None:

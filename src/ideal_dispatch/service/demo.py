@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from ideal_dispatch.service.assets import Assets, assemble
 from ideal_dispatch.service.auth import new_token
-from ideal_dispatch.service.live_traffic import ForecastTraffic, RecordedLive
+from ideal_dispatch.service.live_traffic import ForecastTraffic
+from ideal_dispatch.service.recorded_live import RecordedLive
 from ideal_dispatch.service.settings import (
     AuditTable,
     CityFiles,

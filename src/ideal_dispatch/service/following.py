@@ -25,6 +25,7 @@ async def follow(service: "Service") -> None:
             if number is None:
                 last = await service.ledger.last_number()  # first, so that no news falls between
                 await service.ledger.read_units()
+                service.hub.publish("units", service.units())
                 number = last
             for row in await service.ledger.rows_after(number):
                 number = row.number
@@ -41,6 +42,9 @@ async def follow(service: "Service") -> None:
 
 
 def _pass_on(service: "Service", row: StoredRow) -> None:
+    if row.kind == "units":
+        _pass_on_units(service, row)
+        return
     if service.hub.knows(row.id) or row.duplicate_of is not None or row.kind == "service":
         return
     entry = row.row().entry
@@ -48,9 +52,14 @@ def _pass_on(service: "Service", row: StoredRow) -> None:
         service.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
     elif entry.kind == "response":
         service.tell_response(entry)
-    elif entry.kind == "units":
-        service.ledger.units.take(entry)
-        service.hub.publish("units", service.units(), entry.id)
+
+
+def _pass_on_units(service: "Service", row: StoredRow) -> None:
+    """Take counts in the order of the rows, this worker's own too: all end with the same."""
+    before = service.units()
+    service.ledger.units.follow(row.row().entry)
+    if (after := service.units()) != before:
+        service.hub.publish("units", after)
 
 
 async def retain(service: "Service") -> None:

@@ -5,6 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -30,10 +31,26 @@ LOOK_S = 0.3
 """Of a call's time, for looking up what was answered before."""
 
 _CALLS, _ANSWERS, _REVISIONS = 500, 1000, 20  # remembered here, for when the database is slow
+_ROWS = 20  # of a call, looked at: a probe may ask about one call for days
 _RESPONSES = 2000
 _TOLD = 500  # entries about units; what was told before is in the table
 _PENDING = 64
 _LEAST_S, _GRACE_S = 0.1, 0.05  # for making an entry durable, however late it is
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Answers given for a call so far, oldest first; ``seen`` is the last row looked at.
+
+    Of many answers these are the last ones. ``seen`` is None where the database was not asked.
+    """
+
+    answers: list[Answered]
+    seen: int | None = None
+
+    def to(self, question: str) -> Answered | None:
+        """The last answer to the question with this key."""
+        return next((one for one in self.answers[::-1] if one.question == question), None)
 
 
 class Ledger:
@@ -56,19 +73,30 @@ class Ledger:
 
     # --- calls ------------------------------------------------------------------
 
-    async def earlier(self, call_id: str, timeout_s: float = LOOK_S) -> list[Answered]:
-        """Answers given for a call so far, oldest first; those known here if need be."""
+    async def earlier(self, call_id: str, question: str = "", timeout_s: float = LOOK_S) -> Earlier:
+        """The last answers for a call, those known here if need be.
+
+        Among them is one to the question, however long ago it was asked.
+        """
         timeout_s = min(max(timeout_s, _LEAST_S), LOOK_S)
         known = await self._here(call_id, timeout_s)
         try:
-            rows = await self._ask(lambda: self._store.of_call(call_id), timeout_s)
+            rows = await self._ask(lambda: self._of_call(call_id, question), timeout_s)
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
-            return known
+            return Earlier(known)
         self._take_responses([row.entry for row in rows])
         stored = [Answered.of(row.entry) for row in rows if _counts(row)]
         keys = {one.key for one in stored}
-        return stored + [one for one in known if one.key not in keys]
+        here = [one for one in known if one.key not in keys]
+        return Earlier(stored + here, rows[-1].number if rows else 0)
+
+    def _of_call(self, call_id: str, question: str) -> list[Row]:
+        rows = self._store.of_call(call_id, _ROWS)
+        if question and len(rows) == _ROWS and not any(_asked(row) == question for row in rows):
+            first = self._store.find("recommendation", call_id, question)
+            rows = [*([first] if first else []), *rows]
+        return rows
 
     async def record(self, entry: Entry, timeout_s: float) -> Answered:
         """Make an answer durable; the one on record where another worker was first."""
@@ -129,8 +157,8 @@ class Ledger:
         if row is None or row.entry.kind != "recommendation":
             return None if here is None else self.joined(here)
         call_id = row.entry.call_id
-        rows = await self._ask(lambda: self._store.of_call(call_id))
-        self._take_responses([row.entry for row in rows])
+        said = await self._ask(lambda: self._store.of_call(call_id, _ROWS, "response"))
+        self._take_responses([row.entry for row in said])
         return self.joined(Answered.of(row.entry).answer)
 
     async def _find_here(self, id: str) -> Mapping[str, Any] | None:  # noqa: A002
@@ -189,14 +217,14 @@ class Ledger:
 
     async def read_units(self) -> None:
         """Take over what is in the database; its rows come first, the table may lack some."""
-        for row in await self._ask(partial(self._store.recent, "units", _TOLD)):
+        for row in reversed(await self._ask(partial(self._store.recent, "units", _TOLD))):
             self.units.take(row.entry)
         for known in await self._ask(self._store.read_units):
             self.units.put(known)
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""
-        for entry in await self._recently_spooled("units", _TOLD):
+        for entry in reversed(await self._recently_spooled("units", _TOLD)):
             self.units.take(entry)
 
     async def write_units(self, entry: Entry) -> None:
@@ -271,6 +299,10 @@ class Ledger:
 def _seen(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled():
         future.exception()  # also where nobody waits any more
+
+
+def _asked(row: Row) -> str:
+    return Answered.of(row.entry).question if _counts(row) else ""
 
 
 def _counts(row: Row) -> bool:

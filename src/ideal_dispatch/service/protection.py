@@ -186,12 +186,12 @@ class Protection:
             return Problem(408, "too_slow", words, "body")
         if body is None:
             return too_large
+        if elements(body) > _MOST_ELEMENTS:  # the cheaper question first
+            words = f"the body has more than {_MOST_ELEMENTS:,} elements"
+            return Problem(422, "too_many_elements", words, "body")
         if depth(body, self._nesting) > self._nesting:
             words = f"the body is nested more than {self._nesting} deep"
             return Problem(422, "too_deep", words, "body")
-        if elements(body) > _MOST_ELEMENTS:
-            words = f"the body has more than {_MOST_ELEMENTS:,} elements"
-            return Problem(422, "too_many_elements", words, "body")
         return body
 
 

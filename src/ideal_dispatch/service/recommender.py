@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,19 +16,22 @@ from ideal_dispatch.service import answer, logs
 from ideal_dispatch.service.admission import Admitted
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answered import Answered, digest
-from ideal_dispatch.service.audit import Entry
+from ideal_dispatch.service.audit import Entry, OvertakenEntry
 from ideal_dispatch.service.engine import Engine, Late, Place
 from ideal_dispatch.service.events import Hub
-from ideal_dispatch.service.ledger import Ledger
+from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import Server
+from ideal_dispatch.service.standing import asked_at, order
 
 log = logging.getLogger(__name__)
 
 AUDIT_S = 0.4
 """Of the deadline, kept for making the answer durable."""
+
+_TRIES = 4  # to get a revision's place before others do; then it is taken as it is
 
 
 class KeyUsedError(IdealError):
@@ -37,7 +40,10 @@ class KeyUsedError(IdealError):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A request with what identifies it, who asks, and when that began and must end."""
+    """A request with what identifies it, who asks, and when that began and must end.
+
+    ``asked_at`` is when its turn came to be waited for: revisions go by it.
+    """
 
     request: RecommendationRequest
     content: Mapping[str, Any]
@@ -45,6 +51,7 @@ class _Question:
     key: str
     actor: str
     simulated: bool
+    asked_at: str
     began: float
     until: float
 
@@ -81,7 +88,10 @@ class Recommender:
         running = self._answering.get(slot)
         if running is None:
             began, until = admitted.began, admitted.began + self.limits.deadline_s
-            question = _Question(request, content, sum_, slot[1], actor, simulated, began, until)
+            asked_at = moment_text(datetime.now(UTC))
+            question = _Question(
+                request, content, sum_, slot[1], actor, simulated, asked_at, began, until
+            )
             running = asyncio.create_task(self._answer(question, admitted.place.moved()))
             self._answering[slot] = running
             running.add_done_callback(lambda _: self._answering.pop(slot, None))
@@ -105,14 +115,15 @@ class Recommender:
         try:
             with suppress(TimeoutError):  # an answer that is late is still an answer
                 locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
-            earlier = await self.ledger.earlier(call_id, due - time.monotonic())
-            same = [one for one in earlier if one.question == question.key]
-            if same and (same[-1].digest != question.digest or same[-1].stands(datetime.now(UTC))):
+            earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
+            same = earlier.to(question.key)
+            if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
-                return same[-1]
+                return same
             advice = await self._advice(question.request, due, place)
-            key = same[-1].next_key if same else question.key
-            return await self._made(replace(question, key=key), advice, earlier)
+            if same:
+                question = replace(question, key=same.next_key)
+            return await self._made(question, advice, earlier)
         finally:
             place.release()
             if locked:
@@ -131,18 +142,50 @@ class Recommender:
         return found
 
     async def _made(
-        self, question: _Question, advice: Mapping[str, Any], earlier: Sequence[Answered]
+        self, question: _Question, advice: Mapping[str, Any], earlier: Earlier
     ) -> Answered:
         """A new answer, once it is on record."""
+        known = {one.key for one in earlier.answers}
+        tries = _TRIES
+        while True:
+            before = [
+                one.answer for one in earlier.answers
+                if one.key in known or asked_at(one.answer) <= question.asked_at
+            ]  # fmt: skip
+            body = self._body(question, advice, max(before, key=order, default=None))
+            entry = Entry.new(
+                "recommendation", question.request.call_id, body, at=datetime.now(UTC),
+                key=question.key, id=body["answer"]["id"],
+                seen=earlier.seen if tries else None,
+            )  # fmt: skip
+            try:
+                answered = await self.ledger.record(entry, question.until - time.monotonic())
+            except OvertakenEntry:  # by another worker's answer to another question
+                tries -= 1
+                left_s = question.until - time.monotonic()
+                earlier = await self.ledger.earlier(question.request.call_id, timeout_s=left_s)
+                continue
+            ours = answered.answer["id"] == entry.id or answered.digest != question.digest
+            if ours or answered.stands(datetime.now(UTC)):
+                break
+            question = replace(question, key=answered.next_key)  # that one is of long ago
+        self._observe(answered.answer, time.monotonic() - question.began)
+        made = self.ledger.joined(answered.answer)
+        self.hub.publish("recommendation", made, made["id"])
+        return answered
+
+    def _body(
+        self, question: _Question, advice: Mapping[str, Any], before: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """What goes on record: the request, and the answer as a revision of the one before."""
         request, now = question.request, datetime.now(UTC)
-        answers = [one.answer for one in earlier]
-        before = max(answers, key=lambda one: (one["revision"], one["created_at"]), default=None)
-        outcome = {
+        made = {
             "id": uuid4().hex,
             "call_id": request.call_id,
             "revision": 1 if before is None else before["revision"] + 1,
             "revision_of": None if before is None else before["id"],
             **advice,
+            "asked_at": question.asked_at,
             "created_at": moment_text(now),
             "expires_at": moment_text(now + timedelta(seconds=self.limits.expiry_s)),
             "received_at": question.content["received_at"],
@@ -151,18 +194,10 @@ class Recommender:
             "versions": self.versions,
             "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
         }
-        body = {
+        return {
             "request": question.content, "request_sha256": question.digest,
-            "answer": outcome, "actor": question.actor,
+            "answer": made, "actor": question.actor,
         }  # fmt: skip
-        entry = Entry.new(
-            "recommendation", request.call_id, body, at=now, key=question.key, id=outcome["id"]
-        )
-        answered = await self.ledger.record(entry, question.until - time.monotonic())
-        self._observe(answered.answer, time.monotonic() - question.began)
-        made = self.ledger.joined(answered.answer)
-        self.hub.publish("recommendation", made, made["id"])
-        return answered
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()

@@ -72,7 +72,7 @@ class Primary(_In):
     depot: Name
     unit: Name | None = None
     edges: Annotated[list[int], Field(max_length=20_000)] | None = None
-    polyline: Annotated[str, Field(max_length=200_000)] | None = None
+    polyline: Annotated[str, Field(max_length=65_536)] | None = None
 
     @model_validator(mode="after")
     def _one_path(self) -> "Primary":

@@ -1,7 +1,10 @@
 """Running the application: uvicorn, with patience for slow clients bounded."""
 
 import asyncio
+import logging
+import signal
 import socket
+import threading
 import time
 from typing import Any, cast
 
@@ -16,6 +19,9 @@ from ideal_dispatch.service.settings import ServiceSettings
 HEADERS_S = 10.0
 """How long a client may take, from the start or from an answer, to the end of its headers."""
 
+log = logging.getLogger(__name__)
+
+_SAY_EVERY_S = 10.0
 _KEEP_ALIVE_S = 10
 _MOST_CONNECTIONS = 1000  # below the usual limit of file descriptors
 _GRACE_S = 2
@@ -81,6 +87,27 @@ def run(app: FastAPI | str, settings: ServiceSettings, host: str, port: int, wor
     _check_address(host, port)
     factory = isinstance(app, str)
     uvicorn.run(app, host=host, port=port, workers=workers, factory=factory, **options(settings))
+
+
+async def ready_or_ended(ready: threading.Event) -> None:
+    """Wait until it is ready, or until uvicorn is told to end: by itself it waits for the start."""
+    began = time.monotonic()
+    say_at = began + _SAY_EVERY_S
+    while not ready.is_set():
+        if _ending():
+            log.info("told to end before it was ready")
+            return
+        if time.monotonic() >= say_at:
+            words = "not ready after %.0f s: files are loaded, or kernels compiled as never before"
+            log.info(words, time.monotonic() - began)
+            say_at += _SAY_EVERY_S
+        await asyncio.sleep(0.01)
+
+
+def _ending() -> bool:
+    """Whether a signal came: the server that handles it notes that, and tells nobody yet."""
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return isinstance(server, uvicorn.Server) and server.should_exit
 
 
 def _check_address(host: str, port: int) -> None:

@@ -8,184 +8,35 @@ import hashlib
 import json
 import math
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ideal_dispatch.context import Calendar
-from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.records.toml_tables import built, require
+from ideal_dispatch.service.tables import (
+    AuditTable,
+    CityFiles,
+    ModelFiles,
+    Server,
+    Token,
+    TrafficTable,
+    UnitsTable,
+    WeatherTable,
+)
 
-ROLES = ("cad", "dispatcher", "auditor", "admin")
+__all__ = [
+    "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
+    "UnitsTable", "WeatherTable", "finite", "from_environment", "hand_down", "state_folder",
+]  # fmt: skip
+
 CONFIG = "IDEAL_CONFIG"
 DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
     "IDEAL_DATABASE_URL", "IDEAL_ROUTER_KEY", "IDEAL_WEATHER_KEY", "IDEAL_TOKENS",
 )  # fmt: skip
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_DAY_S = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Limits of answering. ``queue`` calls may wait beyond the ``solvers`` that are being answered.
-
-    An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
-    older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
-    no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
-    """
-
-    deadline_s: float = 2.0
-    solvers: int = 2
-    queue: int = 16
-    expiry_s: float = 120.0
-    oldest_call_s: float = 900.0
-    clock_skew_s: float = 60.0
-    body_bytes: int = 65_536
-    eido_bytes: int = 262_144
-    nesting: int = 32
-    body_timeout_s: float = 10.0
-    secure_cookie: bool = False
-    public_metrics: bool = False
-    trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-
-    def __post_init__(self) -> None:
-        require(0.1 <= self.deadline_s <= 60, f"deadline_s {self.deadline_s}: 0.1 to 60 is needed")
-        require(1 <= self.solvers <= 64, f"solvers {self.solvers}: 1 to 64 are needed")
-        require(0 <= self.queue <= 10_000, f"queue {self.queue}: 0 to 10000 is needed")
-        for name in ("expiry_s", "oldest_call_s", "clock_skew_s"):
-            _check_range(self, name, _DAY_S)
-        _check_range(self, "body_timeout_s", 600)
-        for name in ("body_bytes", "eido_bytes"):
-            size = getattr(self, name)
-            require(1000 <= size <= 10_000_000, f"{name} {size}: 1000 to 10000000 is needed")
-        require(4 <= self.nesting <= 200, f"nesting {self.nesting}: 4 to 200 is needed")
-
-
-@dataclass(frozen=True, slots=True)
-class CityFiles:
-    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays."""
-
-    network: str
-    depots: str
-    time_zone: str
-    country: str
-    name: str = ""
-    subdivision: str = ""
-    languages: tuple[str, ...] = ("en", "zh-Hant")
-    snap_limit_m: float = 300.0
-    accuracy_limit_m: float = 500.0
-
-    def __post_init__(self) -> None:
-        zone(self.time_zone)
-        for name in ("snap_limit_m", "accuracy_limit_m"):
-            _check_range(self, name, 100_000)
-
-    def calendar(self) -> Calendar:
-        """Local time and holidays there."""
-        return Calendar(self.time_zone, self.country, self.subdivision or None)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """A directory of ``ideal train``, and optionally what was fitted on replays."""
-
-    folder: str
-    gain: str = ""
-    drift: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficTable:
-    """Where travel times come from.
-
-    A "google" or "valhalla" router gets ``wait_s`` of a call's time and then is
-    left aside for the forecast; ``ranges`` asks Google for its optimistic and
-    pessimistic times too.
-    """
-
-    kind: Literal["forecast", "recorded", "google", "valhalla"] = "forecast"
-    file: str = ""
-    url: str = ""
-    wait_s: float = 0.8
-    ranges: bool = True
-
-    def __post_init__(self) -> None:
-        _check_range(self, "wait_s", 60)
-        _check_url(self.url)
-        needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
-        if needed and not getattr(self, needed):
-            raise InputError(f'{needed} is missing; kind = "{self.kind}" needs it')
-
-
-@dataclass(frozen=True, slots=True)
-class WeatherTable:
-    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown."""
-
-    source: Literal["none", "open-meteo", "hong-kong-observatory"] = "none"
-    url: str = ""
-    every_s: float = 300.0
-    stale_s: float = 5400.0
-
-    def __post_init__(self) -> None:
-        _check_url(self.url)
-        require(1 <= self.every_s <= _DAY_S, f"every_s {self.every_s}: 1 to {_DAY_S} is needed")
-        _check_range(self, "stale_s", _DAY_S)
-
-
-@dataclass(frozen=True, slots=True)
-class UnitsTable:
-    """Units free at a depot that nobody told about, and when a report is too old to trust."""
-
-    default: int = 0
-    stale_s: float = 900.0
-
-    def __post_init__(self) -> None:
-        require(0 <= self.default <= 1000, f"default {self.default}: 0 to 1000 units are needed")
-        _check_range(self, "stale_s", _DAY_S)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditTable:
-    """The database (an address with a password belongs into IDEAL_DATABASE_URL) and the spool."""
-
-    url: str = ""
-    spool: str = "spool"
-    retention_days: int = 0
-
-    def __post_init__(self) -> None:
-        require(
-            self.retention_days == 0 or self.retention_days >= 183,
-            f"retention_days {self.retention_days}: logs of a high-risk system are kept at least "
-            "six months; give 183 or more, or 0 to keep all",
-        )
-        require(
-            self.retention_days <= 36_500,
-            f"retention_days {self.retention_days}: at most 36500; 0 keeps all",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """Who may ask: ``sha256`` is the hash of a token made by ``ideal serve --new-token``."""
-
-    name: str
-    role: Literal["cad", "dispatcher", "auditor", "admin"]
-    sha256: str
-
-    def __post_init__(self) -> None:
-        require(bool(self.name.strip()), "name is empty; say whose token it is")
-        require(
-            _SHA256.fullmatch(self.sha256) is not None,
-            f"sha256 of {self.name}: 64 hexadecimal digits are needed; make a token with "
-            "`ideal serve --new-token`",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,16 +149,6 @@ def state_folder() -> Path:
             f"{folder}: {error.strerror}; name another place in XDG_STATE_HOME"
         ) from None
     return folder
-
-
-def _check_range(table: object, name: str, most: float) -> None:
-    value = getattr(table, name)
-    require(0 < value <= most, f"{name} {value}: more than 0 and at most {most:g} is needed")
-
-
-def _check_url(url: str) -> None:
-    whole = re.match(r"https?://[^/\s]+", url) is not None
-    require(not url or whole, f"url {url!r}: an address such as https://host/path is needed")
 
 
 def _tokens(tables: Any, where: str) -> tuple[Token, ...]:

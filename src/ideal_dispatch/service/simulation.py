@@ -64,9 +64,10 @@ class Simulator:
             if self._ready:
                 self._left -= 1
                 try:
+                    call = self.call()  # first: nobody would give back a place taken before it
                     admitted = self._service.gate.admit()
                     await self._service.recommender.recommend(
-                        self.call(), None, ACTOR, admitted, simulated=True
+                        call, None, ACTOR, admitted, simulated=True
                     )
                 except IdealError as error:
                     log.warning("simulated call: %s", error)

@@ -19,8 +19,8 @@ def check_standing(
     advice: Mapping[str, Any], of_call: Iterable[Mapping[str, Any]], now: datetime
 ) -> None:
     """Refuse an advice that expired, or that others ``of_call`` are newer than."""
-    newest = max(of_call, key=_order, default=advice)
-    if _order(newest) > _order(advice):
+    newest = max(of_call, key=order, default=advice)
+    if order(newest) > order(advice):
         raise SupersededError(
             f"call {advice['call_id']!r} has a newer advice, revision {newest['revision']}; "
             "answer that one"
@@ -32,6 +32,12 @@ def check_standing(
         )
 
 
-def _order(advice: Mapping[str, Any]) -> tuple[int, str]:
-    """Two workers may have made the same revision at once: the later one counts."""
-    return advice["revision"], advice["created_at"]
+def order(advice: Mapping[str, Any]) -> tuple[int, str, str]:
+    """Of the same revision, made by two workers at once, the one asked for later counts."""
+    return advice["revision"], asked_at(advice), advice["created_at"]
+
+
+def asked_at(advice: Mapping[str, Any]) -> str:
+    """When it was asked for; old ones on record do not say it."""
+    moment: str = advice.get("asked_at", advice["created_at"])
+    return moment

@@ -53,8 +53,7 @@ class Service:
         self.adviser = Adviser(assets, settings, self.weather.known)
         self.versions = {
             "software": __version__,
-            "model": assets.model.checksum,
-            "network": network.checksum,
+            **assets.checksums,
             "configuration": settings.checksum,
         }
         self.warm = threading.Event()
@@ -62,6 +61,7 @@ class Service:
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
+        self._traffic_problem = ""
         self._polls = [
             Repeated("weather", settings.weather.every_s, self.weather.refresh),
             Repeated("traffic", PREPARE_S, self._prepare),
@@ -120,14 +120,24 @@ class Service:
             gc.enable()
             log.info("ready for calls")
         before = self.assets.traffic.status
+        self._prepare_traffic()
+        if before != self.assets.traffic.status:
+            rehearse(self.adviser)
+        if first:
+            warm_up()
+            gc.freeze()  # what was loaded stays: looking through it would hold up calls
+
+    def _prepare_traffic(self) -> None:
+        """Its status says that something is wrong, the log what: once, for it is tried often."""
+        problem = ""
         try:
             self.assets.traffic.prepare()
-        finally:
-            if before != self.assets.traffic.status:
-                rehearse(self.adviser)
-            if first:
-                warm_up()
-                gc.freeze()  # what was loaded stays: looking through it would hold up calls
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            if problem != self._traffic_problem:
+                foreseen = isinstance(error, IdealError | OSError)
+                log.error("traffic: %s", error, exc_info=None if foreseen else error)
+        self._traffic_problem = problem
 
     # --- people and units -------------------------------------------------------
 
@@ -143,7 +153,7 @@ class Service:
             return found  # told twice
         now = datetime.now(UTC)
         earlier = await self.ledger.earlier(found["call_id"])
-        check_standing(found, (one.answer for one in earlier), now)
+        check_standing(found, (one.answer for one in earlier.answers), now)
         said["at"] = moment_text(now)
         body = {"recommendation_id": id, "response": said, "actor": actor}
         entry = Entry.new("response", found["call_id"], body, at=now)
@@ -176,13 +186,13 @@ class Service:
     # --- how it is --------------------------------------------------------------
 
     def health(self) -> tuple[str, dict[str, str]]:
-        """Whether advice can be given now, and the state of every part."""
+        """Whether advice can be given now, and the state of every part, in words for anybody."""
         audit = self.ledger.writer.status
         weather = self.weather.known()
         parts = {
             "solver": "ready" if self.warm.is_set() else "starting",
             "traffic": self.assets.traffic.status,
-            "weather": weather.problem or "ready",
+            "weather": "not up to date, answers say why" if weather.problem else "ready",
             "audit": "ready",
         }
         if audit.waiting or not audit.store_up:

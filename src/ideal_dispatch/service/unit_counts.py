@@ -1,5 +1,6 @@
 """How many units are free where, as last told."""
 
+from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,15 +11,31 @@ from ideal_dispatch.service.audit.store import told_units
 from ideal_dispatch.service.case import KnownUnits
 from ideal_dispatch.service.moments import moment_text
 
+_FOLLOWED = 500  # entries; one that is told here is followed within seconds
+
 
 class UnitCounts:
-    """The newest count of every depot that somebody told about."""
+    """The newest count of every depot that somebody told about.
+
+    Of counts with the same moment the last row on record counts, in every
+    worker as in the database.
+    """
 
     def __init__(self) -> None:
         self._told: dict[str, DepotUnits] = {}
+        self._followed: deque[str] = deque(maxlen=_FOLLOWED)
 
     def take(self, entry: Entry) -> None:
-        """Know what an entry says, unless something newer is known."""
+        """Know what an entry says, unless something newer is known or it was followed."""
+        if entry.id not in self._followed:  # later rows may have been followed since
+            self._put_all(entry)
+
+    def follow(self, entry: Entry) -> None:
+        """Know what the next row on record says, also where its entry was taken before."""
+        self._followed.append(entry.id)
+        self._put_all(entry)
+
+    def _put_all(self, entry: Entry) -> None:
         for told in told_units(entry):
             self.put(told)
 

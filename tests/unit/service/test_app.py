@@ -28,7 +28,7 @@ def client(town: Town) -> Iterator[Local]:
 
 def rows(client: Local, call_id: str) -> list[Any]:
     """All audit rows of a call."""
-    return client.service.ledger._store.of_call(call_id)
+    return client.service.ledger._store.of_call(call_id, 99)
 
 
 def asked(client: Local, body: Any, role: str = "cad", **headers: str) -> dict[str, Any]:
@@ -406,7 +406,10 @@ def test_modules_are_served_as_javascript(client: Local) -> None:
 
 
 def test_openapi_documents_every_route_with_examples(client: Local) -> None:
-    document = client.get("/v1/openapi.json").json()
+    document = client.get("/v1/openapi.json").json()  # without a token, as it says
+    assert (
+        "`Authorization: Bearer TOKEN`, except this\ndescription" in document["info"]["description"]
+    )
     paths = document["paths"]
     for path in ("/v1/recommendations", "/v1/units", "/v1/events", "/v1/incidents/eido",
                  "/healthz", "/readyz", "/metrics"):  # fmt: skip
@@ -491,8 +494,8 @@ def test_rows_older_than_the_retention_are_let_go(town: Town) -> None:
         store.append([Entry.new("recommendation", call_id, {}, at=at)])
     with local(create_app(settings)):
         deadline = time.monotonic() + 30
-        while store.of_call("older"):
+        while store.of_call("older", 9):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert len(store.of_call("younger")) == 1
+        assert len(store.of_call("younger", 9)) == 1
     store.close()

@@ -85,7 +85,7 @@ def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
 def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     from ideal_dispatch.service.demo import demo
-    from ideal_dispatch.service.live_traffic import RecordedLive
+    from ideal_dispatch.service.recorded_live import RecordedLive
 
     traffic = demo().assets.traffic
     assert isinstance(traffic, RecordedLive)

@@ -52,13 +52,44 @@ def test_memory_is_bounded_by_answers_and_the_rest_is_found_in_the_database(
                 await ledger.record(entry(f"c{call}", number), 5.0)
         assert {call: len(known) for call, known in ledger._calls.items()} == {"c4": 3, "c5": 3}
         assert [one.key for one in ledger._calls["c5"]] == ["key:2", "key:3", "key:4"]
-        assert len(await ledger.earlier("c0")) == 5
-        assert [one.key for one in await ledger.earlier("c5")] == [f"key:{n}" for n in range(5)]
+        assert len((await ledger.earlier("c0")).answers) == 5
+        assert [one.key for one in (await ledger.earlier("c5")).answers] == [
+            f"key:{n}" for n in range(5)
+        ]
         found = await ledger.get("c0-0")
         assert found is not None
         assert found["response"] is None
 
     asyncio.run(fill())
+
+
+def test_of_a_call_that_is_asked_about_for_ever_the_last_rows_are_read(ledger: Ledger) -> None:
+    async def probe() -> None:
+        for number in range(50):
+            await ledger.record(entry("probe", number), 5.0)
+        ledger._calls.clear()
+        last = await ledger.earlier("probe", "key:49")
+        assert [one.key for one in last.answers] == [f"key:{n}" for n in range(30, 50)]
+        first = await ledger.earlier("probe", "key:3")
+        assert [one.key for one in first.answers[:2]] == ["key:3", "key:30"]
+        assert first.to("key:3") is first.answers[0]
+        assert first.seen == last.seen == 50
+        assert (await ledger.earlier("probe", "key:new")).to("key:new") is None
+
+    asyncio.run(probe())
+
+
+def test_of_two_counts_of_one_moment_the_later_entry_counts(ledger: Ledger) -> None:
+    def told(count: int) -> Entry:
+        body = {"units": {"D0": count}, "updated_at": NOW.isoformat()}
+        return Entry.new("units", "", body, at=NOW)
+
+    async def read() -> None:
+        ledger.writer.spool.write([told(2), told(0)])
+        await ledger.read_spooled_units()
+        assert ledger.units.known().units == {"D0": 0}
+
+    asyncio.run(read())
 
 
 @pytest.mark.parametrize("key", ["key:a", "body:0", "key:again-2:key:a"])
@@ -106,7 +137,9 @@ def test_a_spool_whose_disk_hangs_or_fails_keeps_nobody_waiting(
         for broken in (hanging, failing):
             for name in ("of_call", "recent", "get"):
                 monkeypatch.setattr(spool, name, broken)
-            assert [one.key for one in await ledger.earlier("c", 0.1)] == ["key:0"]
+            assert [one.key for one in (await ledger.earlier("c", timeout_s=0.1)).answers] == [
+                "key:0"
+            ]
             assert [one["id"] for one in await ledger.recent(5)] == ["c-0"]
             with pytest.raises(StoreError, match="the spool"):
                 await ledger.get("unknown")

@@ -12,7 +12,9 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.service.live_traffic import Asked, ForecastTraffic, RecordedLive, RouterLive
+from ideal_dispatch.service.live_traffic import Asked, ForecastTraffic
+from ideal_dispatch.service.recorded_live import RecordedLive
+from ideal_dispatch.service.router_live import RouterLive
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 

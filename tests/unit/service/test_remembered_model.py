@@ -46,6 +46,15 @@ def test_what_is_kept_is_bounded(
     town: Town, models: tuple[Model, RememberedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST", 2)
+    made = []
     for temperature_c in range(5):
-        models[1].forecast(context(temperature_c=temperature_c), town.network)
+        made.append(models[1].forecast(context(temperature_c=temperature_c), town.network))
         assert len(models[1]._kept) <= 2
+    assert list(models[1]._kept.values()) == made[-2:]
+
+
+def test_what_is_kept_is_small(town: Town, models: tuple[Model, RememberedModel]) -> None:
+    """Sixty-four forecasts of a large city would take most of a gigabyte."""
+    for temperature_c in range(12):
+        models[1].forecast(context(temperature_c=temperature_c), town.network)
+    assert len(models[1]._kept) == 4

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.app import create_app
 from tests.service_town import Town, local
 
@@ -25,6 +26,24 @@ def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert app.state.simulator.status()["left"] == 0
+
+
+def test_a_call_that_cannot_be_made_keeps_no_place(
+    town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def impossible() -> None:
+        raise InputError("nobody lives here")
+
+    app = create_app(town.settings("impossible.toml"))
+    with local(app) as client:
+        monkeypatch.setattr(app.state.simulator, "call", impossible)
+        loop = client.service._tasks[0].get_loop()
+        loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
+        deadline = time.monotonic() + 20
+        while "nobody lives here" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert client.service.engine.inside == 0
 
 
 async def _die() -> None:

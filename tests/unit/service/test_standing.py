@@ -15,8 +15,11 @@ NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 ASK = "/v1/recommendations"
 
 
-def advice(revision: int = 1, second: int = 0, expires: datetime = NOW) -> dict[str, Any]:
+def advice(
+    revision: int = 1, second: int = 0, expires: datetime = NOW, **more: str
+) -> dict[str, Any]:
     return {
+        **more,
         "call_id": "c-1",
         "revision": revision,
         "created_at": f"2026-03-01T07:59:{second:02}.000Z",
@@ -41,6 +44,16 @@ def test_a_newer_advice_takes_its_place(newer: dict[str, Any]) -> None:
     check_standing(newer, [newer, made], before)
 
 
+def test_of_one_revision_the_one_asked_for_later_counts() -> None:
+    """However long each took to answer; those of older versions do not say when."""
+    late = advice(second=30, asked_at="2026-03-01T07:59:10.000Z")
+    quick = advice(second=20, asked_at="2026-03-01T07:59:15.000Z")
+    check_standing(quick, [quick, late], NOW - timedelta(seconds=1))
+    with pytest.raises(SupersededError):
+        check_standing(late, [quick, late], NOW - timedelta(seconds=1))
+    check_standing(advice(second=31), [quick, late], NOW - timedelta(seconds=1))
+
+
 def asked(client: Local, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(ASK, json=body, headers=bearer("cad"))
     assert answer.status_code == 200, answer.text
@@ -54,7 +67,7 @@ def respond(client: Local, made: dict[str, Any], action: str = "accept") -> http
 
 
 def responses(client: Local, call_id: str) -> int:
-    rows = client.service.ledger._store.of_call(call_id)
+    rows = client.service.ledger._store.of_call(call_id, 99)
     return sum(row.entry.kind == "response" for row in rows)
 
 

@@ -7,6 +7,7 @@ from ideal_dispatch.service.audit.record import (
     Entry,
     NoTablesError,
     NotRecordedError,
+    OvertakenEntry,
     Row,
     StoreError,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Entry",
     "NoTablesError",
     "NotRecordedError",
+    "OvertakenEntry",
     "Row",
     "Spool",
     "StoreError",

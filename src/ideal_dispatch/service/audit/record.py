@@ -57,6 +57,16 @@ class DuplicateEntry(AuditError):  # noqa: N818  an answer to the caller as much
         self.entry, self.row = entry, row
 
 
+class OvertakenEntry(AuditError):  # noqa: N818  an answer to the caller as much as an error
+    """Another entry of the kind and call came on record after what the writer had seen."""
+
+    def __init__(self, entry: "Entry") -> None:
+        super().__init__(
+            f"{entry.kind} of call {entry.call_id!r}: another came on record meanwhile; "
+            "look the call up again"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One thing that happened: inputs, outputs, versions, ages, latency, actor in ``body``.
@@ -64,7 +74,9 @@ class Entry:
     ``call_id`` is empty where no call is concerned. ``key``, where given, is
     unique among the entries of the same kind and call. ``at`` is kept in UTC.
     ``text`` is the body in canonical JSON, taken at construction: what the
-    caller does to ``body`` afterwards changes nothing on record.
+    caller does to ``body`` afterwards changes nothing on record. ``seen``, where
+    given, is the number of the last row its writer knew: an entry of the same
+    kind and call after that one keeps it from the record, but not from the spool.
     """
 
     id: str
@@ -73,6 +85,7 @@ class Entry:
     key: str | None
     at: datetime
     body: Mapping[str, Any]
+    seen: int | None = field(default=None, repr=False, compare=False)
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -103,9 +116,10 @@ class Entry:
         at: datetime,
         key: str | None = None,
         id: str | None = None,  # noqa: A002
+        seen: int | None = None,
     ) -> "Entry":
         """An entry with an id of its own, or the one given."""
-        return cls(uuid4().hex if id is None else id, kind, call_id, key, at, body)
+        return cls(uuid4().hex if id is None else id, kind, call_id, key, at, body, seen)
 
     @property
     def slot(self) -> tuple[str, str, str] | None:

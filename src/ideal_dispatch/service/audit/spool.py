@@ -147,17 +147,12 @@ class Spool:
         return _read_waiting(last)
 
     def adopt(self) -> int:
-        """Take over the files of processes that are dead; how many entries they held."""
-        with self._writing:
-            before = len(self._lines)
-            families = {_family(path) for path in self.folder.glob("*.spool")}
-            for family in sorted(families - self._locks.keys()):
-                if not self._take(family):
-                    continue  # its process lives
-                for path in sorted(self.folder.glob(f"{family}-*.spool")):
-                    self._adopt_file(path)
-                self._release_if_done(family)
-            adopted = len(self._lines) - before
+        """Take over the files of processes that are dead; how many entries they held.
+
+        Whoever writes meanwhile does not wait: there may be much to read.
+        """
+        families = {_family(path) for path in self.folder.glob("*.spool")}
+        adopted = sum(map(self._adopt_family, sorted(families)))
         if adopted:
             log.warning("audit spool %s: %d entries of a dead process", self.folder, adopted)
         return adopted
@@ -236,17 +231,34 @@ class Spool:
         if not self._left[line.path] and line.path != self._file.path:
             self._remove(line.path)
 
-    def _adopt_file(self, path: Path) -> None:
-        self._left[path] = 0
-        for offset, line in read_lines(path):
-            try:
-                entry = decode(line)
-            except ValueError as error:
-                set_aside(path, line, error)
-            else:
-                self._add(entry, path, offset, len(line))
-        if not self._left[path]:
-            self._remove(path)
+    def _adopt_family(self, family: str) -> int:
+        with self._writing:
+            if family in self._locks or not self._take(family):
+                return 0  # its process lives
+            paths = sorted(self.folder.glob(f"{family}-*.spool"))
+            self._left |= dict.fromkeys(paths, 0)  # all of them: the lock goes with the last
+        adopted = sum(map(self._adopt_file, paths))
+        with self._writing:
+            self._release_if_done(family)
+        return adopted
+
+    def _adopt_file(self, path: Path) -> int:
+        found: list[tuple[Entry, int, int]] = []
+        try:
+            for offset, line in read_lines(path):
+                try:
+                    found.append((decode(line), offset, len(line)))
+                except ValueError as error:
+                    set_aside(path, line, error)
+        except OSError as error:  # what is in the other files need not wait as well
+            log.error("audit spool %s: %s; left to the next process", path, error.strerror)
+            return 0
+        with self._writing:
+            for entry, offset, length in found:
+                self._add(entry, path, offset, length)
+            if not found:
+                self._remove(path)
+        return len(found)
 
     def _remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)

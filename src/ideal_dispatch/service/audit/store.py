@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import Protocol
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, Mark, Row, StoredRow
+from ideal_dispatch.service.audit.record import (
+    DuplicateEntry,
+    Entry,
+    Mark,
+    OvertakenEntry,
+    Row,
+    StoredRow,
+)
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +65,13 @@ class AuditStore(Protocol):
 
     def append_each(
         self, entries: Sequence[Entry], *, keep_duplicates: bool = False
-    ) -> list[Row | DuplicateEntry]:
+    ) -> list[Row | DuplicateEntry | OvertakenEntry]:
         """For every entry its durable row, or why it got none.
 
         An entry that is on record already (the same id and contents) gets that
         row. With ``keep_duplicates`` all get a row, which says so where another
-        entry had the key first. Counts of units in an entry are known from then on.
+        entry had the key first, and none is overtaken. Counts of units in an entry
+        are known from then on.
         """
         ...
 
@@ -79,8 +87,8 @@ class AuditStore(Protocol):
         """The last rows of a kind, newest first."""
         ...
 
-    def of_call(self, call_id: str) -> list[Row]:
-        """All rows of a call, oldest first."""
+    def of_call(self, call_id: str, limit: int, kind: str | None = None) -> list[Row]:
+        """The last rows of a call, or of a kind of them, oldest first."""
         ...
 
     def rows(self, after_number: int, limit: int) -> list[Row]:

@@ -26,6 +26,7 @@ _MOST_OPEN = 4096
 _FIRST_RETRY_S = 0.5
 _LAST_RETRY_S = 5.0
 _PROBE_S = 5.0
+_ADOPT_S = 5.0
 _STALLED_S = 0.5  # after which a database that says nothing is not waited for
 _SPOOL_SHARE_S = 0.25  # of the caller's time, for the disk; at most half of it
 
@@ -61,6 +62,7 @@ class _Ticket:
 class AuditWriter:
     """Writes entries for many threads: one thread to the database, one to the spool.
 
+    A third looks now and then for what dead processes left, however busy the others are.
     Whoever waits while a commit is under way shares the next one. An entry that
     the database has not taken in its time goes to the spool; spooled entries
     enter the database first when it is back, in their order. An entry that went
@@ -73,6 +75,7 @@ class AuditWriter:
         self._for_store = threading.Condition(lock)
         self._for_spool = threading.Condition(lock)
         self._idle = threading.Condition(lock)
+        self._for_adoption = threading.Condition(lock)
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
         self._closing = self._stopped = False
         self._error: str | None = None
@@ -83,7 +86,11 @@ class AuditWriter:
         self._stored = self._spooled = 0
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
-            for target, name in ((self._keep_storing, "audit"), (self._keep_spooling, "spool"))
+            for target, name in (
+                (self._keep_storing, "audit"),
+                (self._keep_spooling, "spool"),
+                (self._keep_adopting, "adoption"),
+            )
         ]
         for thread in self._threads:
             thread.start()
@@ -150,8 +157,8 @@ class AuditWriter:
             self._for_spool.notify()
             self._idle.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
             self._stopped = True
-            self._for_store.notify()
-            self._for_spool.notify()
+            for waiting in (self._for_store, self._for_spool, self._for_adoption):
+                waiting.notify()
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
         self.spool.close()
@@ -192,18 +199,17 @@ class AuditWriter:
         return [ticket for ticket in self._open if not ticket.taken and not ticket.spooling]
 
     def _store_all(self, tickets: Sequence[_Ticket]) -> None:
-        if not tickets:  # nothing to do: is it there, did another process die?
+        if not tickets:  # nothing to do: is it there?
             self._store.find("service", "", "")
-            self.spool.adopt()
             return
         outcomes = self._store.append_each([ticket.entry for ticket in tickets])
         with self._for_store:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
-                if isinstance(outcome, DuplicateEntry):
-                    self._settle(ticket, outcome)
-                else:
+                if isinstance(outcome, Row):
                     self._stored += 1
                     self._settle(ticket, Written(outcome, spooled=False))
+                else:
+                    self._settle(ticket, outcome)
 
     def _replay(self) -> None:
         entries = self.spool.oldest(_BATCH)
@@ -242,6 +248,20 @@ class AuditWriter:
             self._next_at = time.monotonic() + _PROBE_S
             self._retry_s = _FIRST_RETRY_S
             self._idle.notify_all()
+
+    # the thread of adoption
+
+    def _keep_adopting(self) -> None:
+        while True:
+            with self._for_adoption:
+                if self._for_adoption.wait_for(lambda: self._stopped, _ADOPT_S):
+                    return
+            try:
+                self.spool.adopt()
+            except Exception:  # a thread that dies would go unnoticed
+                log.exception("audit spool %s: nothing adopted now", self.spool.folder)
+            with self._for_store:
+                self._for_store.notify()
 
     # the thread of the spool
 

@@ -10,7 +10,6 @@ export const wouldSend = (advice, thresholdS) => score(advice) > thresholdS;
 export function oldBecause(advice, store, now) {
   if (!store.online) return "offline";
   if (store.newest(advice.call_id) !== advice) return "superseded";
-  if (advice.decision === "no_advice") return null; // it cannot be followed by mistake
   return Date.parse(advice.expires_at) <= now ? "expired" : null;
 }
 

@@ -1,6 +1,6 @@
 // The desk: starts, listens to the service, shows a call, and hears keys and buttons.
 
-import { answerable, open, scene } from "./advice.js";
+import { answerable, oldBecause, open, scene } from "./advice.js";
 import { accept, askOverride, chooseReason, dialogOpen, drawAnswer, startOverride } from "./answer.js";
 import { drawCalls, followSelection } from "./calls.js";
 import { now } from "./clock.js";
@@ -116,12 +116,16 @@ function waiting(time) {
   return store.list.find((advice) => unseen.has(advice.id) && open(advice, store, time)) ?? null;
 }
 
-/** Move to a new advice only where that takes nothing from under the dispatcher's hands. */
+/**
+ * Move to a new advice only where that takes nothing from under the dispatcher's hands. One that
+ * is old when it comes (the database was away) is no news: it only joins the list.
+ */
 function arrived(advice) {
   const before = store.shown;
   if (store.advices.has(advice.id)) return; // told twice, the second time without its response
   store.put(advice);
   if (advice.simulated) store.simulated.left -= 1;
+  if (oldBecause(advice, store, now())) return draw();
   play(advice.decision);
   const free =
     !before || store.follow || before.call_id === advice.call_id || !open(before, store, now());

@@ -2,9 +2,10 @@
 
 const KEPT = 100;
 
-/** Two workers may give two answers the same revision: the one made last counts. */
-const isLater = (a, b) =>
-  (a.revision - b.revision || Date.parse(a.created_at) - Date.parse(b.created_at)) > 0;
+const askedAt = (advice) => Date.parse(advice.asked_at ?? advice.created_at);
+
+/** Two workers may give two answers the same revision: the one asked for last counts. */
+const isLater = (a, b) => (a.revision - b.revision || askedAt(a) - askedAt(b)) > 0;
 
 export class Store {
   advices = new Map(); // by id

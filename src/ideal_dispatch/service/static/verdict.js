@@ -23,7 +23,7 @@ export function tickVerdict(advice, store, now) {
   const standing = old ?? (advice ? "current" : "waiting");
   byId("advice").dataset.standing = standing;
   byId("standing").hidden = !old;
-  write(byId("standing"), old ? t(`standing.${old}`) : "");
+  write(byId("standing"), old ? standingWords(advice, old) : "");
   const running = standing === "current" && advice.decision !== "no_advice";
   byId("expiry").hidden = !running;
   if (running) {
@@ -44,7 +44,7 @@ function announce(advice, old) {
 }
 
 function spoken(advice, old) {
-  const parts = [callWords(advice), old ? t(`standing.${old}`) : t(`verdict.${advice.decision}`)];
+  const parts = [callWords(advice), old ? standingWords(advice, old) : t(`verdict.${advice.decision}`)];
   if (!old && advice.decision === "send_second") {
     parts.push(`${t("facts.second_from")} ${advice.second?.depot ?? ""}`);
     if (Number.isFinite(advice.gain_s)) {
@@ -52,6 +52,12 @@ function spoken(advice, old) {
     }
   }
   return parts.join(". ");
+}
+
+/** Why it is old; there is nothing to use by mistake in an expired "no advice". */
+function standingWords(advice, old) {
+  const nothing = old === "expired" && advice.decision === "no_advice";
+  return t(nothing ? "standing.expired_no_advice" : `standing.${old}`);
 }
 
 function callWords(advice) {

@@ -3,13 +3,17 @@
 import os
 import shutil
 import stat
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import Entry, Spool
-from ideal_dispatch.service.audit.spool_file import decode, encode
+from ideal_dispatch.service.audit import spool as spool_module
+from ideal_dispatch.service.audit.spool_file import decode, encode, read_lines
 from tests.audit_entries import entry
 
 
@@ -171,6 +175,61 @@ def test_two_processes_leave_each_other_alone(tmp_path: Path) -> None:
     assert [one.call_id for one in two.oldest(9)] == ["call-2", "call-1"]
     assert Spool(tmp_path).oldest(9) == []
     two.close()
+
+
+def test_nobody_waits_while_files_of_the_dead_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading may take seconds after a long outage; writing must not."""
+    one = Spool(tmp_path, file_bytes=300)
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(path: Path) -> Iterator[tuple[int, bytes]]:
+        reading.set()
+        assert go_on.wait(30)
+        return read_lines(path)
+
+    left = [entry(number) for number in range(3)]
+    other = Spool(tmp_path, file_bytes=300)
+    for each in left:
+        other.write([each])
+    other.close()
+    assert len(files(tmp_path)) == 4
+    monkeypatch.setattr(spool_module, "read_lines", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        adopted = pool.submit(one.adopt)
+        assert reading.wait(30)
+        mine = entry(9)
+        one.write([mine])
+        assert one.oldest(9) == [mine]
+        assert one.adopt() == 0  # somebody does already
+        one.forget(1)
+        go_on.set()
+        assert adopted.result(30) == 3
+    assert one.oldest(9) == left
+    one.forget(3)
+    one.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_does_not_hold_up_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = entry(1)
+    path = leave(tmp_path, [left])
+    unreadable = path.with_name(path.name.replace("000001", "000000"))
+    unreadable.mkdir()
+    spool = Spool(tmp_path)
+    assert spool.oldest(9) == [left]
+    assert f"{unreadable}: Is a directory; left to the next process" in caplog.text
+    spool.forget(1)
+    unreadable.rmdir()
+    unreadable.write_bytes(encode(entry(2)))
+    assert spool.adopt() == 0  # the family is this process's until it ends
+    spool.close()
+    successor = Spool(tmp_path)
+    assert [one.call_id for one in successor.oldest(9)] == ["call-2"]
+    successor.close()
 
 
 def test_a_torn_line_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -49,7 +49,7 @@ class TestSqlite(AuditStoreContract):
         store.append_each([entry(1), entry(2)], keep_duplicates=True)
         store.get("x")
         store.find("recommendation", "call-1", "k")
-        store.of_call("call-1")
+        store.of_call("call-1", 9)
         store.recent("recommendation", 5)
         store.rows(0, 5)
         with sqlite3.connect(tmp_path / "audit.db") as plain:

@@ -40,7 +40,10 @@ def store(path: Path) -> AuditStore:
 
 
 @pytest.fixture
-def writer(store: AuditStore, tmp_path: Path) -> Iterator[AuditWriter]:
+def writer(
+    store: AuditStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AuditWriter]:
+    monkeypatch.setattr(writer_module, "_ADOPT_S", 0.5)
     store.read_units()  # the tables are made
     with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
         yield writer
@@ -241,6 +244,24 @@ def test_many_callers_lose_nothing_while_locks_come_and_go(
         mine = [name for name in calls(store) if name.startswith(f"{worker}-")]
         assert mine == [f"{worker}-{number}" for number in range(40)]
     assert verify(store).fault is None
+
+
+def test_what_a_dead_process_left_is_adopted_although_entries_keep_coming(
+    writer: AuditWriter, store: AuditStore, tmp_path: Path
+) -> None:
+    """The database is never idle, so nothing may wait until it is."""
+    other = Spool(tmp_path / "spool")
+    other.write([entry(0, "left")])
+    writer.write(entry(1), PATIENCE_S)
+    other.close()  # its lock ends, as with its process
+    number, deadline = 1, time.monotonic() + PATIENCE_S
+    while "left" not in calls(store):
+        assert time.monotonic() < deadline
+        number += 1
+        assert not writer.write(entry(number), PATIENCE_S).spooled
+        time.sleep(0.1)
+    replayed(writer)
+    assert len(store.rows(0, 1_000_000)) == number + 1
 
 
 def test_a_caller_waits_no_longer_than_it_said(

@@ -1,0 +1,28 @@
+"""Ended while it starts, when nothing is compiled yet and that takes a minute."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.service_town import Town, launched
+
+
+@pytest.mark.parametrize(
+    "workers", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["one process", "two workers"]
+)
+def test_sigterm_while_it_starts(town: Town, tmp_path: Path, workers: int) -> None:
+    config = town.config(f"start-{workers}.toml")
+    options = ["--workers", str(workers)]
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    with launched(config, options=options, environment=environment) as served:
+        deadline = time.monotonic() + 60
+        while served.log.read_text().count("Waiting for application startup") < workers:
+            assert time.monotonic() < deadline, served.log.read_text()
+            time.sleep(0.05)
+        time.sleep(0.5)
+        assert served.process.poll() is None, served.log.read_text()
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) in (0, -signal.SIGTERM)
+        assert served.log.read_text().count("told to end before it was ready") == workers
