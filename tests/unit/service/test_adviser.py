@@ -46,7 +46,8 @@ def completed(advice: dict[str, Any]) -> Recommendation:
     now = datetime.now(UTC).isoformat()
     return Recommendation.model_validate({
         "id": "1", "call_id": "x", "revision": 1, "revision_of": None,
-        "asked_at": now, "created_at": now, "expires_at": now, "received_at": now, "note": None, "simulated": False,
+        "asked_at": now, "created_at": now, "expires_at": now,
+        "received_at": now, "note": None, "simulated": False,
         "versions": dict.fromkeys(("software", "model", "network", "configuration"), "1"),
         "latency_ms": 1.0, "response": None, **advice,
     })  # fmt: skip
