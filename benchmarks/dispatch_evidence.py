@@ -28,12 +28,15 @@ from ideal_dispatch.evaluation.run_races import races_of
 from ideal_dispatch.evaluation.tables import Table
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.study import EXPERIMENT, STARTS, TEST, TRAINING, calibration_of
+from ideal_dispatch.traffic.campaign import processor_hours
+from ideal_dispatch.traffic.recording import KIND
 
 WORLDS = {
     "A": "a road takes what the router shows when it is entered, as in the paper",
     "B": "a road takes what really happens to who enters it",
 }
 MARK = "replays"
+EXPERIMENTS = Path("experiments")  # paths in the files there are relative to it
 FIGURE_OF = "B"
 
 
@@ -139,6 +142,8 @@ def _provenance(
         f"{experiment['training_days']} days {experiment['warm_up_days']} "
         f"{'is' if experiment['warm_up_days'] == 1 else 'are'} history alone.",
     ]
+    if traffic := experiment["city"]["traffic"]:
+        said.append(_made(EXPERIMENTS / traffic))
     if experiment["transfer"]["run"]:
         said.append(f"Nothing was fitted here: all parts are those of {starts[-1]['transfer']}.")
     for world, judged in tested.items():
@@ -149,6 +154,17 @@ def _provenance(
             f"{len(manifest['dropped'])} dropped, network `{manifest['network']}` ({made})."
         )
     return [" ".join(said), ""]
+
+
+def _made(traffic: Path) -> str:
+    """How a recording was made, and what it cost, where its file and its days are still there."""
+    if not traffic.exists():
+        return "The recording is not here any more."
+    made = KIND.read(traffic)[0]["provenance"]
+    days = traffic.with_name(f"{traffic.stem}_days")
+    number, hours = processor_hours(days)
+    cost = f", {hours:.1f} hours of one core for {number} of its days" if number else ""
+    return f"It was made by `{made['command']}` ({made['engine']} {made['version']}{cost})."
 
 
 def _issues(outcomes: Outcomes) -> list[str]:

@@ -110,6 +110,13 @@ def _simulate_one(
     return day.cpu_s
 
 
+def processor_hours(folder: str | os.PathLike[str]) -> tuple[int, float]:
+    """How many simulated days of a folder say what they took, and how many hours in all."""
+    took = [_KIND.read(file)[0].get("cpu_s") for file in sorted(Path(folder).glob("*.day"))]
+    known = [seconds for seconds in took if seconds is not None]
+    return len(known), sum(known) / 3600.0
+
+
 def _is_done(
     file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int, engine: dict[str, str]
 ) -> bool:

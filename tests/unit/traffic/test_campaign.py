@@ -8,7 +8,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic import campaign
-from ideal_dispatch.traffic.campaign import _KIND, simulate
+from ideal_dispatch.traffic.campaign import _KIND, processor_hours, simulate
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.sumo import demand, network_export, output, scenario_files, simulation
 from tests.unit.traffic.small import CALENDAR
@@ -92,3 +92,11 @@ def test_no_plan_and_two_of_a_date_are_refused(grid: RoadNetwork, tmp_path: Path
         simulate(grid, CALENDAR, [], tmp_path)
     with pytest.raises(InputError, match="two plans are of the same date"):
         simulate(grid, CALENDAR, [plan(), plan()], tmp_path)
+
+
+def test_what_days_took_is_added_up(tmp_path: Path) -> None:
+    """Days of older versions do not say it."""
+    for number, said in enumerate(({"cpu_s": 1800.0}, {"cpu_s": 5400.0}, {})):
+        _KIND.write(tmp_path / f"{number}.day", said, {"codes_0": np.zeros(1, np.uint8)})
+    assert processor_hours(tmp_path) == (2, 2.0)
+    assert processor_hours(tmp_path / "none") == (0, 0.0)
