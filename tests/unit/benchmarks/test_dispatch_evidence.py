@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dispatch_evidence import replace_part, section
+from ideal_dispatch.traffic.recording import KIND
 from tests.unit.evaluation.logs import town_run
 
 
@@ -20,10 +21,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write_experiment(folder: Path, transfer: str) -> None:
+def write_experiment(folder: Path, transfer: str, traffic: str = "") -> None:
     experiment = {
         "name": "A town", "seed": 3, "training_days": 5, "warm_up_days": 1, "recording": "abc",
         "printed": "sha-tin", "transfer": {"run": transfer},
+        "city": {"traffic": traffic},
     }  # fmt: skip
     folder.mkdir(exist_ok=True)
     (folder / "experiment.json").write_text(json.dumps(experiment))
@@ -51,8 +53,11 @@ def test_a_section_has_both_worlds_and_says_what_was_run(run: Path) -> None:
 def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
     carried = tmp_path / "carried"
     town_run(carried / "B" / "test", first_day=25, versions={"python": "3"})
-    write_experiment(carried, str(run))
+    traffic, made = tmp_path / "town.traffic", {"command": "ideal traffic simulate"}
+    KIND.write(traffic, {"provenance": {**made, "engine": "sumo", "version": "1"}}, {})
+    write_experiment(carried, str(run), str(traffic))
     text = "\n".join(section(carried))
+    assert "It was made by `ideal traffic simulate` (sumo 1)." in text
     assert "Nothing was fitted here: all parts are those of" in text
     assert "Training days" not in text
     assert "World A" not in text
