@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, ACCENT, ORANGE, GREEN, MUTED = "#1d2b3a", "#0072B2", "#E69F00", "#009E73", "#8a94a0"
+SKY, VERMILLION, PURPLE = "#56B4E9", "#D55E00", "#CC79A7"
 """The colours of figures: Okabe–Ito, told apart by colour-blind readers."""
 
 WIDTH_IN, SMALL_PT = 10.0, 9.0

@@ -23,7 +23,6 @@ Examples:
 """,
 )
 
-_LEAST_DAYS = 183
 _PATIENCE_S = 60.0
 
 _Url = Annotated[
@@ -125,6 +124,7 @@ def prune(
     The oldest rows go, up to the first that is younger, and a row says so.
     """
     from ideal_dispatch.cli.terminal import out
+    from ideal_dispatch.service.tables import LEAST_RETENTION_DAYS
 
     if keep_days is None and config is not None:
         from ideal_dispatch.service.settings import ServiceSettings
@@ -132,10 +132,10 @@ def prune(
         keep_days = ServiceSettings.load(config).audit.retention_days or None
     if keep_days is None:
         raise InputError("how long are rows kept? Give --keep-days, or retention_days in --config")
-    if keep_days < _LEAST_DAYS:
+    if keep_days < LEAST_RETENTION_DAYS:
         raise InputError(
             f"--keep-days {keep_days}: logs of a high-risk system are kept at least six months; "
-            f"give {_LEAST_DAYS} or more"
+            f"give {LEAST_RETENTION_DAYS} or more"
         )
     with _store(url, config) as store:
         gone = store.prune(datetime.now(UTC) - timedelta(days=keep_days))

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module, metadata
 from pathlib import Path
@@ -193,7 +193,7 @@ class Part:
     """What stands between the marks of a benchmark on a page, newest first."""
 
     name: str
-    sets: Sequence[str] = field(default_factory=tuple)
+    sets: Sequence[str] = ()
 
     @property
     def begin(self) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.moments import read_moment
+from ideal_dispatch.cli.places import depots_of
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
-    from ideal_dispatch.context import Calendar
     from ideal_dispatch.dispatch import Situation
     from ideal_dispatch.dispatch.fitted import Fitted
     from ideal_dispatch.dispatch.trace import Trace
@@ -44,15 +44,11 @@ def read_place(network_file: Path | None, depots_file: Path | None) -> Place:
     """The network and depots that are told, or the embedded city."""
     from ideal_dispatch.cities import harbour_city
     from ideal_dispatch.network import RoadNetwork
-    from ideal_dispatch.network.csv_files import read_depots
 
     city = harbour_city() if network_file is None else None
     network = city.network if city is not None else RoadNetwork.load(str(network_file))
     if depots_file is not None:
-        depots, elsewhere = read_depots(depots_file, network)
-        if not depots:
-            raise InputError(f"{depots_file}: no depot lies on this network; {elsewhere[0]}")
-        return Place(network, tuple(depots), None)
+        return Place(network, tuple(depots_of(depots_file, network)), None)
     if city is None:
         raise InputError("--network needs --depots: whose ambulances are there?")
     return Place(network, city.depots, city)
@@ -90,8 +86,9 @@ def situation_of(
         context = world.recording.context(moment)
     elif parts.model is not None:
         moment = datetime.now(UTC) if at is None else read_moment("--at", at)
-        calendar = Calendar(time_zone, country) if city is None else _calendar(city)
-        context = calendar.context(moment)
+        if city is not None:
+            time_zone, country = city.time_zone, city.country
+        context = Calendar(time_zone, country).context(moment)
         source = ForecastRouter(parts.model, network, context)
     else:
         raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
@@ -102,12 +99,6 @@ def situation_of(
         region=None if city is None else int(city.region[node]),
         trace=trace,
     )  # fmt: skip
-
-
-def _calendar(city: "City") -> "Calendar":
-    from ideal_dispatch.context import Calendar
-
-    return Calendar(city.time_zone, city.country)
 
 
 def _node(place: Place, asked: Asked, trace: "Trace") -> int:

@@ -10,13 +10,12 @@ import numpy as np
 
 from ideal_dispatch.cities import City
 from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
-from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
-from ideal_dispatch.dispatch.paper_ideal import NominalGap
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.way import longest_roads
 from ideal_dispatch.gap import explain
 from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.source import RouteQuote
-
-_ROADS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,16 +199,8 @@ class Answer:
         return self.situation.stations[one.station].depot.name
 
     def _roads(self, path: Path) -> str:
-        """The longest named roads of a path, in driving order."""
-        network = self.situation.network
-        metres: dict[str, float] = {}
-        for edge in path.edges:
-            name = network.name[edge]
-            if name:
-                metres[name] = metres.get(name, 0.0) + float(network.length_m[edge])
-        longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
-        shown = [name for name in metres if name in longest]
-        return ", ".join(shown) or ("unnamed roads" if len(path) else "no road: it is there")
+        named = ", ".join(longest_roads(self.situation.network, path))
+        return named or ("unnamed roads" if len(path) else "no road: it is there")
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.workers import CoresOption
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ TripsArgument = Annotated[
 ]
 NetworkOption = Annotated[
     Path, typer.Option("--network", metavar="FILE", help="The .network file of these trips.")
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."),
 ]
 
 _SHOWN = 5
@@ -65,7 +62,7 @@ def evaluate(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
     network_file: NetworkOption,
-    jobs: JobsOption = None,
+    jobs: CoresOption = None,
 ) -> None:
     """Test a model on trips: how far it is off, how often by more than it thought possible.
 
@@ -114,7 +111,7 @@ def rescale(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the new model.")
     ],
-    jobs: JobsOption = None,
+    jobs: CoresOption = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.
 

@@ -39,17 +39,24 @@ def read_network(file: Path | None) -> "RoadNetwork":
     return harbour_city().network if file is None else RoadNetwork.load(file)
 
 
+def depots_of(file: Path, network: "RoadNetwork") -> "Sequence[Depot]":
+    """The depots of a file that lie on the network, of which there must be one."""
+    from ideal_dispatch.network.csv_files import read_depots
+
+    depots, elsewhere = read_depots(file, network)
+    if not depots:
+        raise InputError(f"{file}: no depot lies on this network; {elsewhere[0]}")
+    return depots
+
+
 def depots_and_regions(
     network: "RoadNetwork", network_file: Path | None, file: Path | None
 ) -> "tuple[Sequence[Depot], IntArray]":
     """Depots, and the number of the one whose territory each node is in."""
     if file is not None:
         from ideal_dispatch.evaluation.traffic_page import nearest_region
-        from ideal_dispatch.network.csv_files import read_depots
 
-        depots, elsewhere = read_depots(file, network)
-        if not depots:
-            raise InputError(f"{file}: no depot lies on this network; {elsewhere[0]}")
+        depots = depots_of(file, network)
         return depots, nearest_region(network, depots)
     if network_file is not None:
         raise InputError("--network needs --depots: whose ambulances shall be asked for?")

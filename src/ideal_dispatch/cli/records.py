@@ -128,7 +128,7 @@ def synthesise(
     input of `ideal records prepare`; truth.csv says what each row really is.
     """
     from ideal_dispatch.cities import harbour_city
-    from ideal_dispatch.cli.terminal import out, stages
+    from ideal_dispatch.cli.terminal import out, print_next, stages
 
     files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
     _check_folder(output, files, [], force)
@@ -138,17 +138,14 @@ def synthesise(
         _write_agency(city, output, count, seed)
     out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
     here = output.as_posix()
-    out.print("next:", style="bold", end=" ")
-    out.print(
+    print_next(
         f"ideal records prepare {here}/records.csv --network {here}/city.network "
-        f"--depots {here}/depots.csv --config {here}/agency.toml -o {here}/prepared",
-        markup=False,
-        soft_wrap=True,
+        f"--depots {here}/depots.csv --config {here}/agency.toml -o {here}/prepared"
     )
 
 
 def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
-    from ideal_dispatch.files import atomic_write
+    from ideal_dispatch.files import atomic_write, write_csv
     from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
@@ -167,14 +164,15 @@ def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
     made.save_truth(folder / "truth.csv")
     weather.save(folder / "weather.csv")
     city.network.save(folder / "city.network")
-    rows = ["name,call_sign,lon,lat"]
-    for index, depot in enumerate(city.depots):
-        lon, lat = city.network.lon[depot.node], city.network.lat[depot.node]
-        rows.append(f"{depot.name},A{index + 1},{lon:.6f},{lat:.6f}")
+    lon, lat = city.network.lon, city.network.lat
+    rows = [
+        (depot.name, f"A{number}", f"{lon[depot.node]:.6f}", f"{lat[depot.node]:.6f}")
+        for number, depot in enumerate(city.depots, 1)
+    ]
+    write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
     settings = _SETTINGS.format(name=city.name, time_zone=city.time_zone, country=city.country)
-    for name, text in (("depots.csv", "\n".join(rows) + "\n"), ("agency.toml", settings)):
-        with atomic_write(folder / name) as file:
-            file.write(text.encode())
+    with atomic_write(folder / "agency.toml") as file:
+        file.write(settings.encode())
 
 
 def _check_folder(folder: Path, files: tuple[str, ...], inputs: list[Path], force: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.cli.workers import ClusterOption, CoresOption
 
 EPILOG = """\
 Examples:
@@ -32,20 +32,8 @@ def replay(
             "--training-only", help="Only the days to learn from; the test days stay unseen."
         ),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            rich_help_panel=SPECIAL,
-            help="Work on many machines: the scheduler of a dask cluster.",
-        ),
-    ] = None,
+    workers: CoresOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Learn from past days, then replay calls under every policy in the same traffic.
 

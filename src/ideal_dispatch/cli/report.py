@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.places import read_network
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -129,10 +130,7 @@ def _judged(
 
 def _network(outcomes: "Outcomes", file: Path | None) -> "RoadNetwork | None":
     """The run's own network: the file given, or the embedded city's where it is that."""
-    from ideal_dispatch.cities import harbour_city
-    from ideal_dispatch.network import RoadNetwork
-
-    network = harbour_city().network if file is None else RoadNetwork.load(file)
+    network = read_network(file)
     if network.checksum == outcomes.manifest["network"]:
         return network
     if file is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.cli.workers import ClusterOption, CoresOption
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
 
@@ -127,20 +128,8 @@ def train(
         bool, typer.Option("--resume", help="Go on where training was interrupted.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the model there.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="NUMBER", help="Processor cores to use; all of them by default."
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            rich_help_panel=SPECIAL,
-            help="Work on many machines: the scheduler of a dask cluster.",
-        ),
-    ] = None,
+    jobs: CoresOption = None,
+    cluster: ClusterOption = None,
     distributed: Annotated[
         bool,
         typer.Option(

@@ -7,11 +7,9 @@ import numpy as np
 
 from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import ALWAYS, AT_ZERO, Threshold
 from ideal_dispatch.dispatch.way import pair_details, primary_of, routed, sent_way
 from ideal_dispatch.errors import InputError
-
-_AT_ZERO = ConstantThreshold(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class IntervalPolicy:
     """
 
     name: str = "interval"
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         first = primary_of(situation)

@@ -11,7 +11,7 @@ from ideal_dispatch.dispatch.baselines import router_pair
 from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
 from ideal_dispatch.dispatch.scenario_gap import Centre, gap_details, outlook, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, ConstantThreshold, Threshold
 from ideal_dispatch.dispatch.way import differing, overlap, pair_details, primary_of, unshared_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -25,7 +25,6 @@ ROUTER_FEATURES = (
 )  # fmt: skip
 """What a learned trigger may know: columns of :func:`router_features`."""
 
-_AT_ZERO = ConstantThreshold(0.0)
 _TIE = ConstantThreshold(0.5)
 
 
@@ -38,7 +37,7 @@ class QuoteDifferencePolicy:
     """
 
     name: str = "quote-difference"
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary, second = router_pair(situation)
@@ -81,7 +80,7 @@ class RouterAlternativePolicy:
     """
 
     name: str = "router-alternative"
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary = primary_of(situation)
@@ -102,7 +101,7 @@ class GapTriggeredOtherDepot:
     """Our gap decides whether, the router from where: the next shortest quote's depot."""
 
     model: Model
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     centre: Centre = "router"
     method: Method = "certified"
     time_limit_s: float | None = 0.5
@@ -143,7 +142,7 @@ class LearnedTrigger:
     """
 
     estimator: Estimator
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     name: str = "learned-trigger"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:

@@ -19,6 +19,9 @@ Radius = Literal["calibrated", "paper"]
 mean absolute error."""
 
 Form = tuple[Trained, Radius]
+USUAL: Form = ("practical", "calibrated")
+"""The form of the model that policies take where they choose none."""
+
 Seconds = tuple[Second, ...]
 
 

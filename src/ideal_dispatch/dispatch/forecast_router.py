@@ -7,9 +7,10 @@ from functools import cached_property
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import RouteQuote, require_zone
+from ideal_dispatch.traffic.source import RouteQuote
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""IDEAL in two forms: as printed, and our own."""
+"""IDEAL in our own form; as printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from ideal_dispatch.dispatch.scenario_gap import (
 )
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-from ideal_dispatch.dispatch.threshold import ClinicalThreshold, ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
 from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed, sent_way
-from ideal_dispatch.dispatch.worth import Second, Worth, ways, worth
+from ideal_dispatch.dispatch.worth import USUAL_SECONDS, Second, Worth, ways, worth
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -30,9 +30,8 @@ __all__ = ["DecideBy", "Ideal", "PaperIdeal"]
 
 DecideBy = Literal["gain", "gap", "both"]
 
-_KINDS: tuple[Second, ...] = ("other-depot", "alternative", "gap-path")
+_KINDS: tuple[Second, ...] = get_args(Second)
 _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected gain and gap"}
-_AT_ZERO = ConstantThreshold(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ class Ideal:
     model: Model | None = None
     gain: GainModel | None = None
     drift: DriftModel | None = None
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     decide_by: DecideBy = "gain"
-    seconds: tuple[Second, ...] = ("other-depot",)
+    seconds: tuple[Second, ...] = USUAL_SECONDS
     overlap_limit: float = 0.5
     centre: Centre = "router"
     method: Method = "certified"

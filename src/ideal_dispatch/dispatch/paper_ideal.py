@@ -14,7 +14,7 @@ from ideal_dispatch.dispatch.scenario_gap import (
     situation_gap,
 )
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.dispatch.way import pair_details, primary_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -23,8 +23,6 @@ from ideal_dispatch.gap.optimistic_gap import Method
 
 PREFIX = 5
 """Segments of the second path that are kept to before the router is asked again."""
-
-_AT_ZERO = ConstantThreshold(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class PaperIdeal:
     """
 
     model: Model
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     prefix: int = PREFIX
     method: Method = "dca"
     time_limit_s: float | None = None
@@ -74,7 +72,7 @@ class NominalGap:
     """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
 
     model: Model
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     prefix: int = PREFIX
     name: str = "nominal-gap"
 

@@ -14,7 +14,7 @@ from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.situation import Situation, Station
-from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -22,7 +22,6 @@ QUARTERS = 96
 _FILE = JsonKind(
     "ideal-dispatch quarter hours", 1, "ratios of quarter hours", "fit and save it again"
 )
-_AT_ZERO = ConstantThreshold(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class QuarterHourPolicy:
 
     hours: QuarterHours
     gain: GainModel
-    threshold: Threshold = _AT_ZERO
+    threshold: Threshold = AT_ZERO
     name: str = "quarter-hour"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:

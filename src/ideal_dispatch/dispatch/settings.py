@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal, quarter_hours
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.fitted import Fitted, Form, Radius, Seconds, Trained, kinds
+from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Form, Radius, Seconds, Trained, kinds
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -16,6 +16,7 @@ from ideal_dispatch.dispatch.threshold import (
     ConstantThreshold,
     Threshold,
 )
+from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.toml_tables import built
 
@@ -51,9 +52,7 @@ _RADIUS_WORDS = {
     "calibrated": "radius by the quantile loss, conformally scaled",
     "paper": "radius by the mean absolute loss",
 }
-_USUAL: Form = ("practical", "calibrated")
 _PRINTED: Form = ("paper", "paper")
-_USUAL_SECONDS: Seconds = ("other-depot",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
             given[field] = getattr(parts, part)
     if "model" in known:
         form, chosen = _form(values, kind, where)
-        model = parts.model if form == _USUAL else parts.models.get(form)
+        model = parts.model if form == USUAL else parts.models.get(form)
         alone = not chosen and not parts.models
         given["model"] = parts.model if alone else model
         if "form" in known:
@@ -181,7 +180,7 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
 
 def _form(values: dict[str, Any], kind: str, where: str) -> tuple[Form, bool]:
     """The form of the model that a table takes, and whether it says so itself."""
-    usual = _PRINTED if kind == "paper-ideal" else _USUAL
+    usual = _PRINTED if kind == "paper-ideal" else USUAL
     chosen = "trained" in values or "radius" in values
     trained = values.pop("trained", usual[0])
     radius = values.pop("radius", usual[1])
@@ -195,7 +194,7 @@ def _form(values: dict[str, Any], kind: str, where: str) -> tuple[Form, bool]:
 
 def _seconds(values: Mapping[str, Any]) -> Seconds:
     """The kinds of second that a table of our form considers; nonsense is refused later."""
-    given = values.get("seconds", _USUAL_SECONDS)
+    given = values.get("seconds", USUAL_SECONDS)
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
-from ideal_dispatch.traffic.source import RouteQuote, TrafficSource, require_zone
+from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.decision import Assignment

@@ -54,6 +54,9 @@ class ConstantThreshold:
 ALWAYS = ConstantThreshold(-math.inf)
 """A second ambulance always goes: the "dual" form of a policy."""
 
+AT_ZERO = ConstantThreshold(0.0)
+"""A second ambulance goes where its score is above zero."""
+
 
 @dataclass(frozen=True, slots=True)
 class CapacityCost:

@@ -13,6 +13,8 @@ from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
 
+_ROADS = 3  # that are named to people
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -71,9 +73,14 @@ def sent_way(
         seconds = max(seconds + sent.path.time_s(edge_drift_s), 0.0)
     if quote is None:
         return Way("sent", sent, seconds, math.nan, math.nan)
+    return unquoted("sent", sent, seconds, quote)
+
+
+def unquoted(kind: str, assignment: Assignment, seconds: float, quote: RouteQuote) -> Way:
+    """A way of so many seconds on another path than the quote's, whose range is scaled to it."""
     scale = seconds / max(quote.duration_s, 1.0)
     above_s = scale * (quote.pessimistic_s - quote.duration_s)
-    return Way("sent", sent, seconds, above_s, scale * (quote.duration_s - quote.optimistic_s))
+    return Way(kind, assignment, seconds, above_s, scale * (quote.duration_s - quote.optimistic_s))
 
 
 def shared(path: Path, other: Path) -> BoolArray:
@@ -98,6 +105,17 @@ def differing(path: Path, other: Path) -> int:
     """How many edges of ``path`` to keep to, so that all that is not on ``other`` is driven."""
     own = np.flatnonzero(~shared(path, other))
     return int(own[-1]) + 1 if own.size else 0
+
+
+def longest_roads(network: RoadNetwork, path: Path) -> list[str]:
+    """The longest named roads of a path, in driving order."""
+    metres: dict[str, float] = {}
+    lengths = network.length_m[path.edges].tolist()
+    for edge, length_m in zip(path.edges.tolist(), lengths, strict=True):
+        if name := network.name[edge]:
+            metres[name] = metres.get(name, 0.0) + length_m
+    longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
+    return [name for name in metres if name in longest]
 
 
 def unshared_s(

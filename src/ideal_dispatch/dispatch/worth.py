@@ -16,13 +16,16 @@ from ideal_dispatch.dispatch.expected_gain import (
 )
 from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.way import Way, differing, gain_features, overlap, quoted
+from ideal_dispatch.dispatch.way import Way, differing, gain_features, overlap, quoted, unquoted
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.scenarios import ScenarioSet, target_radius
 
 Second = Literal["other-depot", "alternative", "gap-path"]
 """Where a second's way may come from."""
+
+USUAL_SECONDS: tuple[Second, ...] = ("other-depot",)
+"""What our form considers unless told."""
 
 _USUAL_LEVEL = 0.8  # what a radius that aims at no coverage is taken to cover
 
@@ -157,11 +160,7 @@ def ways(
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
             seconds = _path_s(situation, first, gap_path, seen, edge_drift_s)
-            quote = situation.quote(assignment.station)
-            scale = seconds / max(quote.duration_s, 1.0)
-            above_s = scale * (quote.pessimistic_s - quote.duration_s)
-            below_s = scale * (quote.duration_s - quote.optimistic_s)
-            yield Way("gap path", assignment, seconds, above_s, below_s)
+            yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
 
 
 def _path_s(

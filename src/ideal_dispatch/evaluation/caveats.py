@@ -49,9 +49,8 @@ def caveats(judged: Judged) -> list[str]:
         lines.append("No interval-selective policy is in this run to compare with.")
     dropped = outcomes.manifest.get("dropped")
     if dropped:
-        count = dropped if isinstance(dropped, int) else len(dropped)
         lines.append(
-            f"{count} incidents could not be replayed and are in no number here; the run's "
+            f"{len(dropped)} incidents could not be replayed and are in no number here; the run's "
             "manifest says why."
         )
     return lines

@@ -10,15 +10,28 @@ from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.metrics import ArrivalSummary
 from ideal_dispatch.evaluation.result_tables import WORLD_WORDS, Judged
 from ideal_dispatch.evaluation.significance import Interval, day_interval
-from ideal_dispatch.evaluation.strategies import VOLUMES, is_selective, sends_one
+from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
 from ideal_dispatch.network.drawing import save_figure
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, WIDTH_IN, Page, plain_axes
+from ideal_dispatch.pages import (
+    ACCENT,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SMALL_PT,
+    VERMILLION,
+    WIDTH_IN,
+    Page,
+    plain_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLOURS = (ACCENT, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#D55E00", INK, MUTED)
+_COLOURS = (ACCENT, ORANGE, GREEN, PURPLE, SKY, VERMILLION, INK, MUTED)
 
 
 def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> list[Path]:
@@ -133,7 +146,7 @@ def saving_figure(runs: Sequence[Judged], world: str) -> "Figure":
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     axes.set_xlabel("seconds saved per call against interval-selective")
-    figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+    figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=SMALL_PT)
     return figure
 
 
@@ -144,9 +157,7 @@ def _savings(run: Judged, world: str) -> dict[str, Interval]:
     if reference is None or world not in outcomes.worlds:
         return {}
     found = {}
-    for name, policy in outcomes.policies.items():
-        if name == reference or sends_one(outcomes, name) or not is_selective(policy):
-            continue
+    for name in run.rivals(reference):
         for share in VOLUMES:
             own, other = run.at(name, share), run.at(reference, share)
             saved = other.arrival_s[world] - own.arrival_s[world]

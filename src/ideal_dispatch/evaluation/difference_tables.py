@@ -2,12 +2,7 @@
 
 from ideal_dispatch.evaluation.result_tables import EXTRA, WORLD_WORDS, Judged
 from ideal_dispatch.evaluation.significance import day_interval, day_t_interval, days_won
-from ideal_dispatch.evaluation.strategies import (
-    VOLUMES,
-    is_selective,
-    matched_arrival_s,
-    sends_one,
-)
+from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
 
 
@@ -23,7 +18,7 @@ def difference_table(judged: Judged, world: str) -> Table | None:
     rival = outcomes.policy(reference)
     rows: list[tuple[Cell, ...]] = []
     names = []
-    for name in _compared(judged, reference):
+    for name in judged.rivals(reference):
         policy = outcomes.policy(name)
         for share in VOLUMES:
             own, other = judged.at(name, share), judged.at(reference, share)
@@ -61,7 +56,7 @@ def difference_summary(judged: Judged, world: str) -> Table | None:
     reference = outcomes.roles.get("interval")
     if reference is None:
         return None
-    names = _compared(judged, reference)
+    names = judged.rivals(reference)
     rows: list[tuple[Cell, ...]] = []
     for name in names:
         saved = [
@@ -83,13 +78,3 @@ def difference_summary(judged: Judged, world: str) -> Table | None:
         "Mean of the days' means with Student's 95 % interval; above zero throughout, the policy "
         "is better beyond chance. Days ahead: on how many its mean was better, at each volume.",
     )  # fmt: skip
-
-
-def _compared(judged: Judged, reference: str) -> list[str]:
-    """Policies that choose who gets a second, but for the one they are compared with."""
-    outcomes = judged.outcomes
-    return [
-        name
-        for name, policy in outcomes.policies.items()
-        if name != reference and not sends_one(outcomes, name) and is_selective(policy)
-    ]

@@ -11,22 +11,33 @@ from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.strategies import Strategy, is_selective, sends_one
 from ideal_dispatch.evaluation.sweep import Sweep, sweep
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN, plain_axes
+from ideal_dispatch.pages import (
+    ACCENT,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SMALL_PT,
+    VERMILLION,
+    WIDTH_IN,
+    plain_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SKY, _VERMILLION, _PURPLE = "#56B4E9", "#D55E00", "#CC79A7"
 _ROLE_COLOURS = {
     "region": MUTED,
     "router": INK,
     "interval": ORANGE,
     "router-dual": GREEN,
-    "paper": _PURPLE,
+    "paper": PURPLE,
     "ideal": ACCENT,
 }
-_CONTROL_COLOURS = (_SKY, _VERMILLION, GREEN, MUTED, "#9C7A00", _PURPLE, INK)
+_CONTROL_COLOURS = (SKY, VERMILLION, GREEN, MUTED, "#9C7A00", PURPLE, INK)
 _DASHES = ((0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 
 TITLES = {"A": "World A: what the router shows", "B": "World B: what really happens"}

@@ -80,15 +80,16 @@ def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
 def _trip(who: str, entry: Mapping[str, Any], drive: Mapping[str, Any], world: str) -> str:
     station = entry["stations"][drive["station"]]
     seconds, expected = drive[world]["seconds"], drive[world]["expected_s"]
-    promised = f"promised {_clock(expected[0])}, " if expected else ""
-    return f"{who} from {station['depot']}: {promised}took {_clock(sum(seconds))}."
+    promised = f"promised {clock(expected[0])}, " if expected else ""
+    return f"{who} from {station['depot']}: {promised}took {clock(sum(seconds))}."
 
 
 def _sentence(reason: str) -> str:
     return reason if reason.endswith(".") else f"{reason}."
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Minutes and seconds, as 4:07."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
 
@@ -249,7 +250,7 @@ def _times(
     for x, y, colour in ends:
         lower = close and y == min(end[1] for end in ends) and colour == ORANGE
         axes.annotate(
-            _clock(60 * y), (x, y), xytext=(9, -8 if lower else 4 if close else 0), va="center",
+            clock(60 * y), (x, y), xytext=(9, -8 if lower else 4 if close else 0), va="center",
             textcoords="offset points", fontsize=10, weight="bold", color=colour,
         )  # fmt: skip
     axes.set(xlabel="minutes since the start", ylabel="total time promised (min)")

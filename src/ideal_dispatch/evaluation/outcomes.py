@@ -23,8 +23,8 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.roles import roles_of
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.manifest import read_manifest
+from ideal_dispatch.replay.run import LOG
 
-LOG_FILE = "incidents.jsonl"
 WORLDS = ("A", "B")
 
 Benchmark = Literal["paper", "common", "hindsight"]
@@ -102,7 +102,7 @@ class Outcomes:
         """Read a folder written by ``ideal replay``, line by line."""
         where = Path(folder)
         reader = _Reader(read_manifest(where))
-        log = where / LOG_FILE
+        log = where / LOG
         if not log.is_file():
             raise InputError(f"{where}: the replay is not finished; run it again to go on")
         for number, entry in enumerate(read_log(log), 1):
@@ -151,7 +151,7 @@ class Outcomes:
 
     def entries(self, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
         """The log's whole lines about some incidents, paths included, by their number."""
-        lines = enumerate(read_log(self.folder / LOG_FILE))
+        lines = enumerate(read_log(self.folder / LOG))
         return {number: entry for number, entry in lines if number in numbers}
 
 

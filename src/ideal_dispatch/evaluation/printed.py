@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ideal_dispatch.evaluation.metrics import RegretSummary
-from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.result_tables import Judged, whole
 from ideal_dispatch.evaluation.significance import Interval, paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import dual, single
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
@@ -126,7 +126,7 @@ def wilcoxon_beside(
     rows: list[tuple[Cell, ...]] = []
     for number, (role, told) in enumerate(printed.tests.items(), 1):
         name = f"({number}) {_NAMES[role]}"
-        rows.append((name, f"{printed.place}: IDEAL dual", *told[:3], _whole(told[3]), told[4]))
+        rows.append((name, f"{printed.place}: IDEAL dual", *told[:3], whole(told[3]), told[4]))
         for world, judged in runs.items():
             outcomes = judged.outcomes
             for own in roles:
@@ -138,7 +138,7 @@ def wilcoxon_beside(
                 test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
                 rows.append(
                     (name, f"here, world {world}: {_NAMES[own]}, dual", test.incidents,
-                     test.nonzero, test.difference, _whole(test.statistic), test.p_value)
+                     test.nonzero, test.difference, whole(test.statistic), test.p_value)
                 )  # fmt: skip
     return Table(
         "wilcoxon-beside",
@@ -166,7 +166,3 @@ def _label(role: str, share: float) -> str:
         return _NAMES[role]
     form = {0.0: "single", 1.0: "dual"}.get(share, f"+{100 * share:.0f} %")
     return f"{_NAMES[role]}, {form}"
-
-
-def _whole(value: float) -> float | int:
-    return int(value) if value.is_integer() else value

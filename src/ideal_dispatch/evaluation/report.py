@@ -11,7 +11,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.difference_tables import difference_table
 from ideal_dispatch.evaluation.gap_tables import gap_table
-from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.evaluation.incident_map import clock, incident_map, words
 from ideal_dispatch.evaluation.metrics import ArrivalSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.report_figures import CAPTIONS, Progress, report_figures
@@ -150,14 +150,11 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
 def _subtitle(outcomes: Outcomes) -> str:
     days = sorted(outcomes.days)
     between = f"{days[0]} to {days[-1]}" if len(days) > 1 else days[0]
+    worlds = " and ".join(WORLD_WORDS[world] for world in outcomes.worlds)
     return (
         f"{len(outcomes):,} calls on {len(days)} days ({between}), {len(outcomes.policies)} "
-        f"policies, all driven through the same traffic in {' and '.join(_short(outcomes))}."
+        f"policies, all driven through the same traffic in {worlds}."
     )
-
-
-def _short(outcomes: Outcomes) -> list[str]:
-    return [WORLD_WORDS[world] for world in outcomes.worlds]
 
 
 def report_facts(judged: Judged) -> list[tuple[str, str]]:
@@ -168,8 +165,9 @@ def report_facts(judged: Judged) -> list[tuple[str, str]]:
     if "router" in outcomes.roles:
         alone = outcomes.policy(outcomes.roles["router"]).drives[world].primary_s
         summary = ArrivalSummary.of(alone)
+        mean = f"{clock(summary.mean_s)} min"
         facts += [
-            (f"mean drive of the router's one ambulance (world {world})", _clock(summary.mean_s)),
+            (f"mean drive of the router's one ambulance (world {world})", mean),
             ("of calls it reaches within 8 min of driving", f"{100 * summary.within_8_min:.1f} %"),
         ]
         if own is not None:
@@ -256,7 +254,7 @@ def _maps(
 ) -> "Iterator[tuple[str, Figure, str]]":
     outcomes = judged.outcomes
     policy, world = _shown(judged), outcomes.worlds[-1]
-    chosen_at = judged.at(policy, VOLUMES[0])
+    own = judged.at(policy, VOLUMES[0])
     groups = standing_out(judged, policy, world)
     if chosen is not None:
         others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
@@ -268,10 +266,10 @@ def _maps(
             figure = incident_map(network, entry, policy, world)
             caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
             if entry["decisions"][policy]["second"] is not None:
-                goes = "it was sent" if chosen_at.sent[number] else "it was not sent"
+                goes = "it was sent" if own.sent[number] else "it was not sent"
                 caption += (
                     f" {policy} gave the second {entry['decisions'][policy]['score_s']:.1f} s; at "
-                    f"{chosen_at.form} one goes above {chosen_at.threshold_s:.1f} s, so {goes}."
+                    f"{own.form} one goes above {own.threshold_s:.1f} s, so {goes}."
                 )
             yield outcomes.incidents[number], figure, caption
 
@@ -284,11 +282,6 @@ def _save(figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf
     for path in made:
         save_figure(figure, path)
     return made
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d} min"
 
 
 def _file_name(name: str) -> str:

@@ -81,12 +81,15 @@ class Judged:
         """The policy a report is about: ours, else the paper's, else any that selects."""
         outcomes = self.outcomes
         named = [outcomes.roles[role] for role in ("ideal", "paper") if role in outcomes.roles]
-        rest = [
+        return next(iter([*named, *self.rivals()]), None)
+
+    def rivals(self, reference: str | None = None) -> list[str]:
+        """Policies that choose who gets a second, but for the one they are compared with."""
+        return [
             name
-            for name, policy in outcomes.policies.items()
-            if is_selective(policy) and not sends_one(outcomes, name)
+            for name, policy in self.outcomes.policies.items()
+            if name != reference and is_selective(policy) and not sends_one(self.outcomes, name)
         ]
-        return next(iter([*named, *rest]), None)
 
     @property
     def printed(self) -> tuple[str, ...]:
@@ -173,7 +176,7 @@ def wilcoxon_table(judged: Judged, own: str, world: str) -> Table:
         baseline = dual(one) if role == "router-dual" else single(one)
         test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
         cells.append((f"({len(cells) + 1}) {one.name}", test.incidents, test.nonzero,
-                      test.difference, _whole(test.statistic), test.p_value))  # fmt: skip
+                      test.difference, whole(test.statistic), test.p_value))  # fmt: skip
     return Table(
         f"wilcoxon-{own}-{world}",
         f"One-sided paired Wilcoxon signed-rank tests against {own}, dual in {WORLD_WORDS[world]}",
@@ -260,7 +263,8 @@ def _paper_label(row: Strategy) -> str:
     return f"{row.policy}, +{100 * row.extra:.1f}% amb."
 
 
-def _whole(value: float) -> float | int:
+def whole(value: float) -> float | int:
+    """A statistic as tables show it: without decimals where it has none."""
     return int(value) if value.is_integer() else value
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.evaluation.motivation import WORLDS, Example, RaceParams, Races
-from ideal_dispatch.evaluation.outcomes import LOG_FILE, Outcomes
+from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.replay.drive import Drive, World
 from ideal_dispatch.replay.log import read_log
+from ideal_dispatch.replay.run import LOG
 from ideal_dispatch.traffic.source import RouteQuote
 
 _MARGIN = RaceParams().margin
@@ -25,7 +26,7 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
     so no traffic is needed. None where no call is a race.
     """
     found, numbers, apart = [], [], 0
-    for number, entry in enumerate(read_log(outcomes.folder / LOG_FILE)):
+    for number, entry in enumerate(read_log(outcomes.folder / LOG)):
         row = _row(entry)
         if row is None:
             apart += 1

@@ -66,6 +66,10 @@ class Table:
     def header(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    @property
+    def _arrowed(self) -> list[str]:
+        return [f"{column.name} {column.arrow}".strip() for column in self.columns]
+
     def text_rows(self) -> list[list[str]]:
         """The cells as people read them."""
         return [
@@ -118,7 +122,7 @@ class Table:
 
     def markdown(self) -> str:
         """The table as a page of the documentation has it, its title above."""
-        heads = [f"{column.name} {column.arrow}".strip() for column in self.columns]
+        heads = self._arrowed
         lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
         for number, cells in enumerate(self.text_rows()):
             if number in self.bold:
@@ -138,8 +142,7 @@ class Table:
     def show(self, page: Page) -> None:
         """Put the table on a page, its title above; the note is for the caller to place."""
         page.text(f"{self.title}:")
-        heads = [f"{column.name} {column.arrow}".strip() for column in self.columns]
-        page.table(heads, self.text_rows(), bold=sorted(self.bold))
+        page.table(self._arrowed, self.text_rows(), bold=sorted(self.bold))
 
 
 _ARROWS = {"↓": r" $\downarrow$", "↑": r" $\uparrow$"}

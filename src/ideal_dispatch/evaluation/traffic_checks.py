@@ -1,6 +1,6 @@
 """Is recorded traffic like traffic? Peak and night, memory, likeness over distance, days apart."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -67,11 +67,10 @@ class TrafficChecks:
     speed over free flow, (kinds, groups of roads, hours of the clock), NaN
     where nothing was recorded; ``peak_hour`` the slowest one of those recorded
     on at least half of the working days, so that one day's rain makes no peak;
-    ``observed`` the share of edge-bins with a
-    vehicle, by group. ``city_spread`` and ``edge_spread`` are standard
-    deviations, over working days at the same hour, of the log of the whole
-    city's and of a single road's hourly time, NaN with fewer than two such
-    days. ``memory`` and ``swings`` are over whole days; ``evening`` is the
+    ``observed`` the share of edge-bins with a vehicle, by group. ``city_spread``
+    and ``edge_spread`` are standard deviations, over working days at the same
+    hour, of the log of the whole city's and of a single road's hourly time, NaN
+    with fewer than two such days. ``memory`` and ``swings`` are over whole days; ``evening`` is the
     window of :data:`EVENING` on working days, where there is one. ``silences``
     name stretches in which no vehicle was seen anywhere for ten minutes: a
     simulation or a feed that broke off.
@@ -87,7 +86,7 @@ class TrafficChecks:
     memory: Correlation
     swings: Correlation
     evening: WindowChecks | None
-    silences: tuple[str, ...] = field(default=())
+    silences: tuple[str, ...] = ()
 
     def peak_and_night(self) -> tuple[float, float]:
         """Relative speed of all roads on working days: the peak hour, mean of 1 to 5 o'clock."""

@@ -16,7 +16,17 @@ from ideal_dispatch.evaluation.traffic_checks import (
     WindowChecks,
 )
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
+from ideal_dispatch.pages import (
+    ACCENT,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    SMALL_PT,
+    WIDTH_IN,
+    plain_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +36,7 @@ PAPER_REGION, PAPER_OVERLAP, PAPER_OVERLAP_S, PAPER_MEAN_S = 0.56, 0.995, 377.0,
 """What the paper's introduction reports of its 50 nodes."""
 
 _ROADS = (INK, ACCENT, ORANGE, GREEN)
-_RECORDED, _REAL = (ACCENT, ORANGE, "#CC79A7"), (GREEN, GREEN, INK)
+_RECORDED, _REAL = (ACCENT, ORANGE, PURPLE), (GREEN, GREEN, INK)
 _STYLES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _PAIR = (ACCENT, ORANGE)
 _LONGEST_NAME = 16
@@ -34,7 +44,7 @@ _LONGEST_NAME = 16
 
 def by_hour(columns: Sequence[TrafficChecks]) -> "Figure":
     """Speed over free flow by the hour: kinds of roads on working days, and weekends."""
-    figure, all_axes = plain_axes(len(columns), (10, 3.6))
+    figure, all_axes = plain_axes(len(columns), (WIDTH_IN, 3.6))
     hours = np.arange(24) + 0.5
     slow = np.nanmin([np.nan_to_num(c.relative_speed, nan=1.0).min() for c in columns])
     lowest = 20 * np.floor(5 * slow)
@@ -56,7 +66,7 @@ def by_hour(columns: Sequence[TrafficChecks]) -> "Figure":
 
 def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """How long a slow road stays slow: over whole days, and within one evening hour."""
-    figure, (left, right) = plain_axes(2, (10, 3.6))
+    figure, (left, right) = plain_axes(2, (WIDTH_IN, 3.6))
     for column, colour in zip(columns, _RECORDED, strict=False):
         _curve(left, column.memory, color=colour, label=column.name)
     for window, style in _windows(columns, real):
@@ -76,7 +86,7 @@ def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "F
 
 def reach(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """How far roads get slower together, and how far slow roads lie together."""
-    figure, (left, right) = plain_axes(2, (10, 3.6))
+    figure, (left, right) = plain_axes(2, (WIDTH_IN, 3.6))
     for window, style in _windows(columns, real):
         _curve(left, window.swings, **style)
         _curve(right, window.levels, **style)
@@ -94,7 +104,7 @@ def reach(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Fi
 
 def speeds(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """Share of the road length below each speed, in the evening peak."""
-    figure, (axes,) = plain_axes(1, (10, 3.6))
+    figure, (axes,) = plain_axes(1, (WIDTH_IN, 3.6))
     for window, style in _windows(columns, real):
         axes.plot(100 * window.relative_speed, 100 * SPEED_QUANTILES, linewidth=1.8, **style)
     axes.axvline(50, color=MUTED, linewidth=0.8)
@@ -108,7 +118,7 @@ def speeds(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "F
 
 def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
     """The three issues of the introduction: shares of calls, with the paper's own beside them."""
-    figure, (first, second, third) = plain_axes(3, (10, 1.3 + 0.42 * (1 + 2 * len(named))))
+    figure, (first, second, third) = plain_axes(3, (WIDTH_IN, 1.3 + 0.42 * (1 + 2 * len(named))))
     labels, colours = ["paper"], [MUTED]
     region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
     overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]
@@ -145,7 +155,7 @@ def _bars(
     axes.barh(places, 100 * np.array(shares), color=colours, height=heights)
     for place, share, text in zip(places, shares, texts, strict=True):
         axes.annotate(text, (100 * share, place), xytext=(4, 0), textcoords="offset points",
-                      va="center", fontsize=9, color=INK)  # fmt: skip
+                      va="center", fontsize=SMALL_PT, color=INK)  # fmt: skip
     axes.set(xlim=(0, 165), xlabel="% of the calls")
     axes.set_xticks(range(0, 101, 25))
     axes.tick_params(axis="y", length=0)
@@ -154,7 +164,7 @@ def _bars(
 
 def trace(network: RoadNetwork, shown: Example) -> "Figure":
     """One call: both drives on the map, and what was expected of them on the way."""
-    figure, (above, below) = plain_axes(2, (10, 7), rows=2, heights=(1, 1.1))
+    figure, (above, below) = plain_axes(2, (WIDTH_IN, 7), rows=2, heights=(1, 1.1))
     _map(above, network, shown)
     for depot, done, colour, style in zip(shown.depots, shown.drives, _PAIR, _STYLES, strict=False):
         elapsed = np.concatenate([[0.0], np.cumsum(done.seconds)])
@@ -164,10 +174,10 @@ def trace(network: RoadNetwork, shown: Example) -> "Figure":
         below.plot(done.total_s, done.total_s, marker="o", markersize=8, color=colour,
                    markeredgecolor="white", zorder=4)  # fmt: skip
         below.annotate(f"arrives after {done.total_s:.0f} s", (done.total_s, done.total_s),
-                       xytext=(8, 0), textcoords="offset points", va="center", fontsize=9,
+                       xytext=(8, 0), textcoords="offset points", va="center", fontsize=SMALL_PT,
                        color=INK)  # fmt: skip
         below.annotate(f"promised {expected[0]:.0f} s", (0, expected[0]), xytext=(-7, 0),
-                       textcoords="offset points", ha="right", va="center", fontsize=9,
+                       textcoords="offset points", ha="right", va="center", fontsize=SMALL_PT,
                        color=INK)  # fmt: skip
     last = max(done.total_s for done in shown.drives)
     below.set(xlabel="seconds since the call", ylabel="expected arrival (s)",
@@ -175,7 +185,7 @@ def trace(network: RoadNetwork, shown: Example) -> "Figure":
     below.margins(y=0.12)
     below.legend(
         frameon=False,
-        fontsize=9,
+        fontsize=SMALL_PT,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
         ncols=2,
@@ -211,8 +221,8 @@ def _map(axes: "Axes", network: RoadNetwork, shown: Example) -> None:
         up = line[0, 1] >= line[: len(line) // 3 + 1, 1].mean()  # away from the way it goes
         right = line[0, 0] > (low[0] + high[0]) / 2
         axes.annotate(depot.name, line[0], xytext=(0, 12 if up else -20), zorder=6,
-                      textcoords="offset points", ha="right" if right else "left", fontsize=9,
-                      weight="bold", color=INK,
+                      textcoords="offset points", ha="right" if right else "left",
+                      fontsize=SMALL_PT, weight="bold", color=INK,
                       bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8,
                             "linewidth": 0})  # fmt: skip
     call = float(network.lon[shown.node]), float(network.lat[shown.node])
@@ -244,7 +254,7 @@ def _curve(axes: "Axes", correlation: Correlation, **style: Any) -> None:
 def _legend_above(figure: "Figure", axes: "Axes") -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 5),
-                  frameon=False, fontsize=9, handlelength=3.2)  # fmt: skip
+                  frameon=False, fontsize=SMALL_PT, handlelength=3.2)  # fmt: skip
 
 
 def _short(name: str) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import Fitted, Seconds
+from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Seconds
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.dispatch.settings import Asked, asked_of
-from ideal_dispatch.dispatch.worth import Second
+from ideal_dispatch.dispatch.worth import USUAL_SECONDS, Second
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -29,7 +29,6 @@ from ideal_dispatch.replay.run import LOG, Report, replay
 from ideal_dispatch.replay.trained import (
     DRIFT,
     HOURS,
-    USUAL,
     PastDays,
     fit_drift_on,
     fit_hours,
@@ -37,12 +36,10 @@ from ideal_dispatch.replay.trained import (
     train_models,
 )
 
-__all__ = ["PastDays", "fit_parts", "load_parts", "missing_parts"]
-
 _TRIGGER = "calls.trigger"
 _ROUTER = "router"
 _HOURS_GAIN = "hours-gain.json"
-_USUAL_GAIN: tuple[Seconds, bool] = (("other-depot",), False)
+_USUAL_GAIN: tuple[Seconds, bool] = (USUAL_SECONDS, False)
 _FEATURES = [field.name for field in fields(GainFeatures)]
 _LEAST_DAYS = 2  # a drift is fitted on one day and stops with another
 

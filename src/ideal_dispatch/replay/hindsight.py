@@ -7,12 +7,12 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.replay.drive import Drive, DriveError, World
 from ideal_dispatch.traffic.recorded import RecordedWorld
-from ideal_dispatch.traffic.source import require_zone
 
 _FIRST_BINS = 8
 _MICROSECOND = timedelta(microseconds=1)

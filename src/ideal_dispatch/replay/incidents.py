@@ -1,7 +1,6 @@
 """Calls to replay: drawn at random, or read from a table."""
 
 import csv
-import io
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import first_where, whole_number
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.files import check_source, write_csv
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -105,12 +104,7 @@ def check_incidents(
 
 def write_incidents(path: str | os.PathLike[str], incidents: Sequence[Incident]) -> None:
     """A CSV table with the columns name, node and at (ISO 8601 with its offset)."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows((one.name, one.node, one.at.isoformat()) for one in incidents)
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode())
+    write_csv(path, _COLUMNS, ((one.name, one.node, one.at.isoformat()) for one in incidents))
 
 
 def read_incidents(path: str | os.PathLike[str]) -> tuple[Incident, ...]:

@@ -1,5 +1,6 @@
 """What an agency would have collected on past days: trips without routes, and a log of quotes."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ideal_dispatch.records import Trip, Trips
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.replay.trained import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.quote_recorder import record_quotes
 from ideal_dispatch.traffic.recorded import RecordedWorld
@@ -40,6 +42,23 @@ class ShownWorld:
     def describe(self) -> dict[str, object]:
         """The recorded world's description and its convention."""
         return {**self.world.describe(), "world": "A"}
+
+
+def collect_past(
+    experiment: Experiment,
+    ground: Ground,
+    convention: World,
+    folder: Path,
+    watch: Callable[[str], None] = lambda step: None,
+) -> PastDays:
+    """Trips and quotes of all training days, kept in a folder; ``watch`` is told what comes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = experiment, ground, convention, experiment.learning_days
+    watch("trips of the past")
+    trips = collect_trips(*given, folder / "trips.trips")
+    watch("quotes of the past")
+    quotes = collect_quotes(*given, folder / "quotes.jsonl")
+    return PastDays(trips, quotes, convention)
 
 
 def collect_trips(

@@ -13,8 +13,8 @@ from ideal_dispatch.cities import harbour_model_folder
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.fitting import fit_parts
-from ideal_dispatch.replay.past import collect_quotes, collect_trips
-from ideal_dispatch.replay.trained import PastDays
+from ideal_dispatch.replay.past import collect_past
+from ideal_dispatch.replay.study import ALL
 
 GAIN = "gain.json"
 
@@ -24,14 +24,8 @@ def write_shipped_model(experiment_file: Path, folder: Path, target: Path) -> No
     experiment = Experiment.load(experiment_file)
     ground, world = experiment.ground(), World.B
     place = folder / world
-    place.mkdir(parents=True, exist_ok=True)
-    given = experiment, ground, world, experiment.learning_days
-    past = PastDays(
-        collect_trips(*given, place / "trips.trips"),
-        collect_quotes(*given, place / "quotes.jsonl"),
-        world,
-    )
-    parts = fit_parts(experiment, ground, past, given[-1], place / "all")
+    past = collect_past(experiment, ground, world, place)
+    parts = fit_parts(experiment, ground, past, experiment.learning_days, place / ALL)
     assert parts.model is not None
     assert parts.gain is not None
     parts.model.save(target)

@@ -19,7 +19,7 @@ from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, load_parts, missing_parts
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
-from ideal_dispatch.replay.past import collect_quotes, collect_trips
+from ideal_dispatch.replay.past import collect_past
 from ideal_dispatch.replay.run import replay
 from ideal_dispatch.replay.trained import PastDays
 
@@ -99,14 +99,10 @@ class _Stage:
 
     def past(self) -> PastDays:
         """Trips and quotes of all training days."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        days = self.experiment.learning_days
-        given = self.experiment, self.ground, self.world, days
-        self.watch(f"{self.world}: trips of the past", 0.0)
-        trips = collect_trips(*given, self.folder / "trips.trips")
-        self.watch(f"{self.world}: quotes of the past", 0.0)
-        quotes = collect_quotes(*given, self.folder / "quotes.jsonl")
-        return PastDays(trips, quotes, self.world)
+        return collect_past(
+            self.experiment, self.ground, self.world, self.folder,
+            lambda step: self.watch(f"{self.world}: {step}", 0.0),
+        )  # fmt: skip
 
     def policies(self, past: PastDays, days: list[int], name: str) -> tuple[Policy, ...]:
         """All policies, fitted on the numbered days."""

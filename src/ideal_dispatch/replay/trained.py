@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ideal_dispatch.dispatch.fitted import Form, Trained
+from ideal_dispatch.dispatch.fitted import USUAL, Form, Trained
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -22,7 +22,6 @@ from ideal_dispatch.traffic.quote_log import QuoteLog
 if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainParams
 
-USUAL: Form = ("practical", "calibrated")
 DRIFT, HOURS = "drift", "hours.json"
 
 

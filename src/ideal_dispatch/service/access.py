@@ -35,6 +35,12 @@ def token_of(request: Request) -> Token:
     return service_of(request).doorkeeper.who(token, address)
 
 
+def check_role(token: Token, *roles: str) -> None:
+    """Refuse who has none of these roles."""
+    if token.role not in roles:
+        raise HTTPException(403, f"role {token.role} may not do this; {' or '.join(roles)} may")
+
+
 def only(*roles: str) -> Callable[..., Awaitable[Token]]:
     """A dependency that lets these roles in."""
 
@@ -43,8 +49,7 @@ def only(*roles: str) -> Callable[..., Awaitable[Token]]:
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
     ) -> Token:
         token = token_of(request)
-        if token.role not in roles:
-            raise HTTPException(403, f"role {token.role} may not do this; {' or '.join(roles)} may")
+        check_role(token, *roles)
         return token
 
     return check

@@ -4,11 +4,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.scenario_gap import Outlook
@@ -17,13 +18,13 @@ from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.explanation import Explanation, explain
 from ideal_dispatch.service import answer
-from ideal_dispatch.service.answer import Reason, Routes
+from ideal_dispatch.service.answer import Reason, Routes, finite
 from ideal_dispatch.service.assets import Assets
 from ideal_dispatch.service.case import Case, CaseReader, KnownUnits, NoAdviceError, oldest_s
 from ideal_dispatch.service.live_traffic import Asked, Seen
 from ideal_dispatch.service.polling import KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
-from ideal_dispatch.service.settings import ServiceSettings, finite
+from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Adviser:
         assets: Assets,
         settings: ServiceSettings,
         weather: Callable[[], KnownWeather],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.assets, self.settings = assets, settings
         self.reader = CaseReader(assets, settings, weather, clock)

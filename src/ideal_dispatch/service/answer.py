@@ -6,22 +6,24 @@ from typing import Any
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
-from ideal_dispatch.dispatch.way import overlap, shared
+from ideal_dispatch.dispatch.way import longest_roads, overlap, shared
 from ideal_dispatch.gap.explanation import Explanation
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.service.schemas import RecommendationRequest
-from ideal_dispatch.service.settings import finite
 
 Reason = tuple[str, str]
 """A code for programs and words for people."""
 
-_ROADS = 3
 _EXPLAINED = 12
 _HEADLINES = {
     "send_second": "Send a second ambulance from {second}",
     "primary_only": "The ambulance from {primary} is enough",
-    "no_advice": "No advice",
 }
+
+
+def finite(value: float | None) -> float | None:
+    """A number that JSON has, or None."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def no_advice(request: RecommendationRequest, reasons: Sequence[Reason]) -> dict[str, Any]:
@@ -90,17 +92,6 @@ class Routes:
                 line = self._lines[edge] = self._network.polyline(edge).round(6).tolist()
             points += line[1:] if points and points[-1] == line[0] else line
         return points
-
-
-def longest_roads(network: RoadNetwork, path: Path) -> list[str]:
-    """The longest named roads of a path, in driving order."""
-    metres: dict[str, float] = {}
-    lengths = network.length_m[path.edges].tolist()
-    for edge, length_m in zip(path.edges.tolist(), lengths, strict=True):
-        if name := network.name[edge]:
-            metres[name] = metres.get(name, 0.0) + length_m
-    longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
-    return [name for name in metres if name in longest]
 
 
 def second_part(

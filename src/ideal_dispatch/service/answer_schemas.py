@@ -186,7 +186,7 @@ class Recommendation(BaseModel):
 
 
 class UnitsOut(BaseModel):
-    """Units known to be free at a depot; null where nobody has told."""
+    """Units free at a depot, and since when that is known; null where nobody has told."""
 
     depot: str
     units: int

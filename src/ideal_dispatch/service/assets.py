@@ -21,7 +21,7 @@ from ideal_dispatch.service.live_traffic import ForecastTraffic, LiveTraffic
 from ideal_dispatch.service.recorded_live import RecordedLive
 from ideal_dispatch.service.remembered_model import RememberedModel
 from ideal_dispatch.service.router_live import RouterLive, live_router
-from ideal_dispatch.service.schemas import Name
+from ideal_dispatch.service.schemas import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -108,7 +108,7 @@ def _check_name(name: str) -> None:
     try:
         _NAME.validate_python(name)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        _, why = first_fault(error.errors())
         raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}") from None
 
 

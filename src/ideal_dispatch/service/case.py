@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import get_close_matches
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.service.answer import Reason
@@ -67,7 +68,7 @@ class CaseReader:
         assets: Assets,
         settings: ServiceSettings,
         weather: Callable[[], KnownWeather],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._assets, self._settings = assets, settings
         self._weather, self._clock = weather, clock

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from pydantic import ValidationError
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.schemas import RecommendationRequest
+from ideal_dispatch.service.schemas import RecommendationRequest, first_fault
 
 EXAMPLE = {
     "$id": "urn:emergency:uid:eido:1",
@@ -71,9 +71,7 @@ def request_of(document: Mapping[str, Any]) -> RecommendationRequest:
             "note": ", ".join(str(one) for one in kinds if one is not None)[:2000] or None,
         })  # fmt: skip
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        words = str(first["msg"]).removeprefix("Value error, ")
+        where, words = first_fault(error.errors())
         raise InputError(f"EIDO: {where}: {words}") from None
 
 

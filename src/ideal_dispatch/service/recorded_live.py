@@ -1,11 +1,12 @@
 """A recording of traffic, replayed as if it happened now."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 
 import numpy as np
 
+from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.service.live_traffic import (
@@ -39,7 +40,7 @@ class RecordedLive:
         load: Callable[[], RecordedTraffic],
         otherwise: ForecastTraffic,
         hours: Sequence[tuple[int, int]] = (),
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.network, self._load, self._otherwise = network, load, otherwise
         self._hours, self._now = tuple(hours), now

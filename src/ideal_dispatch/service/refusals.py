@@ -18,6 +18,7 @@ from ideal_dispatch.service.audit import NotRecordedError, StoreError
 from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
 from ideal_dispatch.service.recommender import KeyUsedError
+from ideal_dispatch.service.schemas import first_fault
 from ideal_dispatch.service.standing import ExpiredError, SupersededError
 
 log = logging.getLogger(__name__)
@@ -112,10 +113,8 @@ def install(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        message = str(first["msg"]).removeprefix("Value error, ")
-        return refusal(request, Problem(422, "invalid", f"{where}: {message}", where))
+        where, words = first_fault(error.errors())
+        return refusal(request, Problem(422, "invalid", f"{where}: {words}", where))
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -1,4 +1,4 @@
-"""The network as GeoJSON, small enough for a desk."""
+"""The city for a desk: its roads as GeoJSON, its depots and its extent."""
 
 import gzip
 import json

@@ -1,6 +1,7 @@
 """The API's JSON that comes in, strictly checked."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -9,8 +10,13 @@ from pydantic.config import JsonDict
 
 ReasonCode = Literal["unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"]
 
-
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+
+
+def first_fault(errors: Sequence[Any]) -> tuple[str, str]:
+    """Where the first of pydantic's errors is, and what it says."""
+    where = ".".join(str(part) for part in errors[0]["loc"])
+    return where, str(errors[0]["msg"]).removeprefix("Value error, ")
 
 
 def _as_text(value: Any) -> Any:
@@ -29,7 +35,6 @@ def _plain_text(value: Any) -> Any:
 
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_as_text)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-
 
 # limits come first, so that the schema tells them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_plain_text)]

@@ -6,7 +6,6 @@ TOML. This is the only module of the package that reads the environment.
 
 import hashlib
 import json
-import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ from ideal_dispatch.service.tables import (
 
 __all__ = [
     "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
-    "UnitsTable", "WeatherTable", "finite", "from_environment", "hand_down", "state_folder",
+    "UnitsTable", "WeatherTable", "from_environment", "hand_down", "state_folder",
 ]  # fmt: skip
 
 CONFIG = "IDEAL_CONFIG"
@@ -165,8 +164,3 @@ def _more_tokens(text: str) -> tuple[Token, ...]:
         table = {"name": name, "role": role, "sha256": digest}
         found.append(built(Token, table, f"{TOKENS}[{number}]"))
     return tuple(found)
-
-
-def finite(value: float | None) -> float | None:
-    """A number that JSON has, or None."""
-    return value if value is not None and math.isfinite(value) else None

@@ -7,10 +7,14 @@ from typing import Literal
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.road_network import SNAP_LIMIT_M
 from ideal_dispatch.records.toml_tables import require
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DAY_S = 86_400
+
+LEAST_RETENTION_DAYS = 183
+"""Logs of a high-risk system are kept at least six months."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class CityFiles:
     name: str = ""
     subdivision: str = ""
     languages: tuple[str, ...] = ("en", "zh-Hant")
-    snap_limit_m: float = 300.0
+    snap_limit_m: float = SNAP_LIMIT_M
     accuracy_limit_m: float = 500.0
 
     def __post_init__(self) -> None:
@@ -143,9 +147,9 @@ class AuditTable:
 
     def __post_init__(self) -> None:
         require(
-            self.retention_days == 0 or self.retention_days >= 183,
+            self.retention_days == 0 or self.retention_days >= LEAST_RETENTION_DAYS,
             f"retention_days {self.retention_days}: logs of a high-risk system are kept at least "
-            "six months; give 183 or more, or 0 to keep all",
+            f"six months; give {LEAST_RETENTION_DAYS} or more, or 0 to keep all",
         )
         require(
             self.retention_days <= 36_500,

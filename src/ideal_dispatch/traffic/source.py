@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.context.context import require_zone as require_zone
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 

@@ -126,9 +126,10 @@ class _Blocks:
             for column in range(2, len(self.columns) - 2)
             if not (self.rows[row].unbroken or self.columns[column].unbroken)
         ]
+        near = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
         for index in rng.permutation(len(minor)):
             row, column = minor[index]
-            around = [self.arms(row + r, column + c) for r, c in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]  # fmt: skip  # noqa: E501
+            around = [self.arms(row + down, column + right) for down, right in near]
             if not parks or not all(map(all, around)):
                 continue
             self.row_kept[row, column - 1 : column + 1] = False

@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.cities.planning.lattice import Line, grid_streets, lattice
 from ideal_dispatch.cities.planning.names import StreetNames
-from ideal_dispatch.cities.planning.street import NEVER, Street
+from ideal_dispatch.cities.planning.street import Street
 
 HARBOUR_ROAD = Line("Harbour Road", "primary", unbroken=True)
 EASTBOUND_ROAD = Line("Exchange Road", "primary", unbroken=True, oneway=True)
@@ -94,7 +94,7 @@ def _contour(along: FloatArray, rng: np.random.Generator) -> FloatArray:
     return swing
 
 
-def _line(road_class: str, names: StreetNames, rank: int = NEVER, reverse: bool = False) -> Line:
+def _line(road_class: str, names: StreetNames, rank: int, reverse: bool = False) -> Line:
     unbroken = road_class in ("secondary", "tertiary")
     return Line(names.take(road_class), road_class, unbroken, oneway_rank=rank, reverse=reverse)
 
@@ -110,7 +110,7 @@ def _quarter(
     joined_share: float,
     parks: int,
 ) -> Quarter:
-    def minor(index: int, major: str = "") -> Line:
+    def numbered(index: int, major: str = "") -> Line:
         road_class = major or str(
             rng.choice(["residential", "unclassified", "living_street"], p=[0.72, 0.23, 0.05])
         )
@@ -119,8 +119,8 @@ def _quarter(
     count, across = crossings.shape[:2]
     streets = grid_streets(
         crossings,
-        [rows.get(row) or minor(row) for row in range(count)],
-        [minor(column, major_columns.get(column, "")) for column in range(across)],
+        [rows.get(row) or numbered(row) for row in range(count)],
+        [numbered(column, major_columns.get(column, "")) for column in range(across)],
         rng,
         joined_share=joined_share,
         parks=parks,

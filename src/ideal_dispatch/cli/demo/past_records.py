@@ -7,7 +7,7 @@ from pathlib import Path
 from ideal_dispatch.cities import City
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.decision import Assignment
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
@@ -86,9 +86,8 @@ def write_records(
     weather.save(folder / "weather.csv")
     city.network.save(folder / "city.network")
     lon, lat = city.network.lon, city.network.lat
-    rows = [f"{one.name},{lon[one.node]:.6f},{lat[one.node]:.6f}" for one in city.depots]
-    with atomic_write(folder / "depots.csv") as file:
-        file.write("\n".join(["name,lon,lat", *rows, ""]).encode())
+    rows = [(one.name, f"{lon[one.node]:.6f}", f"{lat[one.node]:.6f}") for one in city.depots]
+    write_csv(folder / "depots.csv", ("name", "lon", "lat"), rows)
     source = str(world.recording.provenance["engine"])
     settings = {
         "agency": {"time_zone": city.time_zone, "country": city.country},

@@ -11,7 +11,7 @@ import numpy as np
 
 from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
 from ideal_dispatch.cli.demo.past_records import write_records
-from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.fitted import USUAL, Fitted
 from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -19,9 +19,9 @@ from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
-from ideal_dispatch.replay.fitting import PastDays, fit_parts
+from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.run import replay
-from ideal_dispatch.replay.trained import USUAL, model_folder
+from ideal_dispatch.replay.trained import PastDays, model_folder
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:

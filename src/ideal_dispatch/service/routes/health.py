@@ -1,10 +1,9 @@
 """Is it alive, can it advise, and what has it seen."""
 
 from fastapi import APIRouter, Request
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from ideal_dispatch.service.access import Serving, token_of
+from ideal_dispatch.service.access import Serving, check_role, token_of
 from ideal_dispatch.service.answer_schemas import Health
 from ideal_dispatch.service.observations import CONTENT_TYPE
 from ideal_dispatch.service.refusals import documented
@@ -35,7 +34,5 @@ async def ready(service: Serving) -> JSONResponse:
 async def metrics(request: Request, service: Serving) -> Response:
     """Numbers for Prometheus, for auditors and admins unless the settings make them public."""
     if not service.settings.server.public_metrics:
-        token = token_of(request)
-        if token.role not in ("auditor", "admin"):
-            raise HTTPException(403, f"role {token.role} may not do this; auditor or admin may")
+        check_role(token_of(request), "auditor", "admin")
     return Response(service.measure(), media_type=CONTENT_TYPE)

@@ -3,10 +3,9 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from ideal_dispatch.service.access import Caller, Reader, Serving
+from ideal_dispatch.service.access import Caller, Reader, Serving, check_role
 from ideal_dispatch.service.answer_schemas import Recommendation, Simulation
 from ideal_dispatch.service.eido import request_of
 from ideal_dispatch.service.json_response import Json
@@ -49,8 +48,8 @@ async def simulate(
     asked: SimulatedCalls, request: Request, service: Serving, reader: Reader
 ) -> JSONResponse:
     """Invent calls, to see decisions flow. For admins, and for all on the embedded city."""
-    if reader.role != "admin" and not service.settings.demo:
-        raise HTTPException(403, f"role {reader.role} may not do this; admin may")
+    if not service.settings.demo:
+        check_role(reader, "admin")
     simulator: Simulator = request.app.state.simulator
     simulator.ask(asked.count, asked.every_s)
     return JSONResponse(simulator.status())
