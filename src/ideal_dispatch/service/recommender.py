@@ -165,8 +165,8 @@ class Recommender:
                 left_s = question.until - time.monotonic()
                 earlier = await self.ledger.earlier(question.request.call_id, timeout_s=left_s)
                 continue
-            ours = answered.answer["id"] == entry.id or answered.digest != question.digest
-            if ours or answered.stands(datetime.now(UTC)):
+            settled = answered.answer["id"] == entry.id or answered.digest != question.digest
+            if settled or answered.stands(datetime.now(UTC)):
                 break
             question = replace(question, key=answered.next_key)  # that one is of long ago
         self._observe(answered.answer, time.monotonic() - question.began)
