@@ -18,7 +18,7 @@ from ideal_dispatch.dispatch.threshold import (
 )
 from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.toml_tables import built
+from ideal_dispatch.toml_tables import built
 
 KINDS: Mapping[str, type[Any]] = {
     "region": baselines.RegionPolicy,

@@ -1,14 +1,14 @@
 """Settings of training: a TOML file over the defaults, and single values over both."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.radius import RadiusParams
+from ideal_dispatch.toml_tables import read_toml
 
 
 def settings(
@@ -27,8 +27,9 @@ def settings(
     """
     in_file: dict[str, Any] = {}
     if file is not None:
+        tables = read_toml(file)
         try:
-            base, in_file = _read(base, file)
+            base, in_file = _read(base, tables)
         except InputError as error:
             raise InputError(f"{os.fspath(file)}: {error}") from None
     whole = base.as_dict() | _given(changes)
@@ -37,13 +38,8 @@ def settings(
     return params, _radius({"seed": params.seed} | in_file | _given(radius))
 
 
-def _read(base: TrainParams, file: str | os.PathLike[str]) -> tuple[TrainParams, dict[str, Any]]:
-    """What the file makes of ``base``, and its radius table, both checked."""
-    try:
-        with open(file, "rb") as opened:
-            read = tomllib.load(opened)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{os.fspath(file)}: not TOML: {error}") from None
+def _read(base: TrainParams, read: dict[str, Any]) -> tuple[TrainParams, dict[str, Any]]:
+    """What a file makes of ``base``, and its radius table, both checked."""
     shape, radius = read.pop("architecture", {}), read.pop("radius", {})
     for name, table in (("architecture", shape), ("radius", radius)):
         if not isinstance(table, dict):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.road_network import SNAP_LIMIT_M
-from ideal_dispatch.records.toml_tables import built, refuse_unknown, require
+from ideal_dispatch.toml_tables import built, read_toml, refuse_unknown, require
 
 FIELDS = (
     "call_id", "unit", "call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at",
@@ -209,15 +208,7 @@ class AgencySettings:
     def load(cls, path: str | os.PathLike[str]) -> "AgencySettings":
         """Read a TOML file, or say in one line what is wrong with it."""
         where = os.fspath(path)
-        try:
-            with open(where, "rb") as file:
-                table = tomllib.load(file)
-        except FileNotFoundError:
-            raise InputError(f"{where}: no such file") from None
-        except IsADirectoryError:
-            raise InputError(f"{where}: is a folder, not a file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{where}: not a TOML file ({error})") from None
+        table = read_toml(path)
         try:
             return cls.of(table, Path(path).parent)
         except InputError as error:

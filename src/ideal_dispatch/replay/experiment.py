@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +12,13 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import harbour_city, harbour_traffic
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import check_source
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.csv_files import read_depots
 from ideal_dispatch.records.depots import plain_name
-from ideal_dispatch.records.toml_tables import built
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.toml_tables import built, read_toml
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -145,17 +143,11 @@ class Experiment:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Experiment":
         """Read the file, or say in one line what is wrong with it."""
-        check_source(path)
-        where = os.fspath(path)
-        content = Path(path).read_bytes()
-        try:
-            tables = tomllib.loads(content.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{where}: not TOML: {error}") from None
+        tables, where = read_toml(path), os.fspath(path)
         given = {name: tables.pop(name, {}) for name in _FREE_TABLES}
         if not given["policies"]:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
         try:
             return built(cls, tables, "", **given, folder=Path(path).parent, digest=digest)
         except InputError as error:

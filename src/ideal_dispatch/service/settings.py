@@ -7,15 +7,12 @@ TOML. This is the only module of the package that reads the environment.
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import check_source
-from ideal_dispatch.records.toml_tables import built, require
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.tables import (
     AuditTable,
     CityFiles,
@@ -26,6 +23,7 @@ from ideal_dispatch.service.tables import (
     UnitsTable,
     WeatherTable,
 )
+from ideal_dispatch.toml_tables import built, read_toml, require
 
 __all__ = [
     "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
@@ -79,13 +77,7 @@ class ServiceSettings:
     ) -> "ServiceSettings":
         """Read the file and the environment, or say in one line what is wrong."""
         environment = os.environ if environment is None else environment
-        check_source(path)
-        where = os.fspath(path)
-        try:
-            with open(path, "rb") as file:
-                tables = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{where}: not TOML: {error}") from None
+        tables, where = read_toml(path), os.fspath(path)
         policy = tables.pop("policy", {})
         try:
             require(isinstance(policy, dict), "[policy] must be a table of keys")

@@ -8,7 +8,7 @@ from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.road_network import SNAP_LIMIT_M
-from ideal_dispatch.records.toml_tables import require
+from ideal_dispatch.toml_tables import require
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DAY_S = 86_400

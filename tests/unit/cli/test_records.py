@@ -57,7 +57,7 @@ def test_nothing_usable_is_an_error_with_a_report(place: Path, tmp_path: Path) -
         (("agency/records.csv", "none.csv"), "error: none.csv: no such file"),
         (("agency/records.csv", "agency"), "error: agency: is a folder, not a file"),
         (("agency/city.network", "agency/agency.toml"), "agency.toml: not a network file"),
-        (("agency/agency.toml", "agency/depots.csv"), "depots.csv: not a TOML file"),
+        (("agency/agency.toml", "agency/depots.csv"), "depots.csv: not TOML"),
         (("agency/depots.csv", "agency/agency.toml"), "no column lon; name, lon and lat are"),
         (("agency/records.csv", "agency/city.network"), "is not utf-8; name the encoding"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.records.settings import FIELDS, PAPER_MONTHS, AgencySettings
 from tests.conftest import ROOT
 
@@ -80,10 +80,10 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="agency.toml: floors.blank 'groud': one of 'ground'"):
         AgencySettings.load(file)
     file.write_text("[agency\n")
-    with pytest.raises(InputError, match="agency.toml: not a TOML file"):
+    with pytest.raises(FileFormatError, match="agency.toml: not TOML"):
         AgencySettings.load(file)
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="agency.toml: not a TOML file"):
+    with pytest.raises(FileFormatError, match="agency.toml: not TOML"):
         AgencySettings.load(file)
     with pytest.raises(InputError, match="no such file"):
         AgencySettings.load(tmp_path / "none.toml")

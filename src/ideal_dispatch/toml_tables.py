@@ -1,15 +1,28 @@
-"""TOML tables turned into frozen dataclasses, checked against their annotations."""
+"""TOML files read, and their tables turned into frozen dataclasses, checked by annotation."""
 
 import math
+import os
+import tomllib
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.files import check_source
 
 _T = TypeVar("_T")
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The tables of a file, or one line that says why there are none."""
+    check_source(path)
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{os.fspath(path)}: not TOML: {error}") from None
 
 
 def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:
