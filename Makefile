@@ -67,7 +67,8 @@ experiment-traffic: setup
 	$(BIN)/ideal network build ../shared/data/manhattan/manhattan_osm_20190115.osm.zip --bbox=-74.02,40.70,-73.96,40.76 -o out/experiments/manhattan.network
 	nice $(BIN)/ideal traffic simulate --engine sumo --days 12 --seed 6 --first 2026-01-01 --whole-days 0 --work out/experiments/port_almery_fresh_days -o out/experiments/port_almery_fresh.traffic
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 6 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic
 
 # SUMO days of the embedded city: hours of computing, in the background, resumable
