@@ -53,9 +53,13 @@ dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
 	@$(BIN)/python -m benchmarks.dispatch_evidence $(EXPERIMENTS:%=out/replays/%) --write docs/evidence.md
 
-# how much pooling window, prefix, dimension, radius and gap method matter, on training days
+# how much pooling window, demand, prefix, dimension, radius and gap method matter, on training days;
+# evenings of the embedded city at three demands are simulated first
+DEMANDS := 0.8 1 1.2
 sensitivity: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity --write docs/evidence.md
+	mkdir -p out/sensitivity
+	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic || exit 1; done
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic) --write docs/evidence.md
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
 HONG_KONG := ../shared/data/hong_kong

@@ -143,5 +143,9 @@ class Callers:
 
 
 def _cpu_s(process: int) -> float:
+    """Of a process and of those that it started."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    started = [child for one in threads for child in (one / "children").read_text().split()]
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    own_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own_s + sum(_cpu_s(int(child)) for child in started)

@@ -1,6 +1,7 @@
-"""How much results hang on what was fixed: windows, prefix, dimension, radius and gap.
+"""How much results hang on what was fixed: windows, demand, prefix, dimension, radius and gap.
 
-``python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity``
+``python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity``, with
+``--demand 0.8=FILE`` for each recording of the city's evenings at another demand.
 
 Training days alone, cross-fitted, with fewer calls than the experiment. Every variant is
 compared with interval-selective in the same world at exactly the same volume, so that a
@@ -26,6 +27,7 @@ from ideal_dispatch.replay.study import TRAINING, run_experiment
 MARK = "sensitivity"
 SHARES = (0.25, 0.5)
 WHOLE = 10_000  # segments: all of any path
+LEAD_S = 600.0
 QUANTILE = {"trained": "practical", "radius": "calibrated"}
 
 BASE: dict[str, dict[str, Any]] = {
@@ -90,8 +92,15 @@ def small(experiment: Experiment, size: Size, world: str) -> Experiment:
     )
 
 
-def worlds_of(base: Experiment) -> Iterator[tuple[str, str, Experiment]]:
+def worlds_of(
+    base: Experiment, demands: Mapping[str, Path]
+) -> Iterator[tuple[str, str, Experiment]]:
     """Variants that change the world or what is learned: a run each."""
+    for scale, recording in demands.items():
+        calls = replace(base.calls, lead_s=LEAD_S)  # an evening begins without a past
+        traffic = str(recording.resolve())
+        made = replace(base, calls=calls, city=replace(base.city, traffic=traffic))
+        yield "demand of other evenings (1)", scale, made
     router = base.router
     for window_s in (120.0, 600.0):
         made = replace(base, router=replace(router, window_s=window_s))
@@ -114,7 +123,12 @@ def _sized(training: Mapping[str, Any], dimension: int) -> dict[str, Any]:
 
 
 def measure(
-    experiment: Experiment, folder: Path, world: str, console: Console, workers: int | None = None
+    experiment: Experiment,
+    folder: Path,
+    world: str,
+    console: Console,
+    workers: int | None = None,
+    demands: Mapping[str, Path] = {},
 ) -> Table:
     """Run all variants, or read those that are there, and tabulate them."""
     usual = experiment.policies
@@ -131,8 +145,8 @@ def measure(
     for what, group in OF_POLICIES.items():
         of = "ideal" if what.startswith("trigger") else "paper"
         rows += [(what, name, of, *_compared(base, name, world)) for name in group]
-    for number, (what, value, other) in enumerate(worlds_of(experiment)):
-        found = run(f"variant-{number + 1}", other)
+    for what, value, other in worlds_of(experiment, demands):
+        found = run(f"{what.partition(' (')[0]} {value}".replace(" ", "-"), other)
         rows += [(what, value, name, *_compared(found, name, world)) for name in ("paper", "ideal")]
     return Table(
         "sensitivity",
@@ -169,11 +183,21 @@ def main() -> None:
     parser.add_argument("--per-day", type=int, default=Size().per_day)
     parser.add_argument("--days", type=int, default=Size().days)
     parser.add_argument("--workers", type=int)
+    parser.add_argument(
+        "--demand",
+        action="append",
+        default=[],
+        metavar="SCALE=FILE",
+        help="evenings of the same city with so many times the traffic",
+    )
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     given = parser.parse_args()
     size = Size(given.per_day, given.days)
     experiment = small(Experiment.load(given.experiment), size, given.world)
-    table = measure(experiment, given.output, given.world, Console(stderr=True), given.workers)
+    demands = {scale: Path(file) for scale, _, file in (one.partition("=") for one in given.demand)}
+    table = measure(
+        experiment, given.output, given.world, Console(stderr=True), given.workers, demands
+    )
     text = f"{table.markdown()}\n\n{table.note}"
     if given.write is None:
         print(text)

@@ -20,9 +20,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.service.adviser import Adviser
+from ideal_dispatch.service.app import create_app
+from ideal_dispatch.service.assets import Assets, load_assets
 from ideal_dispatch.service.auth import digest
 from ideal_dispatch.service.server import options
 from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver import Solver
 from ideal_dispatch.service.state import Service
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 
@@ -195,10 +199,25 @@ def served(town: Town) -> Iterator[Served]:
         yield running
 
 
+def application(settings: ServiceSettings, assets: Assets | None = None) -> FastAPI:
+    """The application with its solver in this process, where a test can reach into it."""
+    return create_app(settings, Solver(settings, assets or load_assets(settings)))
+
+
 class Local(httpx.Client):
     """A client of an application that this process serves on a real socket."""
 
     service: Service
+
+    @property
+    def solver(self) -> Solver:
+        solver = self.service.solver
+        assert isinstance(solver, Solver)
+        return solver
+
+    @property
+    def adviser(self) -> Adviser:
+        return self.solver.adviser
 
 
 @contextmanager
@@ -215,7 +234,7 @@ def local(app: FastAPI) -> Iterator[Local]:
             assert thread.is_alive()
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        while service.assets.traffic.status == "starting":
+        while service.solver.traffic == "starting":
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
         with Local(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:

@@ -5,6 +5,14 @@ class IdealError(Exception):
     """The base of everything this package raises on purpose."""
 
 
+def in_one_line(error: IdealError | OSError) -> str:
+    """What to tell a user about it."""
+    if isinstance(error, OSError) and not isinstance(error, IdealError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return str(error)
+
+
 class InputError(IdealError, ValueError):
     """A value given by the caller cannot be used."""
 

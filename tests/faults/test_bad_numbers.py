@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import ASK
-from tests.service_town import Local, Town, bearer, local
+from tests.service_town import Local, Town, application, bearer, local
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(create_app(town.settings("numbers.toml"))) as opened:
+    with local(application(town.settings("numbers.toml"))) as opened:
         yield opened
 
 

@@ -10,9 +10,8 @@ from contextlib import suppress
 import pytest
 
 from ideal_dispatch.service import server
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import ASK, advised, post
-from tests.service_town import Local, Town, bearer, local, token
+from tests.service_town import Local, Town, application, bearer, local, token
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +19,7 @@ def client(town: Town) -> Iterator[Local]:
     patient_s, server.HEADERS_S = server.HEADERS_S, 1.0
     try:
         settings = town.settings("clients.toml", server={"body_timeout_s": 1.0})
-        with local(create_app(settings)) as opened:
+        with local(application(settings)) as opened:
             yield opened
     finally:
         server.HEADERS_S = patient_s

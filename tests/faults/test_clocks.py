@@ -7,16 +7,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
-from ideal_dispatch.service.case import KnownUnits
+from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from tests.faults.service_faults import advised, codes, post, words
-from tests.service_town import Local, Town, later, local
+from tests.service_town import Local, Town, application, later, local
+
+NOTHING = KnownUnits({}, None), KnownWeather()
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(create_app(town.settings("clocks.toml"))) as opened:
+    with local(application(town.settings("clocks.toml"))) as opened:
         yield opened
 
 
@@ -61,7 +62,7 @@ def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
 
     For the next call it is a clock that disagrees with the caller's, and that is said.
     """
-    adviser, reader = client.service.adviser, client.service.adviser.reader
+    adviser, reader = client.adviser, client.adviser.reader
     real, readings = reader._clock, 0
 
     def jumping() -> datetime:
@@ -71,10 +72,12 @@ def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
 
     weather = {"weather": {"temperature_c": 20.0}}  # dated by the same look at the clock
     request = RecommendationRequest.model_validate(town.call("jump", context=weather))
-    steady = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
+    steady = adviser.advise(request, *NOTHING, time.monotonic() + 10.0)
     reader._clock = jumping
     try:
-        made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10.0)
+        made = adviser.advise(
+            request, KnownUnits({}, None), KnownWeather(), time.monotonic() + 10.0
+        )
     finally:
         reader._clock = real
     assert readings == 1
@@ -97,8 +100,8 @@ def test_summer_time(town: Town) -> None:
     zone = ZoneInfo("America/New_York")
     city = {"time_zone": "America/New_York", "country": "US"}
     traffic = {"kind": "forecast", "file": ""}
-    with local(create_app(town.settings("dst.toml", city=city, traffic=traffic))) as client:
-        adviser = client.service.adviser
+    with local(application(town.settings("dst.toml", city=city, traffic=traffic))) as client:
+        adviser = client.adviser
         for text in ("2026-11-01T05:30:00+00:00", "2026-11-01T06:30:00+00:00",
                      "2026-03-08T06:59:59+00:00", "2026-03-08T07:00:01+00:00"):  # fmt: skip
             now = datetime.fromisoformat(text)
@@ -106,5 +109,7 @@ def test_summer_time(town: Town) -> None:
             for received in (now, now.astimezone(zone)):
                 body = town.call("dst", received_at=received.isoformat())
                 request = RecommendationRequest.model_validate(body)
-                made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 10)
+                made = adviser.advise(
+                    request, KnownUnits({}, None), KnownWeather(), time.monotonic() + 10
+                )
                 assert made["decision"] != "no_advice"

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import advised, codes, post, words
-from tests.service_town import Local, Town, local
+from tests.service_town import Local, Town, application, local
 from tests.unit.dispatch.worlds import random_model
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(create_app(town.settings("place.toml"))) as opened:
+    with local(application(town.settings("place.toml"))) as opened:
         yield opened
 
 
@@ -53,7 +52,7 @@ def western(town: Town) -> Iterator[Local]:
         model={"folder": "west-model", "gain": ""},
         traffic={"kind": "forecast", "file": ""},
     )
-    with local(create_app(settings)) as opened:
+    with local(application(settings)) as opened:
         yield opened
 
 
@@ -81,7 +80,7 @@ def test_incident_unreachable(town: Town) -> None:
         model={"folder": "cut-model", "gain": ""},
         traffic={"kind": "forecast", "file": ""},
     )
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         for primary in (None, {"depot": "D0"}):
             made = advised(client, town.call("cut", node, primary=primary))
             assert made.decision == "no_advice"

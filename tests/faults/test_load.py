@@ -7,16 +7,15 @@ from typing import Any
 
 import httpx
 
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import ASK, SLACK_S, advised
-from tests.service_town import Town, bearer, local
+from tests.service_town import Town, application, bearer, local
 
 
 def test_ten_times_the_load(town: Town) -> None:
     """Who is refused knows it at once; who is admitted has an answer within the deadline."""
     server = {"solvers": 1, "queue": 3}
-    with local(create_app(town.settings("load.toml", server=server))) as client:
-        adviser = client.service.adviser
+    with local(application(town.settings("load.toml", server=server))) as client:
+        adviser = client.adviser
         advise = adviser.advise
 
         def heavy(*given: Any) -> Any:

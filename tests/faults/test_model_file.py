@@ -11,10 +11,9 @@ from safetensors.numpy import load_file, save_file
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.service.assets import load_assets
 from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Town, local
+from tests.service_town import Town, application, local
 from tests.unit.dispatch.worlds import random_model
 
 
@@ -90,7 +89,7 @@ def test_model_of_another_network_says_so_with_every_advice(town: Town, grid: Ro
     other = RoadNetwork.from_arrays(old.tail, old.head, old.length_m * 2, old.lon, old.lat)
     random_model(other).save(town.folder / "other-model")
     settings = town.settings("other.toml", model={"folder": "other-model"})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         made = advised(client, town.call())
         assert made.decision != "no_advice"
         assert "other_network" in codes(made)
@@ -106,7 +105,7 @@ def test_traffic_file_damaged(town: Town, caplog: pytest.LogCaptureFixture) -> N
     """The service starts, says what is wrong, and goes by the forecast."""
     (town.folder / "bad.traffic").write_bytes(b"PK\x03\x04 nothing")
     settings = town.settings("badtraffic.toml", traffic={"file": "bad.traffic"})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         made = advised(client, town.call())
         assert made.decision != "no_advice"
         assert "the file cannot be read" in words(made, "traffic_unavailable")
@@ -115,7 +114,7 @@ def test_traffic_file_damaged(town: Town, caplog: pytest.LogCaptureFixture) -> N
         assert "the file cannot be read" in health.json()["parts"]["traffic"]
         assert "bad.traffic" not in health.text  # strangers read it
         for _ in range(3):
-            client.service._prepare()
+            client.solver._prepare()
     said = [record for record in caplog.records if record.message.startswith("traffic")]
     assert len(said) == 1
     assert "bad.traffic" in said[0].message

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.traffic import foreign_route, polyline
 from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Local, Town, local
+from tests.service_town import Local, Town, application, local
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(create_app(town.settings("primary.toml"))) as opened:
+    with local(application(town.settings("primary.toml"))) as opened:
         yield opened
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.traffic import polyline
 from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Town, local
+from tests.service_town import Town, application, local
 from tests.stand_in import Answer, Asked, serve
 
 
@@ -32,7 +31,7 @@ def settings(town: Town, name: str, url: str) -> Any:
 def test_a_good_engine_for_comparison(town: Town) -> None:
     with (
         serve(lambda asked: Answer(routed(town.network, asked))) as server,
-        local(create_app(settings(town, "good.toml", server.url))) as client,
+        local(application(settings(town, "good.toml", server.url))) as client,
     ):
         before = len(server.asked)
         made = advised(client, town.call(primary={"depot": "D0"}))
@@ -59,7 +58,7 @@ def test_a_good_engine_for_comparison(town: Town) -> None:
 def test_routing_engine_fails(town: Town, fault: str, answer: Answer) -> None:
     with (
         serve(lambda _: answer) as server,
-        local(create_app(settings(town, f"engine-{fault}.toml", server.url))) as client,
+        local(application(settings(town, f"engine-{fault}.toml", server.url))) as client,
     ):
         for number in range(3):
             began = time.monotonic()
@@ -74,7 +73,7 @@ def test_routing_engine_fails(town: Town, fault: str, answer: Answer) -> None:
 def test_routing_engine_down_is_soon_left_alone(town: Town) -> None:
     with (
         serve(lambda _: Answer("no", 503)) as server,
-        local(create_app(settings(town, "breaker.toml", server.url))) as client,
+        local(application(settings(town, "breaker.toml", server.url))) as client,
     ):
         for number in range(6):
             made = advised(client, town.call(f"breaker-{number}"))
@@ -88,7 +87,7 @@ def test_routing_engine_says_that_it_fell_back(town: Town) -> None:
     warned = {"warnings": [{"text": "no live traffic here"}]}
     with (
         serve(lambda asked: Answer(routed(town.network, asked, **warned))) as server,
-        local(create_app(settings(town, "fallback.toml", server.url))) as client,
+        local(application(settings(town, "fallback.toml", server.url))) as client,
     ):
         made = advised(client, town.call())
         assert "no live traffic here" in words(made, "router_fell_back")
@@ -99,7 +98,7 @@ def test_routing_engine_knows_no_way(town: Town) -> None:
     nowhere = Answer('{"error_code": 442, "error": "No path"}', 400)
     with (
         serve(lambda _: nowhere) as server,
-        local(create_app(settings(town, "noway.toml", server.url))) as client,
+        local(application(settings(town, "noway.toml", server.url))) as client,
     ):
         made = advised(client, town.call(primary={"depot": "D0"}))
         assert "traffic_unavailable" in codes(made) or "unreachable" in codes(made)
@@ -110,7 +109,7 @@ def test_routing_engine_draws_a_route_elsewhere(town: Town) -> None:
     body = json.dumps({"trip": {"legs": [{"shape": far, "maneuvers": []}], "summary": {"time": 9}}})
     with (
         serve(lambda _: Answer(body)) as server,
-        local(create_app(settings(town, "elsewhere.toml", server.url))) as client,
+        local(application(settings(town, "elsewhere.toml", server.url))) as client,
     ):
         made = advised(client, town.call())
         assert "is not on this network" in words(made, "traffic_unavailable")

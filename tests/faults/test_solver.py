@@ -8,20 +8,19 @@ import httpx
 import pytest
 import uvicorn
 
-from ideal_dispatch.service import state
+from ideal_dispatch.service import solver
 from ideal_dispatch.service.adviser import Adviser
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.service.rehearsal import rehearse
 from ideal_dispatch.service.server import options
 from tests.faults.service_faults import ASK, advised, words
-from tests.service_town import Town, bearer, local, with_radius
+from tests.service_town import Town, application, bearer, local, with_radius
 from tests.unit.dispatch.worlds import random_model
 
 
 def test_solver_slow(town: Town) -> None:
     """The answer is no_advice, in time, and says why; the next call is answered."""
-    with local(create_app(town.settings("slow.toml", server={"deadline_s": 1.0}))) as client:
-        adviser = client.service.adviser
+    with local(application(town.settings("slow.toml", server={"deadline_s": 1.0}))) as client:
+        adviser = client.adviser
         advise = adviser.advise
 
         def hanging(*given: Any) -> Any:
@@ -39,7 +38,7 @@ def test_solver_slow(town: Town) -> None:
 def test_solver_not_converged(town: Town) -> None:
     """A search without time gives an open interval, and the advice stands on the gain."""
     policy = {"time_limit_s": 0.0, "method": "certified"}
-    with local(create_app(town.settings("open.toml", policy=policy))) as client:
+    with local(application(town.settings("open.toml", policy=policy))) as client:
         for threshold_s, decision in ((5.0, "send_second"), (300.0, "primary_only")):
             made = advised(client, town.call(f"over {threshold_s}", threshold_s=threshold_s))
             assert made.gap is not None
@@ -55,7 +54,7 @@ def test_solver_not_converged(town: Town) -> None:
 def test_radius_zero_or_huge(town: Town, radius: float) -> None:
     with_radius(random_model(town.network), radius).save(town.folder / "radius-model")
     settings = town.settings("radius.toml", model={"folder": "radius-model"})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         made = advised(client, town.call(f"r{radius}"))
         assert made.decision != "no_advice"
         assert made.gap is not None
@@ -65,15 +64,15 @@ def test_radius_zero_or_huge(town: Town, radius: float) -> None:
 
 def test_starting_is_said_so(town: Town) -> None:
     """A call before the kernels are loaded is refused at once, and counted."""
-    with local(create_app(town.settings("starting.toml"))) as client:
-        client.service.warm.clear()
+    with local(application(town.settings("starting.toml"))) as client:
+        client.service.solver.warm.clear()
         refused = client.post(ASK, json=town.call(), headers=bearer("cad"))
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "starting"
         assert refused.headers["Retry-After"] == "1"
         assert client.get("/readyz").status_code == 503
         assert 'ideal_refused_total{why="starting"} 1.0' in client.service.measure().decode()
-        client.service.warm.set()
+        client.service.solver.warm.set()
         assert client.get("/readyz").status_code == 200
         assert advised(client, town.call()).decision != "no_advice"
         assert client.service.engine.inside == 0
@@ -86,8 +85,8 @@ def test_nobody_listens_before_it_can_advise(town: Town, monkeypatch: pytest.Mon
     def slowly(adviser: Adviser) -> bool:
         return loaded.wait(60) and rehearse(adviser)
 
-    monkeypatch.setattr(state, "rehearse", slowly)
-    app = create_app(town.settings("listening.toml"))
+    monkeypatch.setattr(solver, "rehearse", slowly)
+    app = application(town.settings("listening.toml"))
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=0, **options(app.state.service.settings))
     )

@@ -6,16 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import advised, codes, words
 from tests.postgres import Postgres
-from tests.service_town import PATIENCE_S, Local, Town, bearer, local
+from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
     settings = town.settings("units.toml", units={"default": 0})
-    with local(create_app(settings)) as opened:
+    with local(application(settings)) as opened:
         yield opened
 
 
@@ -83,7 +82,7 @@ def wait_for(client: Local, units: list[int]) -> None:
 
 @contextmanager
 def worker(town: Town, url: str) -> Iterator[Local]:
-    with local(create_app(town.settings("kept.toml", audit={"url": url}))) as opened:
+    with local(application(town.settings("kept.toml", audit={"url": url}))) as opened:
         yield opened
 
 

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
 from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Local, Town, local
+from tests.service_town import Local, Town, application, local
 from tests.stand_in import Answer, Asked, serve
 
 HOURLY = {
@@ -37,7 +36,7 @@ def weathered(
         weather = {
             "source": "open-meteo", "url": server.url, "every_s": 1.0, "stale_s": stale_s,
         }  # fmt: skip
-        with local(create_app(town.settings(name, weather=weather))) as client:
+        with local(application(town.settings(name, weather=weather))) as client:
             check(client)
 
 
@@ -96,7 +95,7 @@ def test_weather_that_fails_tells_no_keys(town: Town) -> None:
     """An address of the settings may hold a key; neither answers nor health repeat it."""
     with serve(lambda _: Answer("who are you? apikey=s3cret", 401)) as server:
         weather = {"source": "open-meteo", "url": f"{server.url}/v1?apikey=s3cret", "every_s": 1.0}
-        with local(create_app(town.settings("key.toml", weather=weather))) as client:
+        with local(application(town.settings("key.toml", weather=weather))) as client:
             problem = client.service.weather.known
             until_asked(client, lambda: "401" in problem().problem)
             made = advised(client, town.call())
@@ -109,7 +108,7 @@ def test_weather_that_fails_tells_no_keys(town: Town) -> None:
 
 def test_weather_refuses_connections(town: Town) -> None:
     weather = {"source": "hong-kong-observatory", "url": "http://127.0.0.1:1", "every_s": 1.0}
-    with local(create_app(town.settings("refused.toml", weather=weather))) as client:
+    with local(application(town.settings("refused.toml", weather=weather))) as client:
         made = advised(client, town.call())
         assert made.decision != "no_advice"
         assert made.data_ages.weather_s is not None  # the recording has its own
@@ -117,7 +116,7 @@ def test_weather_refuses_connections(town: Town) -> None:
 
 def test_context_far_outside_training(town: Town) -> None:
     context = {"weather": {"temperature_c": -80.0, "rainfall_mm": 499.0}}
-    with local(create_app(town.settings("outside.toml"))) as client:
+    with local(application(town.settings("outside.toml"))) as client:
         made = advised(client, town.call(context=context))
         assert made.decision != "no_advice"
         assert "unusual_context" in codes(made)

@@ -1,25 +1,33 @@
 """Cities that come with the package: no download is needed for the demo and the tests."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ideal_dispatch.cities.city import City, Hospital
-from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.lazy import on_first_use
+
+if TYPE_CHECKING:
+    from ideal_dispatch.cities.city import City, Hospital
+    from ideal_dispatch.traffic.recording import RecordedTraffic
 
 TRAINING_DAYS = 8
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 
 
-def harbour_city() -> City:
+def harbour_city() -> "City":
     """The embedded harbour city, Port Almery: fictional, at the paper's scale."""
+    from ideal_dispatch.cities.city import City
+
     return City.load(HARBOUR_STEM)
 
 
-def harbour_traffic(city: City) -> RecordedTraffic:
+def harbour_traffic(city: "City") -> "RecordedTraffic":
     """Eighteen simulated days of the harbour city, made by ``make city-traffic``.
 
     The first :data:`TRAINING_DAYS` are to learn from and to choose by; the
     others are to be looked at when everything is fixed.
     """
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
     return RecordedTraffic.load(f"{HARBOUR_STEM}.traffic", city.network)
 
 
@@ -39,3 +47,5 @@ __all__ = [
     "harbour_model_folder",
     "harbour_traffic",
 ]
+
+__getattr__ = on_first_use(__name__, {"City": "city", "Hospital": "city"})

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine, Commands
-from ideal_dispatch.errors import IdealError
+from ideal_dispatch.errors import IdealError, in_one_line
 
 
 class _Commands(Commands):
@@ -108,11 +108,8 @@ def main() -> None:
     app.command(epilog=bench.EPILOG)(bench.bench)
     try:
         app()
-    except IdealError as error:
-        sys.exit(_complain(str(error)))
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        sys.exit(_complain(f"{where}{error.strerror or error}"))
+    except (IdealError, OSError) as error:
+        sys.exit(_complain(in_one_line(error)))
 
 
 def _complain(line: str) -> int:

@@ -1,6 +1,7 @@
 """``ideal serve``: the HTTP service and the dispatcher's desk."""
 
 import gc
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,8 @@ import typer
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from ideal_dispatch.service.settings import ServiceSettings
 
 EPILOG = """\
@@ -17,8 +20,6 @@ Examples:
   ideal serve --config centre.toml --check
   ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
 """
-
-_FACTORY = "ideal_dispatch.service.app:from_environment"
 
 
 def serve(
@@ -71,58 +72,64 @@ def serve(
     city, with simulated calls, and prints a token to sign in with.
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
-    try:
-        import fastapi  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("ideal serve", "service") from None
+    if not all(map(find_spec, ("fastapi", "sqlalchemy", "uvicorn", "pydantic"))):
+        raise MissingExtraError("ideal serve", "service")
     if new_token:
         _print_token()
         return
     if config is None:
         _demo(host, port, workers, check)
         return
-    from ideal_dispatch.service import logs, settings
+    from ideal_dispatch.service import worker
+    from ideal_dispatch.service.solver_pool import SolverPool
+
+    solver = None if check else SolverPool()  # before all that takes a while to import
+    from ideal_dispatch.service import settings
 
     given = settings.ServiceSettings.load(config)
-    if check:
+    if solver is None:
         _check(given)
-        return
-    settings.hand_down(str(config.resolve()))
-    logs.configure(given.server.log_level)
-    from ideal_dispatch.service.assets import load_assets
-    from ideal_dispatch.service.server import run
-
-    if workers > 1:
-        load_assets(given)  # refuse now what every worker would
-        run(_FACTORY, given, host, port, workers)
+    elif workers > 1:
+        worker.check(given, solver)
+        settings.hand_down(str(config.resolve()))
+        _run(worker.FACTORY, given, host, port, workers)
     else:
-        from ideal_dispatch.service.app import create_app
-
-        run(create_app(given), given, host, port, 1)
+        _run(worker.application(given, solver), given, host, port)
 
 
 def _demo(host: str, port: int, workers: int, check: bool) -> None:
     from ideal_dispatch.cli.terminal import err
-    from ideal_dispatch.service import logs
-    from ideal_dispatch.service.app import create_app
-    from ideal_dispatch.service.demo import demo
-    from ideal_dispatch.service.server import run
+    from ideal_dispatch.service import worker
+    from ideal_dispatch.service.solver_pool import SolverPool
 
     if workers > 1:
-        raise InputError("--workers: the embedded city runs in one process; give --config")
+        raise InputError("--workers: the embedded city has one worker; give --config")
+    solver = SolverPool()
+    from ideal_dispatch.service.demo import demo
+
     made = demo()
     if check:
+        worker.check(made.settings, solver)
         err.print("the embedded city can be served")
         return
-    logs.configure("warning")
+    app = worker.application(made.settings, solver)
     where = f"[{host}]" if ":" in host else host
-    err.print(f"{made.assets.name}, a fictional city: simulated calls on recorded traffic")
+    name = made.settings.city.name
+    err.print(f"{name}, a fictional city: simulated calls on recorded traffic")
     err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
     err.print(f"token: {made.token}", markup=False, soft_wrap=True)
     err.print(f"audit: {made.settings.database_url}", markup=False, soft_wrap=True)
-    run(create_app(made.settings, made.assets), made.settings, host, port, 1)
+    _run(app, made.settings, host, port)
+
+
+def _run(
+    app: "FastAPI | str", given: "ServiceSettings", host: str, port: int, workers: int = 1
+) -> None:
+    from ideal_dispatch.service import logs
+    from ideal_dispatch.service.server import run
+
+    logs.configure(given.server.log_level)
+    run(app, given, host, port, workers)
 
 
 def _check(given: "ServiceSettings") -> None:

@@ -23,7 +23,7 @@ from ideal_dispatch.arrays import (
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import columns, routing
 from ideal_dispatch.network.depot import Source
-from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.network.geodesy import SNAP_LIMIT_M, great_circle_m
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
-
-SNAP_LIMIT_M = 300.0
-"""How far a place may lie from the road it is put on, where nothing else is said."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,21 +2,27 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import shapely
-from scipy.spatial import KDTree
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network.geodesy import (
+    SNAP_LIMIT_M,
     LocalPlane,
     chord_to_metres,
     great_circle_m,
     unit_vectors,
 )
-from ideal_dispatch.network.road_network import SNAP_LIMIT_M, RoadNetwork
+from ideal_dispatch.network.road_network import RoadNetwork
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
+
+_FEW = 16  # points whose distance to every node is quicker than a tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,14 @@ class Snapper:
         if np.isnan(network.lon).any():
             raise InputError("this network has no coordinates; snapping needs lon and lat")
         self._network = network
-        self._nodes = KDTree(unit_vectors(network.lon, network.lat))
+        self._nodes = unit_vectors(network.lon, network.lat)
         self.plane = LocalPlane(float(network.lat.mean()))
+
+    @cached_property
+    def _node_tree(self) -> "KDTree":
+        from scipy.spatial import KDTree  # slow to import, and not needed for single calls
+
+        return KDTree(self._nodes)
 
     @cached_property
     def _edges(self) -> shapely.STRtree:
@@ -70,7 +82,13 @@ class Snapper:
 
     def nodes(self, lon: FloatArray, lat: FloatArray) -> tuple[IntArray, FloatArray]:
         """Nearest node and distance of many finite points at once, without any limit."""
-        chord, node = self._nodes.query(unit_vectors(lon, lat))
+        points = unit_vectors(lon, lat)
+        if len(points) <= _FEW:
+            squared = [((self._nodes - point) ** 2).sum(axis=1) for point in points]
+            nearest = [int(each.argmin()) for each in squared]
+            chords = np.sqrt(np.array([each.min() for each in squared]))
+            return np.array(nearest, np.int32), chord_to_metres(chords)
+        chord, node = self._node_tree.query(points)
         return np.asarray(node, np.int32), chord_to_metres(np.asarray(chord))
 
     def node(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> NodeSnap:

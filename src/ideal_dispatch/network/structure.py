@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+import shapely
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.network.geodesy import LocalPlane
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _PAIRS = 3000
 _AROUND_M = 300.0
+_AT_ONCE = 10_000  # edges, each near tens of nodes
 
 
 def midpoints(network: RoadNetwork) -> FloatArray:
@@ -67,11 +69,12 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
 
 def node_density(network: RoadNetwork) -> FloatArray:
     """Nodes within 300 m of each edge's midpoint."""
-    from scipy.spatial import KDTree  # slow to import, needed once per network
-
     plane = LocalPlane(float(network.lat.mean()))
-    nodes = plane.to_metres(np.column_stack([network.lon, network.lat]))
-    around = KDTree(nodes).query_ball_point(
-        plane.to_metres(midpoints(network)), _AROUND_M, return_length=True
-    )
-    return np.asarray(around, dtype=np.float64)
+    nodes = shapely.points(plane.to_metres(np.column_stack([network.lon, network.lat])))
+    middles = shapely.points(plane.to_metres(midpoints(network)))
+    tree, around = shapely.STRtree(nodes), np.empty(network.num_edges)
+    for first in range(0, network.num_edges, _AT_ONCE):
+        some = middles[first : first + _AT_ONCE]
+        middle, _ = tree.query(some, "dwithin", distance=_AROUND_M)
+        around[first : first + _AT_ONCE] = np.bincount(middle, minlength=len(some))
+    return around

@@ -18,21 +18,29 @@ CALLERS = ("cad", "dispatcher", "admin")
 DISPATCHERS = ("dispatcher", "admin")
 
 
-def service_of(request: Request) -> Service:
+_TOKEN = "ideal_dispatch.token"
+
+
+async def service_of(request: Request) -> Service:
     """The state that all requests share."""
     service: Service = request.app.state.service
     return service
 
 
 def token_of(request: Request) -> Token:
-    """Whose request it is, or the refusal."""
+    """Whose request it is, or the refusal; looked at once."""
+    known = request.scope.get(_TOKEN)
+    if isinstance(known, Token):
+        return known
     headers = request.headers
     token = presented(
         request.method, headers.get("authorization"), request.cookies.get(COOKIE),
         headers.get("sec-fetch-site"),
     )  # fmt: skip
     address = request.client.host if request.client else ""
-    return service_of(request).doorkeeper.who(token, address)
+    found: Token = request.app.state.service.doorkeeper.who(token, address)
+    request.scope[_TOKEN] = found
+    return found
 
 
 def check_role(token: Token, *roles: str) -> None:

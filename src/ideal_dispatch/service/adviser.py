@@ -17,12 +17,13 @@ from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.explanation import Explanation, explain
-from ideal_dispatch.service import answer
-from ideal_dispatch.service.answer import Reason, Routes, finite
+from ideal_dispatch.service import answer_parts
+from ideal_dispatch.service.answer import Reason, degraded, finite, no_advice
+from ideal_dispatch.service.answer_parts import Routes
 from ideal_dispatch.service.assets import Assets
-from ideal_dispatch.service.case import Case, CaseReader, KnownUnits, NoAdviceError, oldest_s
+from ideal_dispatch.service.case import Case, CaseReader, NoAdviceError, oldest_s
+from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.live_traffic import Asked, Seen
-from ideal_dispatch.service.polling import KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings
 
@@ -53,15 +54,18 @@ class Adviser:
         self,
         assets: Assets,
         settings: ServiceSettings,
-        weather: Callable[[], KnownWeather],
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.assets, self.settings = assets, settings
-        self.reader = CaseReader(assets, settings, weather, clock)
+        self.reader = CaseReader(assets, settings, clock)
         self._routes = Routes(assets.network)
 
     def advise(
-        self, request: RecommendationRequest, known: KnownUnits, until: float
+        self,
+        request: RecommendationRequest,
+        units: KnownUnits,
+        weather: KnownWeather,
+        until: float,
     ) -> dict[str, Any]:
         """The advice; ``until`` is the moment of :func:`time.monotonic` at which it is due.
 
@@ -69,7 +73,7 @@ class Adviser:
         """
         reasons: list[Reason] = []
         try:
-            return self._advised(request, known, until, reasons)
+            return self._advised(request, units, weather, until, reasons)
         except NoAdviceError as error:
             reasons.insert(0, (error.code, str(error)))
         except OffNetworkError as error:
@@ -83,16 +87,17 @@ class Adviser:
             log.exception("call %s: unexpected", request.call_id)
             what = f"a fault of this program ({type(error).__name__}); it was logged"
             reasons.insert(0, ("internal_error", what))
-        return answer.no_advice(request, reasons)
+        return no_advice(request, reasons)
 
     def _advised(
         self,
         request: RecommendationRequest,
-        known: KnownUnits,
+        units: KnownUnits,
+        weather: KnownWeather,
         until: float,
         reasons: list[Reason],
     ) -> dict[str, Any]:
-        case, policy = self.reader.read(request, known, reasons), self.assets.policy
+        case, policy = self.reader.read(request, units, weather, reasons), self.assets.policy
         incident = Incident(request.call_id, case.node, case.at)
         wait_s = min(self.settings.traffic.wait_s, _SEARCH_SHARE * (until - time.monotonic()))
         asked = Asked(
@@ -135,7 +140,7 @@ class Adviser:
         words = rule.words(expected_s["primary_s"] or 0.0, situation.free_units)
         return {
             "decision": kind,
-            "headline": answer.headline(kind, *names),
+            "headline": answer_parts.headline(kind, *names),
             "location": {
                 "lon": place.lon, "lat": place.lat, "node": situation.incident.node,
                 "snapped_m": round(case.snapped_m, 1),
@@ -146,17 +151,17 @@ class Adviser:
                 "route": self._routes.route(first.path, expected_s["primary_s"]),
                 "chosen_by": "router" if primary is None else "cad",
             },
-            "second": None if second is None else answer.second_part(
+            "second": None if second is None else answer_parts.second_part(
                 situation, first, second, self._routes.route(second.path, expected_s["second_s"])
             ),
             "gain_s": finite(decision.details.get("expected_gain_s")),
             "gain_survival": finite(decision.details.get("expected_survival_gain")),
-            "gap": answer.gap_part(decision),
-            "threshold": answer.threshold_part(decision, source, words),
+            "gap": answer_parts.gap_part(decision),
+            "threshold": answer_parts.threshold_part(decision, source, words),
             "radius": finite(decision.details.get("radius")),
             "nominal": expected_s,
             "explanation": self._explanation(situation, decision, outlook, explained),
-            "degraded": answer.degraded(reasons),
+            "degraded": degraded(reasons),
             "data_ages": {
                 "traffic_s": finite(seen.age_s),
                 # by the situation's own clock, which may be a recording's
@@ -191,10 +196,10 @@ class Adviser:
         if times is None and outlook is not None:
             times = outlook.scenarios.nominal_times
         if decision.second is not None and times is not None:
-            roads = answer.road_seconds(
+            roads = answer_parts.road_seconds(
                 situation.network, decision.primary.path, decision.second.path, times
             )
-        return {"text": "\n".join(lines), "roads": roads, "stress": answer.stress(explained)}
+        return {"text": "\n".join(lines), "roads": roads, "stress": answer_parts.stress(explained)}
 
 
 def _doubts(decision: Decision, outlook: Outlook | None) -> list[Reason]:

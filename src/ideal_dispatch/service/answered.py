@@ -10,9 +10,9 @@ from typing import Any
 from ideal_dispatch.service.audit import Entry
 from ideal_dispatch.service.audit.record import canonical
 
-PASSING = frozenset(
-    {"starting", "late", "not_decided", "internal_error", "call_in_future", "no_unit"}
-)
+PASSING = frozenset((
+    "starting", "late", "solver_lost", "not_decided", "internal_error", "call_in_future", "no_unit",
+))  # fmt: skip
 """Why there was no advice, where there may be one a moment later."""
 
 _AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise

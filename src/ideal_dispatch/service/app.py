@@ -1,6 +1,7 @@
 """The HTTP application: routes over the service's state, and the desk's files."""
 
 import asyncio
+import gc
 import mimetypes
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,15 +12,14 @@ from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
 from ideal_dispatch import __version__
-from ideal_dispatch.errors import InputError
-from ideal_dispatch.service import logs, refusals, settings
+from ideal_dispatch.service import refusals
 from ideal_dispatch.service.access import token_of
-from ideal_dispatch.service.assets import Assets, load_assets
 from ideal_dispatch.service.protection import Protection
 from ideal_dispatch.service.routes import city, health, incidents, recommendations, sessions, units
 from ideal_dispatch.service.server import ready_or_ended
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.simulation import Simulator
+from ideal_dispatch.service.solving import Solving
 from ideal_dispatch.service.state import Service
 
 SESSION_BYTES = 1024
@@ -35,9 +35,9 @@ description and signing in and out at `/v1/session`.
 """
 
 
-def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastAPI:
+def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
     """The application; everything that can be wrong with the settings is said here."""
-    service = Service(settings, assets or load_assets(settings))
+    service = Service(settings, solver)
     simulator = Simulator(service)
 
     @asynccontextmanager
@@ -47,7 +47,9 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
             ending.push_async_callback(asyncio.to_thread, service.ledger.close)
             ending.push_async_callback(service.stop)
             if not settings.demo:
-                await ready_or_ended(service.warm)  # nobody listens: a proxy asks another worker
+                await ready_or_ended(solver.warm)  # nobody listens: a proxy asks another worker
+            gc.enable()
+            gc.freeze()  # what was loaded stays: looking through it would hold up calls
             simulator.start()
             ending.push_async_callback(simulator.stop)
             yield
@@ -70,7 +72,7 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
         body_bytes=limits.body_bytes,
         nesting=limits.nesting,
         body_timeout_s=limits.body_timeout_s,
-        let_in=lambda scope: token_of(Request({**scope, "app": app})),
+        let_in=lambda scope: token_of(Request(scope)),
         open_bytes={"/v1/session": SESSION_BYTES},
         path_bytes={incidents.EIDO: limits.eido_bytes},
         calls=(recommendations.ASK, incidents.EIDO),
@@ -78,12 +80,3 @@ def create_app(settings: ServiceSettings, assets: Assets | None = None) -> FastA
         refused=lambda code: service.observations.refused.labels(code).inc(),
     )
     return app
-
-
-def from_environment() -> FastAPI:
-    """The application of a worker process."""
-    found = settings.from_environment()
-    if found is None:
-        raise InputError(f"{settings.CONFIG} names no configuration")
-    logs.configure(found.server.log_level)
-    return create_app(found)

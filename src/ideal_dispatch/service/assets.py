@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,6 +24,9 @@ from ideal_dispatch.service.router_live import RouterLive, live_router
 from ideal_dispatch.service.schemas import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic.recording import RecordedTraffic
+
+RUSH_HOURS = ((7, 10), (16, 20))
+"""Local hours of the embedded city that are replayed."""
 
 _NAME = TypeAdapter[str](Name)
 
@@ -64,6 +67,8 @@ def load_assets(settings: ServiceSettings) -> Assets:
     """Read and check everything that the settings name, or say in one line what is wrong."""
     from ideal_dispatch.network.csv_files import read_depots
 
+    if settings.demo:
+        return _embedded(settings)
     city = settings.city
     network = RoadNetwork.load(settings.file(city.network))
     found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
@@ -73,13 +78,28 @@ def load_assets(settings: ServiceSettings) -> Assets:
     recording = settings.file(settings.traffic.file)
     if settings.traffic.kind == "recorded":
         check_source(recording)
-    return assemble(
+    return _assemble(
         settings, name, network, tuple(found), city.calendar(),
         lambda: RecordedTraffic.load(recording, network),
     )  # fmt: skip
 
 
-def assemble(
+def _embedded(settings: ServiceSettings) -> Assets:
+    """The city that comes with the package, always in its rush hours: worth looking at."""
+    from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+    city, calendar = harbour_city(), settings.city.calendar()
+
+    def recording() -> RecordedTraffic:
+        """Days after the training days are for tests alone."""
+        return harbour_traffic(city).only(range(TRAINING_DAYS))
+
+    made = _assemble(settings, city.name, city.network, city.depots, calendar, recording)
+    forecast = ForecastTraffic(city.network, calendar, made.model)
+    return replace(made, traffic=RecordedLive(city.network, recording, forecast, RUSH_HOURS))
+
+
+def _assemble(
     settings: ServiceSettings,
     name: str,
     network: RoadNetwork,

@@ -1,9 +1,8 @@
 """A call as far as it is known here: where it is, who is free, who was sent, the weather."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -14,12 +13,11 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.service.answer import Reason
 from ideal_dispatch.service.assets import Assets
-from ideal_dispatch.service.polling import KnownWeather
+from ideal_dispatch.service.known import KnownUnits, KnownWeather, named, unknown_depot
 from ideal_dispatch.service.schemas import Primary, RecommendationRequest, WeatherIn
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic import polyline
 
-_NAMED = 5  # depots in words
 _TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
 
 
@@ -29,15 +27,6 @@ class NoAdviceError(IdealError):
     def __init__(self, code: str, words: str) -> None:
         super().__init__(words)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class KnownUnits:
-    """Free units by depot name, how old the oldest of that is, and when each was told."""
-
-    units: Mapping[str, int]
-    age_s: float | None
-    told_at: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +56,17 @@ class CaseReader:
         self,
         assets: Assets,
         settings: ServiceSettings,
-        weather: Callable[[], KnownWeather],
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._assets, self._settings = assets, settings
-        self._weather, self._clock = weather, clock
+        self._assets, self._settings, self._clock = assets, settings, clock
         self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
 
     def read(
-        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
+        self,
+        request: RecommendationRequest,
+        known: KnownUnits,
+        polled: KnownWeather,
+        reasons: list[Reason],
     ) -> Case:
         """The case, with reasons for what is less than it could be, or a NoAdviceError."""
         now, city, place = self._clock(), self._settings.city, request.location
@@ -86,7 +77,7 @@ class CaseReader:
             reasons.append(("location_uncertain", words))
         units = self._units(request, known, reasons)
         units_s = known.age_s if request.depots is None else 0.0
-        weather, weather_s = self._weather_of(request, now, reasons)
+        weather, weather_s = self._weather_of(request, polled, now, reasons)
         station, path = self._sent(request.primary, snap.node, reasons)
         if station is None and not any(units):
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
@@ -125,7 +116,7 @@ class CaseReader:
         for told in request.depots:
             number = self._stations.get(told.name)
             if number is None:
-                reasons.append(("unknown_depot", self.unknown_depot(told.name)))
+                reasons.append(("unknown_depot", unknown_depot(told.name, self._stations)))
             else:
                 units[number] += told.units
         return units
@@ -139,7 +130,7 @@ class CaseReader:
             reasons.append(("units_stale", words))
         untold = [name for name in self._stations if name not in known.units]
         if untold:
-            words = f"nobody told free units of {_named(untold)}; {table.default} each are assumed"
+            words = f"nobody told free units of {named(untold)}; {table.default} each are assumed"
             reasons.append(("units_unknown", words))
         units = [known.units.get(name, table.default) for name in self._stations]
         self._without_sent(request, known, units, reasons)
@@ -163,18 +154,15 @@ class CaseReader:
             count = "no count was told" if told_at is None else "the count is older than the call"
             reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
 
-    def unknown_depot(self, name: str) -> str:
-        """What to say about a depot that is none."""
-        near = get_close_matches(name, self._stations, 1)
-        advice = f"did you mean {near[0]}?" if near else f"there are {_named(list(self._stations))}"
-        return f"no depot is called {name!r}; {advice}"
-
     # --- weather ----------------------------------------------------------------
 
     def _weather_of(
-        self, request: RecommendationRequest, now: datetime, reasons: list[Reason]
+        self,
+        request: RecommendationRequest,
+        polled: KnownWeather,
+        now: datetime,
+        reasons: list[Reason],
     ) -> tuple[Weather, float | None]:
-        polled = self._weather()
         given = None if request.context is None else request.context.weather
         if given is not None:
             weather = _with(polled.weather, given, now)
@@ -197,7 +185,7 @@ class CaseReader:
             return None, None
         station = self._stations.get(primary.depot)
         if station is None:
-            raise NoAdviceError("unknown_depot", self.unknown_depot(primary.depot))
+            raise NoAdviceError("unknown_depot", unknown_depot(primary.depot, self._stations))
         if primary.edges is None and primary.polyline is None:
             return station, None
         try:
@@ -255,7 +243,3 @@ def _with(weather: Weather, given: WeatherIn, at: datetime) -> Weather:
     }
     own = {name: getattr(weather, name) for name in WEATHER_VARIABLES}
     return Weather(**own | told)
-
-
-def _named(depots: list[str]) -> str:
-    return f"{', '.join(depots[:_NAMED])}{', …' if len(depots) > _NAMED else ''}"

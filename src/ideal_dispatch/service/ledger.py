@@ -59,6 +59,7 @@ class Ledger:
     def __init__(self, store: AuditStore, writer: AuditWriter) -> None:
         self._store, self.writer = store, writer
         self._calls: OrderedDict[str, list[Answered]] = OrderedDict()
+        self._remembered = 0  # answers in there
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
         self._pool = ThreadPoolExecutor(4, "ledger")
@@ -136,12 +137,14 @@ class Ledger:
         return waiting + [one for one in self._calls.get(call_id, ()) if one.key not in keys]
 
     def _remember(self, call_id: str, answered: Answered) -> None:
-        known = self._calls.pop(call_id, [])
-        if all(one.key != answered.key for one in known):
-            known.append(answered)
-        self._calls[call_id] = known[-_REVISIONS:]
-        while len(self._calls) > _CALLS or sum(map(len, self._calls.values())) > _ANSWERS:
-            self._calls.popitem(last=False)
+        before = self._calls.pop(call_id, [])
+        known = before
+        if all(one.key != answered.key for one in before):
+            known = [*before, answered][-_REVISIONS:]
+        self._calls[call_id] = known
+        self._remembered += len(known) - len(before)
+        while len(self._calls) > _CALLS or self._remembered > _ANSWERS:
+            self._remembered -= len(self._calls.popitem(last=False)[1])
 
     # --- recommendations and what people did with them -----------------------------
 

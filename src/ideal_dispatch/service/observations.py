@@ -31,6 +31,9 @@ class Observations:
         self.listeners = Gauge("ideal_desks", "Desks that listen to events", registry=registry)
         self.spooled = Gauge("ideal_audit_waiting", "Entries in the spool", registry=registry)
         self.store_up = Gauge("ideal_audit_database_up", "1 if it answers", registry=registry)
+        self.solver_restarts = Gauge(
+            "ideal_solver_restarts", "How often the solver was lost", registry=registry
+        )
         self.weather_age = Gauge("ideal_weather_age_seconds", "NaN: unknown", registry=registry)
 
     def text(self) -> bytes:

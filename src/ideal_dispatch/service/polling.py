@@ -4,12 +4,12 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
 from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service.known import KnownWeather
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 
@@ -40,16 +40,6 @@ class Repeated:
             except Exception:  # a poll that dies would go unnoticed
                 log.exception("%s failed", self._thread.name)
             self._stopped.wait(self._every_s)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownWeather:
-    """What is known about the weather now: ``age_s`` of its oldest value, and what is wrong."""
-
-    weather: Weather
-    age_s: float | None
-    problem: str
-    stale: bool
 
 
 class WeatherPoll:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,16 +14,17 @@ from weakref import WeakValueDictionary
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import answer, logs
 from ideal_dispatch.service.admission import Admitted
-from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answered import Answered, digest
 from ideal_dispatch.service.audit import Entry, OvertakenEntry
 from ideal_dispatch.service.engine import Engine, Late, Place
 from ideal_dispatch.service.events import Hub
+from ideal_dispatch.service.known import KnownWeather
 from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import Server
+from ideal_dispatch.service.solving import SolverLostError, Solving
 from ideal_dispatch.service.standing import asked_at, order
 
 log = logging.getLogger(__name__)
@@ -61,9 +62,10 @@ class Recommender:
     """Answers requests; ``versions`` are what the answers say they were made with."""
 
     limits: Server
-    versions: Mapping[str, str]
+    versions: Callable[[], Mapping[str, str]]
     engine: Engine
-    adviser: Adviser
+    solver: Solving
+    weather: Callable[[], KnownWeather]
     ledger: Ledger
     hub: Hub
     observations: Observations
@@ -132,10 +134,13 @@ class Recommender:
     async def _advice(
         self, request: RecommendationRequest, due: float, place: Place
     ) -> dict[str, Any]:
-        known = self.ledger.units.known()
-        found = await self.engine.run(
-            lambda until: self.adviser.advise(request, known, until), due, place
-        )
+        units, weather = self.ledger.units.known(), self.weather()
+        try:
+            found = await self.engine.run(
+                lambda until: self.solver.advise(request, units, weather, until), due, place
+            )
+        except SolverLostError as error:
+            return answer.no_advice(request, [("solver_lost", f"{error}; ask again in a moment")])
         if isinstance(found, Late):
             words = f"no answer within the {self.limits.deadline_s:g} s there are"
             return answer.no_advice(request, [("late", words)])
@@ -191,7 +196,7 @@ class Recommender:
             "received_at": question.content["received_at"],
             "note": request.note,
             "simulated": question.simulated,
-            "versions": self.versions,
+            "versions": {**self.versions(), **advice.get("versions", {})},
             "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
         }
         return {

@@ -19,6 +19,7 @@ from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
 from ideal_dispatch.service.recommender import KeyUsedError
 from ideal_dispatch.service.schemas import first_fault
+from ideal_dispatch.service.solving import SolverLostError
 from ideal_dispatch.service.standing import ExpiredError, SupersededError
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
     SupersededError: (409, "advice_superseded", {}),
     BusyError: (503, "busy", _RETRY),
     StartingError: (503, "starting", _RETRY),
+    SolverLostError: (503, "solver_lost", _RETRY),
     NotRecordedError: (503, "not_recorded", _RETRY),
     StoreError: (503, "audit_unavailable", _RETRY),
     InputError: (422, "invalid", {}),

@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 
 from ideal_dispatch.service.adviser import Adviser
-from ideal_dispatch.service.case import KnownUnits
+from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,8 @@ def rehearse(adviser: Adviser) -> bool:
             "depots": [{"name": depot.name, "units": 1} for depot in (first, second)],
             "primary": {"depot": first.name},
         })  # fmt: skip
-        made = adviser.advise(request, KnownUnits({}, None), time.monotonic() + _PATIENCE_S)
+        until = time.monotonic() + _PATIENCE_S
+        made = adviser.advise(request, KnownUnits({}, None), KnownWeather(), until)
     except Exception:
         log.exception("the rehearsal failed")
         return False

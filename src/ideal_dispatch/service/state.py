@@ -1,11 +1,9 @@
 """The service at work: everything that requests share, started and stopped together."""
 
 import asyncio
-import gc
 import logging
 import math
 import sys
-import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,58 +12,49 @@ from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Gate
-from ideal_dispatch.service.adviser import Adviser
-from ideal_dispatch.service.assets import Assets
 from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, open_store
 from ideal_dispatch.service.auth import Doorkeeper
 from ideal_dispatch.service.engine import Engine
 from ideal_dispatch.service.events import Hub
 from ideal_dispatch.service.following import follow, retain
 from ideal_dispatch.service.ledger import Ledger
-from ideal_dispatch.service.live_traffic import PREPARE_S
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provider
 from ideal_dispatch.service.recommender import Recommender
-from ideal_dispatch.service.rehearsal import rehearse
 from ideal_dispatch.service.schemas import HumanResponse
 from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solving import Solving
 from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)
 
-_SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for solvers at each of its steps
+_SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the audit at each of its steps
 
 
 class Service:
     """One worker's state."""
 
-    def __init__(self, settings: ServiceSettings, assets: Assets) -> None:
-        self.settings, self.assets = settings, assets
+    def __init__(self, settings: ServiceSettings, solver: Solving) -> None:
+        self.settings, self.solver = settings, solver
         self.observations, self.hub = Observations(), Hub()
         self.doorkeeper = Doorkeeper(settings.tokens)
         self.engine = Engine(settings.server.solvers, settings.server.queue)
-        network = assets.network
         self.weather = WeatherPoll(
-            weather_provider(settings), float(network.lon.mean()), float(network.lat.mean()),
-            settings.weather.stale_s,
-        )  # fmt: skip
-        self.adviser = Adviser(assets, settings, self.weather.known)
-        self.versions = {
-            "software": __version__,
-            **assets.checksums,
-            "configuration": settings.checksum,
-        }
-        self.warm = threading.Event()
-        self.gate = Gate(self.engine, self.warm)
+            weather_provider(settings), *solver.facts.middle, settings.weather.stale_s
+        )
+        self._configuration = settings.checksum
+        self.gate = Gate(self.engine, solver.warm)
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
-        self._traffic_problem = ""
-        self._polls = [
-            Repeated("weather", settings.weather.every_s, self.weather.refresh),
-            Repeated("traffic", PREPARE_S, self._prepare),
-        ]
+        self._polling = Repeated("weather", settings.weather.every_s, self.weather.refresh)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of all that decides; a solver that is started again reads its files again."""
+        checksums = self.solver.facts.checksums
+        return {"software": __version__, **checksums, "configuration": self._configuration}
 
     async def start(self) -> None:
         """Open the audit and begin everything that runs in the background."""
@@ -74,12 +63,12 @@ class Service:
         spool = Spool(self.settings.file(self.settings.audit.spool))
         self.ledger = Ledger(store, AuditWriter(store, spool))
         self.recommender = Recommender(
-            self.settings.server, self.versions, self.engine, self.adviser, self.ledger, self.hub,
-            self.observations,
+            self.settings.server, lambda: self.versions, self.engine, self.solver,
+            self.weather.known, self.ledger, self.hub, self.observations,
         )  # fmt: skip
         await self.ledger.read_spooled_units()
-        for poll in self._polls:
-            poll.start()
+        self.solver.start()
+        self._polling.start()
         self._tasks.append(asyncio.create_task(follow(self)))
         if self.settings.audit.retention_days:
             self._tasks.append(asyncio.create_task(retain(self)))
@@ -94,10 +83,9 @@ class Service:
             if isinstance(ended, Exception):
                 log.error("a task in the background had failed", exc_info=ended)
         self._note("stopped")
-        for poll in self._polls:
-            poll.stop(0.1)
+        self._polling.stop(0.1)
         self.engine.close()
-        self.assets.traffic.close()
+        await asyncio.to_thread(self.solver.close)
         await asyncio.to_thread(self.ledger.close)
 
     def _note(self, what: str) -> None:
@@ -107,37 +95,6 @@ class Service:
             self.ledger.writer.submit(Entry.new("service", "", body, at=datetime.now(UTC)), 2.0)
         except IdealError as error:
             log.warning("%s: %s", what, error)
-
-    def _prepare(self) -> None:
-        """What takes long: first what a call needs, then traffic, then all the rest."""
-        from ideal_dispatch.gap.warm_up import warm_up
-
-        first = not self.warm.is_set()
-        if first:
-            if not rehearse(self.adviser):
-                warm_up()
-            self.warm.set()
-            gc.enable()
-            log.info("ready for calls")
-        before = self.assets.traffic.status
-        self._prepare_traffic()
-        if before != self.assets.traffic.status:
-            rehearse(self.adviser)
-        if first:
-            warm_up()
-            gc.freeze()  # what was loaded stays: looking through it would hold up calls
-
-    def _prepare_traffic(self) -> None:
-        """Its status says that something is wrong, the log what: once, for it is tried often."""
-        problem = ""
-        try:
-            self.assets.traffic.prepare()
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            if problem != self._traffic_problem:
-                foreseen = isinstance(error, IdealError | OSError)
-                log.error("traffic: %s", error, exc_info=None if foreseen else error)
-        self._traffic_problem = problem
 
     # --- people and units -------------------------------------------------------
 
@@ -172,7 +129,7 @@ class Service:
 
     def units(self) -> list[dict[str, Any]]:
         """Free units of every depot, as last told."""
-        return self.ledger.units.rows(self.assets.depots, self.settings.units.default)
+        return self.ledger.units.rows(self.solver.facts.depots, self.settings.units.default)
 
     def tell_response(self, entry: Entry) -> None:
         """Let the desks know what a dispatcher did."""
@@ -190,15 +147,15 @@ class Service:
         audit = self.ledger.writer.status
         weather = self.weather.known()
         parts = {
-            "solver": "ready" if self.warm.is_set() else "starting",
-            "traffic": self.assets.traffic.status,
+            "solver": "ready" if self.solver.warm.is_set() else "starting",
+            "traffic": self.solver.traffic,
             "weather": "not up to date, answers say why" if weather.problem else "ready",
             "audit": "ready",
         }
         if audit.waiting or not audit.store_up:
             doing = "replaying" if audit.store_up else "spooling"
             parts["audit"] = f"{doing} ({audit.waiting} waiting)"
-        if not self.warm.is_set():
+        if not self.solver.warm.is_set():
             return "starting", parts
         return "ready" if all(one == "ready" for one in parts.values()) else "degraded", parts
 
@@ -206,6 +163,7 @@ class Service:
         """The page of metrics."""
         seen, audit, weather = self.observations, self.ledger.writer.status, self.weather.known()
         seen.inside.set(self.engine.inside)
+        seen.solver_restarts.set(self.solver.restarts)
         seen.listeners.set(self.hub.listeners)
         seen.spooled.set(audit.waiting)
         seen.store_up.set(1 if audit.store_up else 0)

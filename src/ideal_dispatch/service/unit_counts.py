@@ -1,14 +1,13 @@
 """How many units are free where, as last told."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from ideal_dispatch.network import Depot
 from ideal_dispatch.service.audit import DepotUnits, Entry
 from ideal_dispatch.service.audit.store import told_units
-from ideal_dispatch.service.case import KnownUnits
+from ideal_dispatch.service.known import KnownUnits
 from ideal_dispatch.service.moments import moment_text
 
 _FOLLOWED = 500  # entries; one that is told here is followed within seconds
@@ -55,13 +54,13 @@ class UnitCounts:
             {name: one.updated_at for name, one in told.items()},
         )
 
-    def rows(self, depots: Sequence[Depot], default: int) -> list[dict[str, Any]]:
+    def rows(self, depots: Iterable[str], default: int) -> list[dict[str, Any]]:
         """The count of every depot for the API, ``default`` where nobody told one."""
         rows = []
         for depot in depots:
-            told = self._told.get(depot.name)
+            told = self._told.get(depot)
             rows.append({
-                "depot": depot.name,
+                "depot": depot,
                 "units": default if told is None else told.units,
                 "updated_at": None if told is None else moment_text(told.updated_at),
             })  # fmt: skip

@@ -15,8 +15,10 @@ def test_runs_stay_on_training_days_and_change_one_thing() -> None:
     base = small(experiment, Size(), "B")
     assert set(base.learning_days) <= set(experiment.learning_days)
     assert (len(base.learning_days), base.calls.per_day) == (4, 40)
-    variants = list(worlds_of(base))
-    assert len({what for what, _, _ in variants}) == 4
+    variants = list(worlds_of(base, {"0.8": ROOT / "evenings.traffic"}))
+    assert len({what for what, _, _ in variants}) == 5
+    assert variants[0][1] == "0.8"
+    assert variants[0][2].city.traffic == str(ROOT / "evenings.traffic")
     assert all(other != base for _, _, other in variants)
     assert [other.training["architecture"] for *_, other in variants[-2:]] == [
         {"dimension": 8}, {"dimension": 32}

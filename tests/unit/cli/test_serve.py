@@ -96,8 +96,8 @@ def test_a_new_token_and_its_hash() -> None:
     assert digest(found[1]) == found[2]
 
 
-def test_the_demonstration_runs_in_one_process(tmp_path: Path) -> None:
+def test_the_demonstration_has_one_worker(tmp_path: Path) -> None:
     done = ideal("--workers", "2", state=tmp_path)
     assert done.returncode == 2
-    assert "the embedded city runs in one process; give --config" in done.stderr
+    assert "the embedded city has one worker; give --config" in done.stderr
     assert ideal("--check", state=tmp_path).returncode == 0

@@ -13,13 +13,12 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.assets import load_assets
-from ideal_dispatch.service.case import KnownUnits
-from ideal_dispatch.service.polling import KnownWeather
+from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
 
-NOTHING = KnownWeather(Weather(), None, "", stale=False)
+NOTHING = KnownWeather()
 Advise = Callable[..., dict[str, Any]]
 
 
@@ -28,7 +27,7 @@ def adviser(town: Town) -> Adviser:
     settings = town.settings()
     assets = load_assets(settings)
     assets.traffic.prepare()
-    return Adviser(assets, settings, lambda: NOTHING)
+    return Adviser(assets, settings)
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def advise(adviser: Adviser, town: Town) -> Advise:
     def asked(node: int = 65, units: KnownUnits | None = None, **changes: Any) -> dict[str, Any]:
         request = RecommendationRequest.model_validate(town.call("x", node, **changes))
         known = units or KnownUnits({}, None)
-        return adviser.advise(request, known, time.monotonic() + 60.0)
+        return adviser.advise(request, known, NOTHING, time.monotonic() + 60.0)
 
     return asked
 
@@ -214,10 +213,10 @@ def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:
         return look(asked)
 
     assets.traffic.look = watching  # type: ignore[method-assign]
-    adviser = Adviser(assets, settings, lambda: known)
+    adviser = Adviser(assets, settings)
     body = town.call("x", context={"weather": {"rainfall_mm": 12.5}})
     request = RecommendationRequest.model_validate(body)
-    advice = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 60)
+    advice = adviser.advise(request, KnownUnits({}, None), known, time.monotonic() + 60)
     assert seen[0].temperature_c.value == 30.0
     assert (seen[0].rainfall_mm.value, seen[0].rainfall_mm.source) == (12.5, "request")
     assert advice["data_ages"]["weather_s"] == pytest.approx(300.0, abs=30.0)
@@ -228,13 +227,13 @@ def test_weather_told_whole_is_fresh_whatever_ours_is(town: Town) -> None:
     settings = town.settings(traffic={"kind": "forecast"})
     own = Weather(WeatherValue(30.0, "s", "", datetime.now(UTC) - timedelta(minutes=5)))
     known = KnownWeather(own, 300.0, "no answer", stale=True)
-    adviser = Adviser(load_assets(settings), settings, lambda: known)
+    adviser = Adviser(load_assets(settings), settings)
     whole = {"temperature_c": 20.0, "rainfall_mm": 0.0, "humidity_percent": 50.0,
              "wind_kmh": 5.0, "pressure_hpa": 1010.0}  # fmt: skip
     part = {"temperature_c": 20.0}
     for given, age_s, said in ((whole, 0.0, False), (part, 0.0, True), (None, 300.0, True)):
         request = RecommendationRequest.model_validate(town.call(context={"weather": given}))
-        advice = adviser.advise(request, KnownUnits({}, None), time.monotonic() + 60)
+        advice = adviser.advise(request, KnownUnits({}, None), known, time.monotonic() + 60)
         assert advice["data_ages"]["weather_s"] == age_s
         assert ({"weather_stale", "weather_unavailable"} <= set(codes(advice))) == said
 
@@ -243,7 +242,7 @@ def test_weather_told_whole_is_fresh_whatever_ours_is(town: Town) -> None:
 def test_what_the_desk_cannot_show_does_not_decide(town: Town, what: str) -> None:
     settings = town.settings(policy={"decide_by": what})
     with pytest.raises(InputError, match=f"decide_by '{what}': the service decides by \"gain\""):
-        Adviser(load_assets(settings), settings, lambda: NOTHING)
+        Adviser(load_assets(settings), settings)
 
 
 def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
@@ -255,9 +254,9 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
 
     from dataclasses import replace
 
-    broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings, lambda: NOTHING)  # type: ignore[arg-type]
+    broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings)  # type: ignore[arg-type]
     request = RecommendationRequest.model_validate(town.call())
-    told = completed(broken.advise(request, KnownUnits({}, None), time.monotonic() + 60))
+    told = completed(broken.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 60))
     assert told.decision == "no_advice"
     assert told.degraded[0].code == "internal_error"
     assert "ZeroDivisionError" in told.degraded[0].words
@@ -273,5 +272,7 @@ def test_an_uncertain_location_is_said_to_be_uncertain(advise: Advise, town: Tow
 
 def test_little_time_is_shared_with_the_search(adviser: Adviser, town: Town) -> None:
     request = RecommendationRequest.model_validate(town.call())
-    told = completed(adviser.advise(request, KnownUnits({}, None), time.monotonic() + 0.001))
+    told = completed(
+        adviser.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 0.001)
+    )
     assert told.decision in ("send_second", "primary_only")

@@ -12,17 +12,16 @@ import pytest
 
 from ideal_dispatch.service.answer import no_advice
 from ideal_dispatch.service.answer_schemas import CityOut, Recommendation, UnitsOut
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.service.audit import Entry, open_store
 from ideal_dispatch.service.schemas import RecommendationRequest
-from tests.service_town import Local, Town, bearer, later, local, token
+from tests.service_town import Local, Town, application, bearer, later, local, token
 
 ASK = "/v1/recommendations"
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(create_app(town.settings("app.toml"))) as opened:
+    with local(application(town.settings("app.toml"))) as opened:
         yield opened
 
 
@@ -99,35 +98,33 @@ def test_keys_that_differ_or_are_odd_are_refused(client: Local, town: Town) -> N
 
 
 def test_duplicates_in_flight_join(client: Local, town: Town) -> None:
-    service = client.service
-    advise, count = service.adviser.advise, []
+    advise, count = client.adviser.advise, []
 
     def slowly(*given: Any) -> Any:
         count.append(threading.current_thread().name)
         time.sleep(0.3)
         return advise(*given)
 
-    setattr(service.adviser, "advise", slowly)  # noqa: B010
+    setattr(client.adviser, "advise", slowly)  # noqa: B010
     try:
         body = town.call("join")
         with ThreadPoolExecutor(6) as pool:
             answers = list(pool.map(lambda _: asked(client, body), range(6)))
     finally:
-        setattr(service.adviser, "advise", advise)  # noqa: B010
+        setattr(client.adviser, "advise", advise)  # noqa: B010
     assert len(count) == 1
     assert all(answer == answers[0] for answer in answers)
     assert len(rows(client, "join")) == 1
 
 
 def test_revisions_of_a_call_take_turns(client: Local, town: Town) -> None:
-    service = client.service
-    advise = service.adviser.advise
+    advise = client.adviser.advise
 
     def slowly(*given: Any) -> Any:
         time.sleep(0.1)
         return advise(*given)
 
-    setattr(service.adviser, "advise", slowly)  # noqa: B010
+    setattr(client.adviser, "advise", slowly)  # noqa: B010
     try:
         bodies = [town.call("turns", node=node) for node in (30, 31, 40, 65)]
         with ThreadPoolExecutor(4) as pool:
@@ -135,21 +132,21 @@ def test_revisions_of_a_call_take_turns(client: Local, town: Town) -> None:
                 pool.map(lambda body: asked(client, body), bodies), key=lambda one: one["revision"]
             )
     finally:
-        setattr(service.adviser, "advise", advise)  # noqa: B010
+        setattr(client.adviser, "advise", advise)  # noqa: B010
     assert [one["revision"] for one in made] == [1, 2, 3, 4]
     assert [one["revision_of"] for one in made] == [None, *(one["id"] for one in made[:3])]
 
 
 def test_who_waits_too_long_for_its_turn_is_told_in_time(client: Local, town: Town) -> None:
     service, began = client.service, threading.Event()
-    advise = service.adviser.advise
+    advise = client.adviser.advise
 
     def hanging(*given: Any) -> Any:
         began.set()
         time.sleep(2.5)
         return advise(*given)
 
-    setattr(service.adviser, "advise", hanging)  # noqa: B010
+    setattr(client.adviser, "advise", hanging)  # noqa: B010
     try:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(asked, client, town.call("jam", node=30))
@@ -157,7 +154,7 @@ def test_who_waits_too_long_for_its_turn_is_told_in_time(client: Local, town: To
             second = asked(client, town.call("jam", node=31))
             assert first.result()["decision"] == second["decision"] == "no_advice"
     finally:
-        setattr(service.adviser, "advise", advise)  # noqa: B010
+        setattr(client.adviser, "advise", advise)  # noqa: B010
     assert second["degraded"][0]["code"] == "late"
     assert second["latency_ms"] < 1000 * service.settings.server.deadline_s
 
@@ -165,17 +162,16 @@ def test_who_waits_too_long_for_its_turn_is_told_in_time(client: Local, town: To
 @pytest.mark.parametrize("code", ["late", "starting", "internal_error", "no_unit"])
 def test_what_may_pass_is_asked_again(client: Local, town: Town, code: str) -> None:
     """The failure stays on record; the same question gets a new revision."""
-    service = client.service
-    advise, body = service.adviser.advise, town.call(f"again-{code}", idempotency_key="k")
+    advise, body = client.adviser.advise, town.call(f"again-{code}", idempotency_key="k")
 
     def failing(request: RecommendationRequest, *_: Any) -> Any:
         return no_advice(request, [(code, "not now")])
 
-    setattr(service.adviser, "advise", failing)  # noqa: B010
+    setattr(client.adviser, "advise", failing)  # noqa: B010
     try:
         failed = [asked(client, body) for _ in range(2)]
     finally:
-        setattr(service.adviser, "advise", advise)  # noqa: B010
+        setattr(client.adviser, "advise", advise)  # noqa: B010
     good = asked(client, body)
     assert good["decision"] != "no_advice"
     assert [one["revision"] for one in (*failed, good)] == [1, 2, 3]
@@ -197,7 +193,7 @@ def test_what_cannot_pass_is_answered_once(client: Local, town: Town) -> None:
 
 def test_an_expired_answer_is_made_anew(town: Town) -> None:
     settings = town.settings("expiry.toml", server={"expiry_s": 1.0})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         body = town.call("expired")
         first = asked(client, body)
         time.sleep(1.1)
@@ -335,7 +331,7 @@ def test_writing_needs_the_right_role(client: Local, town: Town) -> None:
 
 
 def test_a_browser_keeps_its_token_in_a_cookie_no_script_can_read(town: Town) -> None:
-    app = create_app(town.settings("cookie.toml"))
+    app = application(town.settings("cookie.toml"))
     with local(app) as browser:
         assert browser.post("/v1/session", json={"token": "wrong"}).status_code == 401
         answer = browser.post("/v1/session", json={"token": token("dispatcher")})
@@ -492,7 +488,7 @@ def test_rows_older_than_the_retention_are_let_go(town: Town) -> None:
     for call_id, days in ages.items():
         at = datetime.now(UTC) - timedelta(days=days)
         store.append([Entry.new("recommendation", call_id, {}, at=at)])
-    with local(create_app(settings)):
+    with local(application(settings)):
         deadline = time.monotonic() + 30
         while store.of_call("older", 9):
             assert time.monotonic() < deadline

@@ -28,16 +28,27 @@ def test_the_shipped_model_is_the_citys_own_and_small() -> None:
     assert size < 1_000_000
 
 
-def test_the_whole_service_is_imported_without_torch(tmp_path: Path) -> None:
+HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("from ideal_dispatch.service.assets import load_assets\n"
+         "from ideal_dispatch.service.solver import Solver\n"
+         "Solver(made.settings, load_assets(made.settings))", HEAVY),
+        ("from ideal_dispatch.service import app, server, worker", {*HEAVY, "numba", "scipy"}),
+    ],
+    ids=["solver", "web"],
+)  # fmt: skip
+def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]) -> None:
+    """The solver has no torch; who answers and records has not even the solver's compiler."""
     program = (
         "import sys\n"
-        "from ideal_dispatch.service.app import create_app\n"
         "from ideal_dispatch.service.demo import demo\n"
-        "from ideal_dispatch.service import server\n"
         "made = demo()\n"
-        "create_app(made.settings, made.assets)\n"
-        "heavy = {'torch', 'pandas', 'matplotlib', 'sklearn', 'ideal_dispatch.learning'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
+        f"{program}\n"
+        f"print(sorted({heavy} & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120,
@@ -84,10 +95,11 @@ def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
 
 def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    from ideal_dispatch.service.assets import load_assets
     from ideal_dispatch.service.demo import demo
     from ideal_dispatch.service.recorded_live import RecordedLive
 
-    traffic = demo().assets.traffic
+    traffic = load_assets(demo().settings).traffic
     assert isinstance(traffic, RecordedLive)
     traffic.prepare()
     assert traffic.world is not None

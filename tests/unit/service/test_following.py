@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from ideal_dispatch.service.app import create_app
-from tests.service_town import PATIENCE_S, Local, Town, bearer, local
+from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
 
 
 def tell(client: Local, depot: str, units: int, at: datetime) -> None:
@@ -53,8 +52,8 @@ def test_counts_of_one_moment_end_alike_in_all_workers(town: Town) -> None:
     settings = town.settings("following.toml")
     with (
         ThreadPoolExecutor() as pool,
-        local(create_app(settings)) as one,
-        local(create_app(settings)) as two,
+        local(application(settings)) as one,
+        local(application(settings)) as two,
     ):
         desks = [desk(pool, one, "of two"), desk(pool, two, "of one")]
         at = datetime.now(UTC)

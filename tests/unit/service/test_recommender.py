@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
-from tests.service_town import Local, Town, bearer, local
+from tests.service_town import Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"
 
@@ -18,14 +17,14 @@ ASK = "/v1/recommendations"
 def workers(town: Town, name: str) -> Iterator[tuple[Local, Local, ThreadPoolExecutor]]:
     """Two services on one audit, and somebody to ask both at once."""
     with ExitStack() as stack:
-        one, two = (stack.enter_context(local(create_app(town.settings(name)))) for _ in range(2))
+        one, two = (stack.enter_context(local(application(town.settings(name)))) for _ in range(2))
         yield one, two, stack.enter_context(ThreadPoolExecutor(2))
 
 
 @contextmanager
 def held(client: Local, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """A worker whose adviser is slow: it says when it has begun, and ends with the block."""
-    adviser = client.service.adviser
+    adviser = client.adviser
     begun, go_on, advise = threading.Event(), threading.Event(), adviser.advise
 
     def slow(*given: Any) -> dict[str, Any]:
@@ -89,7 +88,7 @@ def test_an_answer_of_long_ago_is_made_anew(town: Town, monkeypatch: pytest.Monk
     """Behind many other rows of the call, and after attempts that nobody sees any more."""
     monkeypatch.setattr("ideal_dispatch.service.ledger._ROWS", 3)
     settings = town.settings("long-ago.toml", server={"expiry_s": 0.001})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         body = town.call("c")
         made = [asked(client, body) for _ in range(4)]
         for node in (30, 31, 32, 33):

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ideal_dispatch.service.app import create_app
-from tests.service_town import Local, Town, bearer, local
+from tests.service_town import Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"
 
@@ -16,7 +15,7 @@ def client(town: Town) -> Iterator[Local]:
     """A service whose database file is none."""
     settings = town.settings("broken.toml")
     (town.folder / "broken.toml.db").write_bytes(b"no database" * 1000)
-    with local(create_app(settings)) as opened:
+    with local(application(settings)) as opened:
         yield opened
 
 

@@ -6,13 +6,12 @@ import time
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.app import create_app
-from tests.service_town import Town, local
+from tests.service_town import Town, application, local
 
 
 def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None:
     """Two desks may both press the button; calls that nobody asked for would never end."""
-    app = create_app(town.settings("still.toml"))
+    app = application(town.settings("still.toml"))
     with local(app) as client:
         loop = client.service._tasks[0].get_loop()
         for _ in range(3):
@@ -34,7 +33,7 @@ def test_a_call_that_cannot_be_made_keeps_no_place(
     def impossible() -> None:
         raise InputError("nobody lives here")
 
-    app = create_app(town.settings("impossible.toml"))
+    app = application(town.settings("impossible.toml"))
     with local(app) as client:
         monkeypatch.setattr(app.state.simulator, "call", impossible)
         loop = client.service._tasks[0].get_loop()
@@ -60,7 +59,7 @@ async def _dead() -> "asyncio.Task[None]":
 def test_a_dead_background_task_does_not_keep_the_audit_open(
     town: Town, part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = create_app(town.settings(f"dead-{part}.toml"))
+    app = application(town.settings(f"dead-{part}.toml"))
     with local(app) as client:
         loop = client.service._tasks[0].get_loop()
         task = asyncio.run_coroutine_threadsafe(_dead(), loop).result(30)

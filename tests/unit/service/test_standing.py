@@ -7,9 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ideal_dispatch.service.app import create_app
 from ideal_dispatch.service.standing import ExpiredError, SupersededError, check_standing
-from tests.service_town import Local, Town, bearer, local
+from tests.service_town import Local, Town, application, bearer, local
 
 NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 ASK = "/v1/recommendations"
@@ -72,7 +71,7 @@ def responses(client: Local, call_id: str) -> int:
 
 
 def test_a_replaced_advice_is_not_answered(town: Town) -> None:
-    with local(create_app(town.settings("replaced.toml"))) as client:
+    with local(application(town.settings("replaced.toml"))) as client:
         first = asked(client, town.call("again"))
         assert respond(client, first).status_code == 200
         second = asked(client, town.call("again", node=5))
@@ -88,7 +87,7 @@ def test_a_replaced_advice_is_not_answered(town: Town) -> None:
 
 def test_an_expired_advice_is_not_answered(town: Town) -> None:
     settings = town.settings("expired.toml", server={"expiry_s": 0.01})
-    with local(create_app(settings)) as client:
+    with local(application(settings)) as client:
         made = asked(client, town.call("late"))
         while datetime.now(UTC) <= datetime.fromisoformat(made["expires_at"]):
             time.sleep(0.01)

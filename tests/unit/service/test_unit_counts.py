@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-from ideal_dispatch.network import Depot
 from ideal_dispatch.service.audit import Entry
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.unit_counts import UnitCounts
@@ -16,7 +15,7 @@ def told(units: int, at: datetime = AT) -> Entry:
 
 
 def known(counts: UnitCounts) -> int:
-    (row,) = counts.rows([Depot("D0", 0)], default=9)
+    (row,) = counts.rows(["D0"], default=9)
     units: int = row["units"]
     return units
 

@@ -9,7 +9,6 @@ from ideal_dispatch.service.access import Reader, Serving
 from ideal_dispatch.service.answer_schemas import CityOut
 from ideal_dispatch.service.engine import BusyError
 from ideal_dispatch.service.refusals import documented
-from ideal_dispatch.service.road_map import city_part, road_map
 
 router = APIRouter(prefix="/v1", tags=["city"])
 
@@ -17,16 +16,30 @@ router = APIRouter(prefix="/v1", tags=["city"])
 @router.get("/city", responses=documented(401, 403, 429, model=CityOut))
 async def city(service: Serving, reader: Reader) -> JSONResponse:
     """Name, depots, extent, languages and clock."""
-    return JSONResponse(city_part(service))
+    facts, units = service.solver.facts, {row["depot"]: row["units"] for row in service.units()}
+    west, south, east, north = facts.bounds
+    return JSONResponse({
+        "name": facts.name,
+        "depots": [
+            {"name": name, "lon": lon, "lat": lat, "units": units[name]}
+            for name, (lon, lat) in facts.depots.items()
+        ],
+        "centre": [round((west + east) / 2, 6), round((south + north) / 2, 6)],
+        "bounds": [west, south, east, north],
+        "languages": list(service.settings.city.languages),
+        "time_zone": facts.time_zone,
+        "simulated": service.settings.demo,
+    })  # fmt: skip
 
 
 @router.get("/network.geojson", responses=documented(401, 403, 429, content="application/geo+json"))
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
-    roads = await asyncio.to_thread(road_map, service.assets.network)
-    headers = {"ETag": roads.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-    if request.headers.get("if-none-match") == roads.tag:
+    tag = f'"{service.solver.facts.checksums["network"]}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
+    roads = await asyncio.to_thread(service.solver.road_map)
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
         return Response(roads.packed, media_type="application/geo+json", headers=headers)
@@ -52,6 +65,5 @@ async def events(service: Serving, reader: Reader) -> StreamingResponse:
 )
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
-    from ideal_dispatch.forecast.card import model_card as card
-
-    return Response(card(service.assets.model), media_type="text/markdown; charset=utf-8")
+    card = await asyncio.to_thread(service.solver.model_card)
+    return Response(card, media_type="text/markdown; charset=utf-8")

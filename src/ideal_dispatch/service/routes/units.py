@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.access import Caller, Reader, Serving
 from ideal_dispatch.service.answer_schemas import UnitsOut
+from ideal_dispatch.service.known import unknown_depot
 from ideal_dispatch.service.refusals import documented
 from ideal_dispatch.service.schemas import UnitsIn
 
@@ -31,12 +32,11 @@ async def known(service: Serving, reader: Reader) -> JSONResponse:
 @router.put("", responses=documented(401, 403, 413, 422, 429, 503, model=list[UnitsOut]))
 async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     """Tell free units of some or all depots; older news than what is known changes nothing."""
-    names = {depot.name for depot in service.assets.depots}
-    now = datetime.now(UTC)
+    depots, now = service.solver.facts.depots, datetime.now(UTC)
     by_moment: dict[datetime, dict[str, int]] = {}
     for one in told:
-        if one.depot not in names:
-            raise InputError(service.adviser.reader.unknown_depot(one.depot))
+        if one.depot not in depots:
+            raise InputError(unknown_depot(one.depot, depots))
         at = now if one.updated_at is None else one.updated_at
         if at > now + timedelta(seconds=service.settings.server.clock_skew_s):
             raise InputError(f"updated_at of {one.depot} is in the future; check both clocks")

@@ -1,0 +1,90 @@
+"""The process of a solver: ``python -m ideal_dispatch.service.solver_main FD``.
+
+Over that connection it is told the settings, given more connections, on each
+of which the service asks one thing at a time, and tells what becomes of it;
+when the connection ends, so does the process.
+"""
+
+import gc
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.solver import Solver
+
+ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
+"""Methods of a solver that can be asked from another process."""
+
+_NICE = 5  # answering and recording go first: they are short, and everybody waits for them
+
+
+def main(number: int) -> None:
+    """Load, tell, and answer until the service ends."""
+    for ending in (signal.SIGINT, signal.SIGTERM):  # the service is told, and ends its solver
+        signal.signal(ending, signal.SIG_IGN)
+    gc.disable()  # until it is ready: loading makes no garbage
+    with suppress(OSError):  # a service manager may forbid it
+        os.nice(_NICE)
+    control = Connection(number)
+
+    from ideal_dispatch.errors import IdealError, in_one_line
+    from ideal_dispatch.service import logs
+    from ideal_dispatch.service.assets import load_assets
+    from ideal_dispatch.service.solver import Solver
+
+    try:
+        settings, count = control.recv()
+        lanes = [Connection(recv_handle(control)) for _ in range(count)]
+    except EOFError:
+        return
+    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+    logs.configure(settings.server.log_level)
+    try:
+        solver = Solver(
+            settings,
+            load_assets(settings),
+            lambda: control.send(("status", (solver.warm.is_set(), solver.traffic))),
+        )
+    except (IdealError, OSError) as error:
+        control.send(("failed", in_one_line(error)))
+        return
+    control.send(("facts", solver.facts))
+    solver.start()
+    threads = [threading.Thread(target=_answer, args=(solver, lane)) for lane in lanes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _end_with(control: "Connection[Any, Any]") -> None:
+    with suppress(EOFError, OSError):
+        control.recv()
+    os._exit(0)  # whatever is still being loaded, compiled or solved
+
+
+def _answer(solver: "Solver", lane: "Connection[Any, Any]") -> None:
+    """What is asked there, one after another."""
+    from ideal_dispatch.errors import IdealError
+
+    while True:
+        try:
+            name, given = lane.recv()
+        except (EOFError, OSError):
+            return
+        assert name in ASKED
+        try:
+            answer = True, getattr(solver, name)(*given)
+        except IdealError as error:
+            answer = False, str(error)
+        lane.send(answer)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,173 @@
+"""A solver's process that is killed, stopped or cannot load: calls go on, and nothing is lost."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.app import create_app
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver_pool import SolverPool
+from tests.faults.service_faults import ASK, advised, codes
+from tests.service_town import PATIENCE_S, Local, Town, bearer, local, serving
+
+SOLVER = "ideal_dispatch.service.solver_main"
+
+
+@contextmanager
+def pooled(settings: ServiceSettings, hangs_s: float = 60.0) -> Iterator[tuple[Local, SolverPool]]:
+    """The service with real solver processes, all of them at work."""
+    pool = SolverPool(hangs_s)
+    pool.begin(settings)
+    with local(create_app(settings, pool)) as client:
+        wait_for(lambda: len(working(pool)) == settings.server.solvers)
+        yield client, pool
+
+
+def working(pool: SolverPool) -> list[int]:
+    return [one._child.process.pid for one in pool._solvers if one.warm]
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and nobody waited for does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def solvers_of(pid: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            words = (folder / "cmdline").read_text()
+        except (OSError, IndexError):
+            continue
+        if fields[1] == str(pid) and SOLVER in words:
+            found.append(int(folder.name))
+    return found
+
+
+def test_solver_killed_while_another_one_is_at_work(town: Town) -> None:
+    """Every call is answered as before; the dead one is replaced."""
+    with pooled(town.settings("killed.toml", server={"solvers": 2})) as (client, pool):
+        before = advised(client, town.call("before"))
+        assert before.decision != "no_advice"
+        killed = working(pool)[-1]
+        os.kill(killed, signal.SIGKILL)
+        for number in range(20):
+            made = advised(client, town.call(f"on-{number}"))
+            lost = made.decision == "no_advice" and codes(made)[0] == "solver_lost"
+            assert made.decision == before.decision or lost
+            assert client.get("/readyz").status_code == 200
+        wait_for(lambda: len(working(pool)) == 2)
+        assert killed not in working(pool)
+        assert "ideal_solver_restarts 1.0" in client.service.measure().decode()
+        assert advised(client, town.call("after")).decision == before.decision
+
+
+def test_the_only_solver_killed(town: Town) -> None:
+    """Calls are refused at once until it is back, so that a proxy asks another worker."""
+    with pooled(town.settings("only.toml", server={"solvers": 1})) as (client, pool):
+        versions = advised(client, town.call("before")).versions
+        (pid,) = working(pool)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not pool.warm.is_set())
+        refused = client.post(ASK, json=town.call("lost"), headers=bearer("cad"))
+        assert refused.status_code in (200, 503)
+        assert refused.status_code == 200 or refused.json()["error"]["code"] == "starting"
+        wait_for(lambda: client.get("/readyz").status_code == 200)
+        assert working(pool) != [pid]
+        again = advised(client, town.call("lost"))
+        assert again.decision != "no_advice"
+        assert again.versions == versions
+
+
+def test_solver_killed_during_a_call(town: Town) -> None:
+    """The call gets an honest answer in time, and another one when it is asked again."""
+    with pooled(town.settings("during.toml", server={"solvers": 1})) as (client, pool):
+        (pid,) = working(pool)
+        os.kill(pid, signal.SIGSTOP)  # so that it is surely in the middle of the call
+        killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        made = advised(client, town.call("during"))
+        killer.join()
+        assert made.decision == "no_advice"
+        assert codes(made) == ["solver_lost"]
+        wait_for(pool.warm.is_set)
+        again = advised(client, town.call("during"))
+        assert (again.revision, again.revision_of) == (2, made.id)
+        assert again.decision != "no_advice"
+        assert client.service.engine.inside == 0
+
+
+def test_solver_hangs(town: Town) -> None:
+    """Late answers say so in time; what hangs for long is ended, and another one begins."""
+    server = {"solvers": 1, "deadline_s": 1.0}
+    with pooled(town.settings("hangs.toml", server=server), hangs_s=1.0) as (client, pool):
+        (pid,) = working(pool)
+        os.kill(pid, signal.SIGSTOP)
+        made = advised(client, town.call("hangs"))
+        assert codes(made) == ["late"]
+        wait_for(lambda: working(pool) not in ([], [pid]))
+        assert not alive(pid)
+        assert advised(client, town.call("hangs")).decision != "no_advice"
+
+
+def test_a_solver_that_cannot_load_again(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    """Files that were damaged since: the worker says so and tries on, and is back with them."""
+    depots, name = (town.folder / "depots.csv").read_text(), "again.csv"
+    (town.folder / name).write_text(depots)
+    settings = town.settings("again.toml", server={"solvers": 1}, city={"depots": name})
+    with pooled(settings) as (client, pool):
+        (town.folder / name).write_text("nonsense")
+        os.kill(working(pool)[0], signal.SIGKILL)
+        wait_for(lambda: "name" in caplog.text and "another one is started in" in caplog.text)
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/v1/city", headers=bearer()).status_code == 200
+        (town.folder / name).write_text(depots)
+        wait_for(pool.warm.is_set)
+        assert advised(client, town.call("again")).decision != "no_advice"
+
+
+def test_what_is_wrong_at_first_is_raised(town: Town) -> None:
+    pool = SolverPool()
+    pool.begin(town.settings("nomodel.toml", model={"folder": "nowhere"}))
+    with pytest.raises(InputError, match="no such folder; make one with `ideal train`"):
+        create_app(town.settings("nomodel.toml", model={"folder": "nowhere"}), pool)
+    pool.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_solvers_end_with_the_service(town: Town, how: signal.Signals) -> None:
+    with serving(town.config(f"ends-{how.name}.toml", server={"solvers": 1})) as served:
+        solvers = solvers_of(served.process.pid)
+        assert len(solvers) == 1
+        assert served.post(town.call("one")).status_code == 200
+        os.kill(served.process.pid, how)
+        served.process.wait(20)
+        wait_for(lambda: not any(map(alive, solvers)))
+
+
+def test_a_solver_ignores_signals_that_are_for_the_service(town: Town) -> None:
+    """A terminal or a service manager may send them to every process."""
+    with serving(town.config("signals.toml", server={"solvers": 1})) as served:
+        (pid,) = solvers_of(served.process.pid)
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            os.kill(pid, ending)
+        assert served.post(town.call("signals")).json()["decision"] != "no_advice"
+        assert alive(pid)
