@@ -1,12 +1,17 @@
 """What tests of the service's faults share."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
 from ideal_dispatch.service.answer_schemas import Recommendation
-from tests.service_town import Local, bearer
+from ideal_dispatch.service.app import create_app
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver_pool import SolverPool
+from tests.service_town import PATIENCE_S, Local, bearer, local
 
 ASK = "/v1/recommendations"
 SLACK_S = 3.0
@@ -36,3 +41,24 @@ def codes(made: Recommendation) -> list[str]:
 
 def words(made: Recommendation, code: str) -> str:
     return next(reason.words for reason in made.degraded if reason.code == code)
+
+
+@contextmanager
+def pooled(settings: ServiceSettings, hangs_s: float = 60.0) -> Iterator[tuple[Local, SolverPool]]:
+    """The service with real solver processes, all of them at work."""
+    pool = SolverPool(hangs_s)
+    pool.begin(settings)
+    with local(create_app(settings, pool)) as client:
+        wait_for(lambda: len(working(pool)) == settings.server.solvers)
+        yield client, pool
+
+
+def working(pool: SolverPool) -> list[int]:
+    return [one._child.process.pid for one in pool._solvers if one._child and one.warm]
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic import polyline
-from tests.faults.service_faults import advised, codes, words
+from tests.faults.service_faults import advised, codes, pooled, wait_for, words
 from tests.service_town import Town, application, local
 from tests.stand_in import Answer, Asked, serve
 
@@ -114,3 +114,25 @@ def test_routing_engine_draws_a_route_elsewhere(town: Town) -> None:
         made = advised(client, town.call())
         assert "is not on this network" in words(made, "traffic_unavailable")
         assert made.decision != "no_advice"
+
+
+def test_health_follows_the_routing_engine(town: Town) -> None:
+    """It is known by the calls it was asked about, and that by another process."""
+    good = True
+
+    def answer(asked: Asked) -> Answer:
+        return Answer(routed(town.network, asked)) if good else Answer("oops", 500)
+
+    with (
+        serve(answer) as server,
+        pooled(settings(town, "followed.toml", server.url)) as (client, _),
+    ):
+
+        def traffic() -> Any:
+            return client.get("/healthz").json()["parts"]["traffic"]
+
+        advised(client, town.call("up"))
+        wait_for(lambda: traffic() == "ready")
+        good = False
+        assert "traffic_unavailable" in codes(advised(client, town.call("down")))
+        wait_for(lambda: traffic() != "ready")

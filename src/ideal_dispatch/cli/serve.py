@@ -80,39 +80,43 @@ def serve(
     if config is None:
         _demo(host, port, workers, check)
         return
+    if check:
+        _check(_read(config))
+        return
     from ideal_dispatch.service import worker
-    from ideal_dispatch.service.solver_pool import SolverPool
 
-    solver = None if check else SolverPool()  # before all that takes a while to import
-    from ideal_dispatch.service import settings
+    app: FastAPI | str = worker.FACTORY
+    with worker.starting() as solver:
+        given = _read(config)
+        if workers > 1:
+            worker.check(given, solver)
+        else:
+            app = worker.application(given, solver)
+    _run(app, given, host, port, workers)
 
-    given = settings.ServiceSettings.load(config)
-    if solver is None:
-        _check(given)
-    elif workers > 1:
-        worker.check(given, solver)
-        settings.hand_down(str(config.resolve()))
-        _run(worker.FACTORY, given, host, port, workers)
-    else:
-        _run(worker.application(given, solver), given, host, port)
+
+def _read(config: Path) -> "ServiceSettings":
+    from ideal_dispatch.service.settings import ServiceSettings, hand_down
+
+    hand_down(str(config.resolve()))
+    return ServiceSettings.load(config)
 
 
 def _demo(host: str, port: int, workers: int, check: bool) -> None:
     from ideal_dispatch.cli.terminal import err
     from ideal_dispatch.service import worker
-    from ideal_dispatch.service.solver_pool import SolverPool
 
     if workers > 1:
         raise InputError("--workers: the embedded city has one worker; give --config")
-    solver = SolverPool()
-    from ideal_dispatch.service.demo import demo
+    with worker.starting() as solver:
+        from ideal_dispatch.service.demo import demo
 
-    made = demo()
-    if check:
-        worker.check(made.settings, solver)
-        err.print("the embedded city can be served")
-        return
-    app = worker.application(made.settings, solver)
+        made = demo()
+        if check:
+            worker.check(made.settings, solver)
+            err.print("the embedded city can be served")
+            return
+        app = worker.application(made.settings, solver)
     where = f"[{host}]" if ":" in host else host
     name = made.settings.city.name
     err.print(f"{name}, a fictional city: simulated calls on recorded traffic")

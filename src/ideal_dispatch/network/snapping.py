@@ -22,7 +22,7 @@ from ideal_dispatch.network.road_network import RoadNetwork
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
-_FEW = 16  # points whose distance to every node is quicker than a tree
+_FEW = 100_000  # distances that are quicker worked out than a tree is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Snapper:
     def nodes(self, lon: FloatArray, lat: FloatArray) -> tuple[IntArray, FloatArray]:
         """Nearest node and distance of many finite points at once, without any limit."""
         points = unit_vectors(lon, lat)
-        if len(points) <= _FEW:
+        if len(points) * len(self._nodes) <= _FEW and "_node_tree" not in self.__dict__:
             squared = [((self._nodes - point) ** 2).sum(axis=1) for point in points]
             nearest = [int(each.argmin()) for each in squared]
             chords = np.sqrt(np.array([each.min() for each in squared]))

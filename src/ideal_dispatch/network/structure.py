@@ -6,6 +6,7 @@ import numpy as np
 import shapely
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_network import RoadNetwork
 
@@ -69,6 +70,8 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
 
 def node_density(network: RoadNetwork) -> FloatArray:
     """Nodes within 300 m of each edge's midpoint."""
+    if np.isnan(network.lon).any():
+        raise InputError("this network has no coordinates; how dense it is cannot be told")
     plane = LocalPlane(float(network.lat.mean()))
     nodes = shapely.points(plane.to_metres(np.column_stack([network.lon, network.lat])))
     middles = shapely.points(plane.to_metres(midpoints(network)))

@@ -31,6 +31,7 @@ class Observations:
         self.listeners = Gauge("ideal_desks", "Desks that listen to events", registry=registry)
         self.spooled = Gauge("ideal_audit_waiting", "Entries in the spool", registry=registry)
         self.store_up = Gauge("ideal_audit_database_up", "1 if it answers", registry=registry)
+        self.solvers = Gauge("ideal_solvers", "Solvers at work", registry=registry)
         self.solver_restarts = Gauge(
             "ideal_solver_restarts", "How often the solver was lost", registry=registry
         )

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.service.solving import RoadMap
 
 
-@lru_cache(2)
 def road_map(network: RoadNetwork) -> RoadMap:
     """One line per street; the two directions of a street are one line."""
     seen: dict[tuple[int, int, bytes], dict[str, Any]] = {}
@@ -37,4 +35,4 @@ def road_map(network: RoadNetwork) -> RoadMap:
         features.append(feature)
     document = {"type": "FeatureCollection", "features": features}
     plain = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
-    return RoadMap(plain, gzip.compress(plain, 6, mtime=0))
+    return RoadMap(network.checksum, plain, gzip.compress(plain, 6, mtime=0))

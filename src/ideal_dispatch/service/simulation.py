@@ -57,7 +57,7 @@ class Simulator:
                 self._left -= 1
                 try:
                     # first: nobody would give back a place taken before it
-                    call = await asyncio.to_thread(self.call)
+                    call = await self._service.aside(self.call)
                     admitted = self._service.gate.admit()
                     await self._service.recommender.recommend(
                         call, None, ACTOR, admitted, simulated=True

@@ -41,6 +41,7 @@ class Solver:
         self.assets, self._changed = assets, changed
         self.adviser = Adviser(assets, settings)
         self.warm = threading.Event()
+        self._traffic_told = "starting"
         self._traffic_problem = ""
         self._preparing = Repeated("traffic", PREPARE_S, self._prepare)
 
@@ -65,6 +66,10 @@ class Solver:
         )
 
     @property
+    def working(self) -> int:
+        return int(self.warm.is_set())
+
+    @property
     def traffic(self) -> str:
         return self.assets.traffic.status
 
@@ -80,6 +85,7 @@ class Solver:
     ) -> dict[str, Any]:
         logs.call_id.set(request.call_id)
         made = self.adviser.advise(request, units, weather, until)
+        self._tell_traffic()  # a live router is known by the calls it was asked about
         return {**made, "versions": self.facts.checksums}
 
     def road_map(self) -> RoadMap:
@@ -110,17 +116,23 @@ class Solver:
             if not rehearse(self.adviser):
                 warm_up()
             self.warm.set()
+            self._traffic_told = self.traffic
             self._changed()
             gc.enable()
             log.info("ready for calls")
         before = self.traffic
         self._prepare_traffic()
+        self._tell_traffic()
         if before != self.traffic:
-            self._changed()
             rehearse(self.adviser)
         if first:
             warm_up()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
+
+    def _tell_traffic(self) -> None:
+        if self.traffic != self._traffic_told:
+            self._traffic_told = self.traffic
+            self._changed()
 
     def _prepare_traffic(self) -> None:
         """Its status says that something is wrong, the log what: once, for it is tried often."""

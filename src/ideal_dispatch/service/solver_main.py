@@ -6,6 +6,7 @@ when the connection ends, so does the process.
 """
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.solver import Solver
+
+log = logging.getLogger(__name__)
 
 ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
 """Methods of a solver that can be asked from another process."""
@@ -45,12 +48,14 @@ def main(number: int) -> None:
         return
     threading.Thread(target=_end_with, args=(control,), daemon=True).start()
     logs.configure(settings.server.log_level)
+    telling = threading.Lock()
+
+    def changed() -> None:
+        with telling:
+            control.send(("status", (solver.warm.is_set(), solver.traffic)))
+
     try:
-        solver = Solver(
-            settings,
-            load_assets(settings),
-            lambda: control.send(("status", (solver.warm.is_set(), solver.traffic))),
-        )
+        solver = Solver(settings, load_assets(settings), changed)
     except (IdealError, OSError) as error:
         control.send(("failed", in_one_line(error)))
         return
@@ -70,20 +75,30 @@ def _end_with(control: "Connection[Any, Any]") -> None:
 
 
 def _answer(solver: "Solver", lane: "Connection[Any, Any]") -> None:
-    """What is asked there, one after another."""
+    """What is asked there, one after another; who cannot be understood is not answered."""
+    try:
+        while True:
+            name, given = lane.recv()
+            lane.send(_answered(solver, name, given))
+    except (EOFError, OSError):
+        return
+    except Exception:
+        log.exception("a question makes no sense")
+        os._exit(1)
+
+
+def _answered(solver: "Solver", name: str, given: tuple[Any, ...]) -> tuple[str, Any]:
     from ideal_dispatch.errors import IdealError
 
-    while True:
-        try:
-            name, given = lane.recv()
-        except (EOFError, OSError):
-            return
-        assert name in ASKED
-        try:
-            answer = True, getattr(solver, name)(*given)
-        except IdealError as error:
-            answer = False, str(error)
-        lane.send(answer)
+    if name not in ASKED:
+        return "failed", f"{name}: nothing that can be asked"
+    try:
+        return "answered", getattr(solver, name)(*given)
+    except IdealError as error:
+        return "refused", str(error)
+    except Exception as error:  # a surprise must not leave who asks waiting
+        log.exception("%s: unexpected", name)
+        return "failed", f"a fault of this program ({type(error).__name__}); it was logged"
 
 
 if __name__ == "__main__":

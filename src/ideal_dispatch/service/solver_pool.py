@@ -1,7 +1,7 @@
 """Several solver processes: calls go to one that is free, and on while another one is lost."""
 
 import threading
-from collections import deque
+import time
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.service.solver_process import HANGS_S, SolverProcess
@@ -22,16 +22,11 @@ class SolverPool:
     def __init__(self, hangs_s: float = HANGS_S) -> None:
         self._hangs_s, self._missing = hangs_s, 0
         self.warm = threading.Event()
-        self._free: deque[SolverProcess] = deque()
-        self._lock = threading.Condition()
-        self._first = self._new()
-        self._solvers = [self._first]
+        self._news = threading.Condition()
+        self._first = SolverProcess(self._changed, hangs_s, early=True)
+        self._solvers, self._last = [self._first], self._first
+        self._free = [self._first]  # the one used last at the end: its caches are warm
         self._settings: ServiceSettings
-
-    def _new(self) -> SolverProcess:
-        made = SolverProcess(self._changed, self._hangs_s)
-        self._free.append(made)
-        return made
 
     def begin(self, settings: "ServiceSettings") -> None:
         """Load the city."""
@@ -47,7 +42,12 @@ class SolverPool:
 
     @property
     def traffic(self) -> str:
-        return next((one.traffic for one in self._solvers if one.warm), self._first.traffic)
+        known = (self._last, *self._solvers)
+        return next((one.traffic for one in known if one.warm), self._first.traffic)
+
+    @property
+    def working(self) -> int:
+        return sum(one.warm for one in self._solvers)
 
     @property
     def restarts(self) -> int:
@@ -60,25 +60,26 @@ class SolverPool:
         weather: "KnownWeather",
         until: float,
     ) -> dict[str, Any]:
-        solver = self._taken()
+        solver = self._taken(until)
         try:
-            return solver.advise((request, units, weather), until)
+            made = solver.advise((request, units, weather), until)
+            self._last = solver  # a live router is known by the calls it was asked about
+            return made
         finally:
-            with self._lock:
-                self._free.append(solver)  # the next call finds its caches warm
-                self._lock.notify()
+            with self._news:
+                self._free.append(solver)
+                self._news.notify()
 
-    def _taken(self) -> SolverProcess:
+    def _taken(self, until: float) -> SolverProcess:
         """A solver that is free; waits for one while all are busy."""
-        with self._lock:
-            while any(one.warm for one in self._solvers):
-                for number in range(len(self._free) - 1, -1, -1):
-                    if self._free[number].warm:
-                        taken = self._free[number]
-                        del self._free[number]
-                        return taken
-                self._lock.wait()
-        raise SolverLostError("no solver is at work")
+        with self._news:
+            while self.working and (left_s := until - time.monotonic()) > 0:
+                for solver in reversed(self._free):
+                    if solver.warm and solver.alive():
+                        self._free.remove(solver)
+                        return solver
+                self._news.wait(left_s)
+        raise SolverLostError("no solver is at work" if not self.working else "all are busy")
 
     def road_map(self) -> RoadMap:
         found: RoadMap = self._ask("road_map")
@@ -92,24 +93,31 @@ class SolverPool:
         return found
 
     def _ask(self, name: str, *given: Any) -> Any:
-        solver = next((one for one in self._solvers if one.warm), self._first)
-        return solver.ask(name, *given)
+        for solver in self._solvers:
+            if solver.warm:
+                return solver.ask(name, *given)
+        raise SolverLostError("no solver is at work")
 
     def close(self) -> None:
-        with self._lock:
+        with self._news:
             self._missing = 0
         for solver in self._solvers:
             solver.close()
 
     def _changed(self) -> None:
-        """One of the solvers has become warm, or was lost."""
-        with self._lock:
-            if any(one.warm for one in self._solvers):
+        """One of the solvers has become warm, or is so no more."""
+        with self._news:
+            if self.working:
                 self.warm.set()
-                for _ in range(self._missing):
-                    self._solvers.append(self._new())
-                    self._solvers[-1].begin(self._settings)
+                more = [
+                    SolverProcess(self._changed, self._hangs_s, early=False)
+                    for _ in range(self._missing)
+                ]
                 self._missing = 0
+                self._solvers += more
+                self._free += more
+                for solver in more:
+                    solver.begin(self._settings)
             else:
                 self.warm.clear()
-            self._lock.notify_all()
+            self._news.notify_all()

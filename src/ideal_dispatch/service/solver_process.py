@@ -1,8 +1,8 @@
 """A solver in a process of its own.
 
 The service then answers, records and shows while the solver computes; both
-start at the same time; and a solver that dies or hangs takes nothing with it:
-its call gets an honest ``no_advice``, and another one is started.
+start at the same time; and a solver that dies or hangs takes nothing with it
+but the call it works on, which gets an honest ``no_advice``.
 """
 
 import logging
@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.solving import CityFacts, SolverLostError
 
 if TYPE_CHECKING:  # little is imported: the process is to begin before anything else
@@ -29,9 +29,47 @@ HANGS_S = 60.0
 """Without an answer so long after it was due, the solver is ended: nothing takes as long."""
 
 _MAIN = "ideal_dispatch.service.solver_main"
+_OVERDUE_S = 1.0  # after which calls go elsewhere, if there is another one
 _SHORT_LIFE_S = 30.0  # whoever died sooner is started again after a pause
 _PAUSES_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 _END_S = 2.0
+
+
+class _Lane:
+    """A connection on which one thing at a time is asked."""
+
+    def __init__(self) -> None:
+        self._here, self.there = Pipe()
+        self._lock = threading.Lock()
+
+    def ask(
+        self,
+        name: str,
+        given: tuple[Any, ...],
+        waits_s: tuple[float, ...],
+        late: Callable[[], None],
+    ) -> Any:
+        """What the solver answers; ``late`` is called whenever one of the waits is over."""
+        if not self._lock.acquire(timeout=sum(waits_s)):
+            raise SolverLostError("the solver is busy")
+        try:
+            self._here.send((name, given))
+            if not any(self._came(wait_s, late) for wait_s in waits_s):
+                raise SolverLostError("the solver hung")
+            kind, value = self._here.recv()
+        except (EOFError, OSError):
+            raise SolverLostError("the solver ended while it was asked") from None
+        finally:
+            self._lock.release()
+        if kind == "answered":
+            return value
+        raise InputError(value) if kind == "refused" else IdealError(value)
+
+    def _came(self, wait_s: float, late: Callable[[], None]) -> bool:
+        if self._here.poll(wait_s):
+            return True
+        late()
+        return False
 
 
 class _Child:
@@ -39,6 +77,7 @@ class _Child:
 
     def __init__(self) -> None:
         self.began = time.monotonic()
+        self.control: Connection[Any, Any]
         self.control, there = Pipe()
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MAIN, str(there.fileno())],  # nothing of this folder
@@ -46,122 +85,150 @@ class _Child:
             process_group=0,  # Ctrl-C is for the service, which ends its solver
         )  # fmt: skip
         there.close()
-        self.lanes = [Pipe(), Pipe()]  # for advice, and for what may take longer
-        self.locks = [threading.Lock() for _ in self.lanes]
+        self.advice, self.aside = _Lane(), _Lane()
+        self._told = False
 
     def begin(self, settings: "ServiceSettings") -> None:
         """Tell it what to solve."""
+        self._told = True
+        lanes = self.advice, self.aside
         with suppress(OSError):  # it ended at once: seen by whoever listens
-            self.control.send((settings, len(self.lanes)))
-            for _, there in self.lanes:
-                send_handle(self.control, there.fileno(), self.process.pid)
-        for _, there in self.lanes:
-            there.close()
-
-    def ask(self, number: int, name: str, given: tuple[Any, ...], wait_s: float) -> Any:
-        """What the solver answers on one of the lanes."""
-        lane: Connection[Any, Any] = self.lanes[number][0]
-        try:
-            with self.locks[number]:
-                lane.send((name, given))
-                if not lane.poll(wait_s):
-                    log.error("the solver hangs; it is ended")
-                    self.process.kill()
-                    raise SolverLostError("the solver hung")
-                answered, value = lane.recv()
-        except (EOFError, OSError):
-            raise SolverLostError("the solver ended while it was asked") from None
-        if not answered:
-            raise InputError(value)
-        return value
+            self.control.send((settings, len(lanes)))
+            for lane in lanes:
+                send_handle(self.control, lane.there.fileno(), self.process.pid)
+        for lane in lanes:
+            lane.there.close()
 
     def end(self) -> None:
-        with suppress(OSError):
-            self.control.send(None)
-        try:
-            self.process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        if self._told:  # else it is just being loaded, and has nothing to end
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self.control.send(None)
+                self.process.wait(_END_S)
+        self.process.kill()
+        self.process.wait()
 
 
 class SolverProcess:
-    """A process that solves; it begins at once, and another one whenever it ends.
+    """A process that solves, and another one whenever it ends.
 
-    It loads the program, and with :meth:`begin` the city. It ends with this
-    process, however that ends. ``changed`` is called when it has become
-    warm, and when it is so no more.
+    It ends with this process, however that ends. ``changed`` is called when
+    it has become warm, and when it is so no more. An ``early`` one begins at
+    once and loads the program before it knows its settings; its first failure
+    is what is wrong with them, and final.
     """
 
-    def __init__(
-        self, changed: Callable[[], None] = lambda: None, hangs_s: float = HANGS_S
-    ) -> None:
-        self._changed, self._hangs_s = changed, hangs_s
-        self.warm = False
+    def __init__(self, changed: Callable[[], None], hangs_s: float, early: bool) -> None:
+        self._changed, self._hangs_s, self._early = changed, hangs_s, early
         self.traffic = "starting"
         self.restarts = 0
+        self._warm = self._overdue = False
         self._facts: Future[CityFacts] = Future()
-        self._closing = threading.Event()
-        self._child = _Child()
+        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._child = _Child() if early else None
         self._settings: ServiceSettings
         self._watching = threading.Thread(target=self._watch, name="solver", daemon=True)
 
     def begin(self, settings: "ServiceSettings") -> None:
         """Load the city, and go on whatever becomes of the process."""
         self._settings = settings
-        self._child.begin(settings)
         self._watching.start()
+
+    @property
+    def warm(self) -> bool:
+        """Whether it can advise, as far as is known."""
+        return self._warm and not self._overdue
 
     @property
     def facts(self) -> CityFacts:
         """The city; waits until it is loaded, or raises what is wrong with the settings."""
         return self._facts.result()
 
+    def alive(self) -> bool:
+        """Whether the process runs; seen before anybody is told that it ended."""
+        child = self._child
+        return child is not None and child.process.poll() is None
+
     def advise(self, given: tuple[Any, ...], until: float) -> dict[str, Any]:
         """One advice at a time; who asks meanwhile waits."""
-        wait_s = max(until - time.monotonic(), 0.0) + self._hangs_s
-        made: dict[str, Any] = self._child.ask(0, "advise", (*given, until), wait_s)
+        child = self._known()
+        waits_s = max(until - time.monotonic(), 0.0) + _OVERDUE_S, self._hangs_s
+        try:
+            made: dict[str, Any] = child.advice.ask("advise", (*given, until), waits_s, self._late)
+        except SolverLostError:
+            if self._overdue:
+                log.error("the solver hangs; it is ended")
+            child.process.kill()
+            raise
+        finally:
+            if self._overdue:
+                self._overdue = False
+                self._changed()
         return made
 
     def ask(self, name: str, *given: Any) -> Any:
         """Anything else, beside the advice."""
-        return self._child.ask(1, name, given, self._hangs_s)
+        return self._known().aside.ask(name, given, (self._hangs_s,), lambda: None)
 
     def close(self) -> None:
         """End it; what runs is given up."""
-        self._closing.set()
-        self._child.end()
+        with self._lock:
+            self._closing.set()
+            child = self._child
+        if child is not None:
+            child.end()
         if self._watching.is_alive():
             self._watching.join(_END_S)
+
+    def _known(self) -> _Child:
+        child = self._child
+        if child is None:
+            raise SolverLostError("the solver is being started")
+        return child
+
+    def _late(self) -> None:
+        self._overdue = True
+        self._changed()
 
     # --- the life of the process ------------------------------------------------
 
     def _watch(self) -> None:
-        """Take what the process tells; when it ends, start another one."""
+        """One life after another."""
         short_lives = 0
         while True:
-            child = self._child
-            failure = self._listen(child)
-            self._tell(False, "starting")
-            code = child.process.wait()
+            began = time.monotonic()
+            why = self._live()
             if self._closing.is_set():
                 return
-            why = failure or f"the solver ended (code {code})"
-            if not self._facts.done():
+            if self._early and not self._facts.done():
                 self._facts.set_exception(InputError(why))
                 return
-            lived_s = time.monotonic() - child.began
-            short_lives = short_lives + 1 if lived_s < _SHORT_LIFE_S else 0
+            short_lives = short_lives + 1 if time.monotonic() - began < _SHORT_LIFE_S else 0
             pause_s = _PAUSES_S[min(short_lives, len(_PAUSES_S) - 1)]
             log.error("%s; another one is started in %.0f s", why, pause_s)
             if self._closing.wait(pause_s):
                 return
             self.restarts += 1
-            self._child = _Child()
-            self._child.begin(self._settings)
-            if self._closing.is_set():  # just now: who closed it ended the one before
-                self._child.end()
-                return
+
+    def _live(self) -> str:
+        """From the start of a process to its end; why it ended."""
+        try:
+            with self._lock:
+                if self._closing.is_set():
+                    return ""
+                child = self._child = self._child or _Child()
+                child.begin(self._settings)
+        except OSError as error:
+            return f"no solver could be started ({error.strerror or error})"
+        failure = ""
+        try:
+            failure = self._listen(child)
+        except Exception:  # without an ear for it, it is as good as lost
+            log.exception("the solver was not understood")
+            child.process.kill()
+        code = child.process.wait()
+        self._child = None
+        self._tell(False, "starting")
+        return failure or f"the solver ended (code {code})"
 
     def _listen(self, child: _Child) -> str:
         """Until it ends; what was wrong with what it loaded."""
@@ -172,14 +239,14 @@ class SolverProcess:
             except (EOFError, OSError):
                 return failure
             if kind == "facts":
-                if self._facts.done():
-                    self._facts = Future()
-                self._facts.set_result(told)
+                known: Future[CityFacts] = Future() if self._facts.done() else self._facts
+                known.set_result(told)
+                self._facts = known
             elif kind == "failed":
                 failure = told
             else:
                 self._tell(*told)
 
     def _tell(self, warm: bool, traffic: str) -> None:
-        self.warm, self.traffic = warm, traffic
+        self._warm, self.traffic = warm, traffic
         self._changed()

@@ -35,8 +35,9 @@ class CityFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoadMap:
-    """The roads as GeoJSON, plain and packed."""
+    """The roads as GeoJSON, plain and packed; ``checksum`` is the network's."""
 
+    checksum: str
     plain: bytes
     packed: bytes
 
@@ -55,6 +56,11 @@ class Solving(Protocol):
     @property
     def traffic(self) -> str:
         """Whether live traffic can be used: "ready", "starting", or in words why not."""
+        ...
+
+    @property
+    def working(self) -> int:
+        """How many calls can be advised on at the same time."""
         ...
 
     @property

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
@@ -24,10 +25,12 @@ from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provid
 from ideal_dispatch.service.recommender import Recommender
 from ideal_dispatch.service.schemas import HumanResponse
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solving import Solving
+from ideal_dispatch.service.solving import RoadMap, Solving
 from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 _SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the audit at each of its steps
 
@@ -48,6 +51,8 @@ class Service:
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
+        self._aside = ThreadPoolExecutor(2, "aside")  # of its own: the solver may take its time
+        self._map_turn, self._map = asyncio.Lock(), RoadMap("", b"", b"")
         self._polling = Repeated("weather", settings.weather.every_s, self.weather.refresh)
 
     @property
@@ -86,6 +91,7 @@ class Service:
         self._polling.stop(0.1)
         self.engine.close()
         await asyncio.to_thread(self.solver.close)
+        self._aside.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.ledger.close)
 
     def _note(self, what: str) -> None:
@@ -95,6 +101,19 @@ class Service:
             self.ledger.writer.submit(Entry.new("service", "", body, at=datetime.now(UTC)), 2.0)
         except IdealError as error:
             log.warning("%s: %s", what, error)
+
+    # --- what the solver knows beside advice ---------------------------------------
+
+    async def aside(self, work: Callable[[], Found]) -> Found:
+        """Ask the solver for anything but advice, off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+
+    async def road_map(self) -> RoadMap:
+        """The roads of the city, made once."""
+        async with self._map_turn:
+            if self._map.checksum != self.solver.facts.checksums["network"]:
+                self._map = await self.aside(self.solver.road_map)
+            return self._map
 
     # --- people and units -------------------------------------------------------
 
@@ -163,6 +182,7 @@ class Service:
         """The page of metrics."""
         seen, audit, weather = self.observations, self.ledger.writer.status, self.weather.known()
         seen.inside.set(self.engine.inside)
+        seen.solvers.set(self.solver.working)
         seen.solver_restarts.set(self.solver.restarts)
         seen.listeners.set(self.hub.listeners)
         seen.spooled.set(audit.waiting)

@@ -1,5 +1,7 @@
 """A worker: its solver is begun first, and loads while the application does."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
@@ -14,8 +16,22 @@ FACTORY = f"{__name__}:from_environment"
 """Where uvicorn finds the application of a worker process."""
 
 
+@contextmanager
+def starting() -> Iterator[SolverPool]:
+    """A solver that is being loaded; it ends if anything goes wrong meanwhile."""
+    solver = SolverPool()
+    try:
+        yield solver
+    except BaseException:
+        solver.close()
+        raise
+
+
 def application(settings: "ServiceSettings", solver: SolverPool) -> "FastAPI":
     """The application of this process, or one line that says what is wrong with its settings."""
+    from ideal_dispatch.service import logs
+
+    logs.configure(settings.server.log_level)
     solver.begin(settings)
     from ideal_dispatch.service.app import create_app
 
@@ -25,19 +41,16 @@ def application(settings: "ServiceSettings", solver: SolverPool) -> "FastAPI":
 def check(settings: "ServiceSettings", solver: SolverPool) -> None:
     """Refuse now what every worker would."""
     solver.begin(settings)
-    try:
-        assert solver.facts
-    finally:
-        solver.close()
+    solver.facts  # noqa: B018 - waits, and raises what is wrong
+    solver.close()
 
 
 def from_environment() -> "FastAPI":
     """The application of a process that was told its settings in the environment."""
-    solver = SolverPool()
-    from ideal_dispatch.service import logs, settings
+    with starting() as solver:
+        from ideal_dispatch.service import settings
 
-    found = settings.from_environment()
-    if found is None:
-        raise InputError(f"{settings.CONFIG} names no configuration")
-    logs.configure(found.server.log_level)
-    return application(found, solver)
+        found = settings.from_environment()
+        if found is None:
+            raise InputError(f"{settings.CONFIG} names no configuration")
+        return application(found, solver)

@@ -1,7 +1,5 @@
 """The city, its roads and the model: what a desk needs to show."""
 
-import asyncio
-
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
@@ -32,14 +30,17 @@ async def city(service: Serving, reader: Reader) -> JSONResponse:
     })  # fmt: skip
 
 
-@router.get("/network.geojson", responses=documented(401, 403, 429, content="application/geo+json"))
+@router.get(
+    "/network.geojson", responses=documented(401, 403, 429, 503, content="application/geo+json")
+)
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
     tag = f'"{service.solver.facts.checksums["network"]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    roads = await asyncio.to_thread(service.solver.road_map)
+    roads = await service.road_map()
+    headers["ETag"] = f'"{roads.checksum}"'
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
         return Response(roads.packed, media_type="application/geo+json", headers=headers)
@@ -61,9 +62,9 @@ async def events(service: Serving, reader: Reader) -> StreamingResponse:
 @router.get(
     "/model-card",
     response_class=PlainTextResponse,
-    responses=documented(401, 403, 429, content="text/markdown"),
+    responses=documented(401, 403, 429, 503, content="text/markdown"),
 )
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
-    card = await asyncio.to_thread(service.solver.model_card)
+    card = await service.aside(service.solver.model_card)
     return Response(card, media_type="text/markdown; charset=utf-8")
