@@ -6,8 +6,9 @@ protocol stands above the tables and in the experiment files.
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from ideal_dispatch.evaluation.result_tables import (
     second_table,
 )
 from ideal_dispatch.evaluation.run_races import races_of
-from ideal_dispatch.evaluation.tables import Table
+from ideal_dispatch.evaluation.significance import day_t_interval
+from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
+from ideal_dispatch.evaluation.tables import Column, Table
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.study import EXPERIMENT, STARTS, TEST, TRAINING, calibration_of
 from ideal_dispatch.traffic.campaign import processor_hours
@@ -38,6 +41,8 @@ WORLDS = {
 MARK = "replays"
 EXPERIMENTS = Path("experiments")  # paths in the files there are relative to it
 FIGURE_OF = "B"
+OTHER_DEPOT, ANY_SECOND = "ideal", "ideal-any-second"
+"""Our form with two choices of the second, by their names in the experiment files."""
 
 
 def main() -> None:
@@ -46,7 +51,8 @@ def main() -> None:
     parser.add_argument("--mark", default=MARK, help="of the part that is replaced")
     parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
     given = parser.parse_args()
-    text = "\n".join(line for run in given.runs for line in section(run))
+    found = [*which_second(given.runs), *(line for run in given.runs for line in section(run))]
+    text = "\n".join(found)
     if given.write is None:
         print(text)
         return
@@ -67,6 +73,40 @@ def replace_part(page: Path, mark: str, text: str) -> None:
         raise SystemExit(f"{page} has no marks {begin} … {end}; add them where the tables belong")
     with atomic_write(page) as file:
         file.write(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}".encode())
+
+
+def which_second(runs: Sequence[Path]) -> list[str]:
+    """What any road for the second wins over another depot's alone, in every experiment."""
+    rows: list[tuple[Any, ...]] = []
+    for run in runs:
+        name = json.loads((run / EXPERIMENT).read_text(encoding="utf-8"))["name"]
+        for days, world in product((TRAINING, TEST), reversed(WORLDS)):
+            if not (run / world / days / "incidents.jsonl").exists():
+                continue
+            outcomes = Outcomes.load(run / world / days)
+            if not {OTHER_DEPOT, ANY_SECOND} <= set(outcomes.policies):
+                continue
+            arrivals = [
+                [matched_arrival_s(outcomes.policy(policy), share, world) for share in VOLUMES]
+                for policy in (ANY_SECOND, OTHER_DEPOT)
+            ]
+            saved = [other - any_ for any_, other in zip(*arrivals, strict=True)]
+            rows.append((
+                name, days, world, len(outcomes.days),
+                *(day_t_interval(one, outcomes.day) for one in saved),
+                float(sum(one.mean() for one in saved) / len(saved)),
+            ))  # fmt: skip
+    table = Table(
+        "which_second",
+        f"Seconds that `{ANY_SECOND}` saves over `{OTHER_DEPOT}`, at the same volume",
+        (Column("experiment"), Column("days"), Column("world"), Column("n"),
+         *(Column(f"+{100 * share:.0f} %", 2, signed=True) for share in VOLUMES),
+         Column("mean", 2, signed=True)),
+        tuple(rows),
+        note="Training days are cross-fitted, and those to choose by; intervals are Student's over "
+        "the days' means.",
+    )  # fmt: skip
+    return ["### Which second", "", *_tables([table])] if rows else []
 
 
 def section(run: Path) -> list[str]:

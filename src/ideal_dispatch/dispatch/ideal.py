@@ -42,8 +42,8 @@ class Ideal:
     shortest quote, corrected by ``drift`` and by the reversion of ``gain`` where
     they are given. The second is, of the kinds in ``seconds``,
     the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route,
-    the primary depot's other route, or the path of the certified gap; the latter
-    two only if at most ``overlap_limit`` of their metres are on the primary's way,
+    the primary depot's other route, or, with a model, the path of the certified gap;
+    the latter two only if at most ``overlap_limit`` of their metres are on the primary's way,
     and the second keeps to all of them that differs from it. Where no other depot
     has a unit, all kinds are considered.
 
@@ -80,7 +80,8 @@ class Ideal:
             raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
         if not self.seconds or set(self.seconds) - set(_KINDS):
             raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(_KINDS)}")
-        if self.model is None and (self.gain is None or self._needs_gap):
+        alone = self.decide_by == "gain" and self.seconds != ("gap-path",)
+        if self.model is None and (self.gain is None or not alone):
             raise InputError(
                 f"policy {self.name} needs a trained model; without one it can decide only by a "
                 "fitted gain, between seconds of other-depot and alternative"

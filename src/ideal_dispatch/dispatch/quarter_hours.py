@@ -15,6 +15,7 @@ from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.situation import Situation, Station
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
+from ideal_dispatch.dispatch.worth import OTHER_DEPOT
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -95,7 +96,7 @@ class QuarterHourPolicy:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         ratio = self.hours.ratio(situation.context.at)
-        ours = Ideal(None, self.gain, None, self.threshold, report_gap=False, name=self.name)
+        ours = Ideal(None, self.gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name)
         made = ours.decide(_scaled(situation, ratio), rng)
         return replace(made, details={**made.details, "quarter_hour_ratio": round(ratio, 4)})
 

@@ -24,8 +24,10 @@ from ideal_dispatch.scenarios import ScenarioSet, target_radius
 Second = Literal["other-depot", "alternative", "gap-path"]
 """Where a second's way may come from."""
 
-USUAL_SECONDS: tuple[Second, ...] = ("other-depot",)
-"""What our form considers unless told."""
+USUAL_SECONDS: tuple[Second, ...] = ("other-depot", "alternative", "gap-path")
+"""What our form considers unless told: training days of every city tried favoured all."""
+
+OTHER_DEPOT: tuple[Second, ...] = ("other-depot",)
 
 _USUAL_LEVEL = 0.8  # what a radius that aims at no coverage is taken to cover
 

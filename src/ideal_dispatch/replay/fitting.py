@@ -12,11 +12,11 @@ import numpy as np
 from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Seconds
+from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Seconds, kinds
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.dispatch.settings import Asked, asked_of
-from ideal_dispatch.dispatch.worth import USUAL_SECONDS, Second
+from ideal_dispatch.dispatch.worth import OTHER_DEPOT, USUAL_SECONDS, Second
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -39,7 +39,7 @@ from ideal_dispatch.replay.trained import (
 _TRIGGER = "calls.trigger"
 _ROUTER = "router"
 _HOURS_GAIN = "hours-gain.json"
-_USUAL_GAIN: tuple[Seconds, bool] = (USUAL_SECONDS, False)
+_USUAL_GAIN: tuple[Seconds, bool] = (kinds(USUAL_SECONDS), False)
 _FEATURES = [field.name for field in fields(GainFeatures)]
 _LEAST_DAYS = 2  # a drift is fitted on one day and stops with another
 
@@ -93,7 +93,7 @@ def fit_parts(
             gain = _gain(entries, names, past.convention)
             gain.save(folder / _gain_file(seconds, corrected))
         if asked.hours:
-            names = [_observer_name(kind, False) for kind in _USUAL_GAIN[0]]
+            names = [_observer_name(kind, False) for kind in OTHER_DEPOT]
             _gain(entries, names, past.convention, apart.hours).save(folder / _HOURS_GAIN)
         if asked.trigger:
             _trigger(entries, past.convention, experiment.seed).save(folder / _TRIGGER)
@@ -169,7 +169,7 @@ def _observer_name(kind: Second, corrected: bool) -> str:
 def _observers(model: Model, asked: Asked, apart: _Apart) -> list[Policy]:
     """Policies whose log has the rows to fit gains and a trigger on: one per kind of second."""
     found: list[Policy] = [QuoteDifferencePolicy(name=_ROUTER)]
-    wanted = asked.gains | ({_USUAL_GAIN} if asked.hours else set())
+    wanted = asked.gains | ({(OTHER_DEPOT, False)} if asked.hours else set())
     for kind, corrected in sorted({(kind, c) for seconds, c in wanted for kind in seconds}):
         name = _observer_name(kind, corrected)
         made = partial(

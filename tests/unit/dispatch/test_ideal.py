@@ -287,7 +287,7 @@ def test_dual_is_the_same_policy_that_always_sends(grid: RoadNetwork) -> None:
     ("settings", "message"),
     [
         ({}, "policy ideal needs a trained model; without one it can decide only by a fitted gain"),
-        ({"gain": GAIN, "seconds": ALL}, "needs a trained model"),
+        ({"gain": GAIN, "seconds": ("gap-path",)}, "needs a trained model"),
         ({"gain": GAIN, "seconds": QUICK, "decide_by": "gap"}, "needs a trained model"),
         ({"gain": GAIN, "decide_by": "luck"}, "decide_by 'luck': choose gain, gap or both"),
         ({"gain": GAIN, "seconds": ()}, "choose of other-depot, alternative, gap-path"),

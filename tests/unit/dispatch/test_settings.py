@@ -7,11 +7,12 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.controls import LearnedTrigger
-from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.fitted import Fitted, kinds
 from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.dispatch.settings import KINDS, asked_of, policies_from, threshold_from
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
+from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.test_contracts import Slope
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
@@ -112,7 +113,9 @@ def test_a_single_model_is_taken_as_it_is(grid: RoadNetwork) -> None:
 def test_what_must_be_fitted() -> None:
     asked = asked_of(tomllib.loads(FILE)["policies"])
     assert asked.models == {("paper", "paper"), ("practical", "calibrated"), ("practical", "paper")}
-    assert asked.gains == {(("alternative", "other-depot"), False), (("other-depot",), True)}
+    assert asked.gains == {
+        (("alternative", "other-depot"), False), (kinds(USUAL_SECONDS), True),
+    }  # fmt: skip
     assert (asked.drift, asked.hours, asked.trigger) == (True, False, True)
     little = asked_of({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}, "c": 3})
     assert (little.models, little.gains) == (frozenset(), frozenset())

@@ -175,7 +175,8 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     router_s = float(outcomes.policy("router").drives[WORLD].primary_s.mean())
     row = judged.at(OWN, SHARE)
     _say(
-        f"Regret: seconds later than the best of the candidate drives. {OWN} sends a second "
+        "Regret: seconds later than the best of the candidate drives; a second on a road that is "
+        f"none of these may be sooner than all, and regret below zero. {OWN} sends a second "
         f"ambulance to {100 * row.extra:.0f} % of the calls and arrives "
         f"{router_s - float(row.arrival_s[WORLD].mean()):.1f} s sooner in the mean than the "
         f"router's one ambulance ({router_s:.0f} s). Two days show how it works, not how well it "
