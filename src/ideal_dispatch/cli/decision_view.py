@@ -146,6 +146,8 @@ class Answer:
         if made.second is None:
             return [*lines, "There is no other unit on another road."]
         other = self._depot(made.second)
+        if made.second.station == made.primary.station:
+            other = f"Another unit of {other}"
         also = f"{other} goes too" if made.send_second else f"{other} stays; it would go"
         lines.append(f"{also}, by {self._roads(made.second.path)}.")
         if made.second.follow:

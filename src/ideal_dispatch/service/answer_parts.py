@@ -12,15 +12,14 @@ from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.service.answer import finite
 
 _EXPLAINED = 12
-_HEADLINES = {
-    "send_second": "Send a second ambulance from {second}",
-    "primary_only": "The ambulance from {primary} is enough",
-}
 
 
 def headline(kind: str, primary: str, second: str) -> str:
     """The advice in a line."""
-    return _HEADLINES[kind].format(primary=primary, second=second)
+    if kind == "primary_only":
+        return f"The ambulance from {primary} is enough"
+    road = ", by another road" if second == primary else ""
+    return f"Send a second ambulance from {second}{road}"
 
 
 class Routes:

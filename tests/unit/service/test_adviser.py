@@ -194,9 +194,10 @@ def test_a_second_from_the_same_depot_may_be_the_last_resort(advise: Advise) -> 
     told = completed(
         advise(primary={"depot": "D0"}, depots=[{"name": "D0", "units": 1}], threshold_s=-1.0)
     )
-    assert told.decision in ("send_second", "primary_only")
-    if told.second is not None:
-        assert told.second.depot == "D0"
+    assert told.decision == "send_second"
+    assert told.second is not None
+    assert told.second.depot == "D0"
+    assert told.headline == "Send a second ambulance from D0, by another road"
 
 
 def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:

@@ -53,7 +53,8 @@ function who(advice, role, main = false) {
   }
   const stays = role === "second" && advice.decision === "primary_only";
   const router = one.chosen_by === "router" ? "_router" : "";
-  const label = t(stays ? "facts.second_stays" : `facts.${role}_from${router}`);
+  const same = role === "second" && one.depot === advice.primary?.depot ? "_same" : "";
+  const label = t((stays ? "facts.second_stays" : `facts.${role}_from${router}`) + same);
   const detail = one.unit ?? (Number.isFinite(one.units) ? t("facts.free", { units: one.units }) : "");
   const seconds = advice.nominal?.[`${role}_s`] ?? one.route?.quoted_s;
   const way = [];
