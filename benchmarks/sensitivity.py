@@ -99,7 +99,10 @@ def worlds_of(
     for scale, recording in demands.items():
         calls = replace(base.calls, lead_s=LEAD_S)  # an evening begins without a past
         traffic = str(recording.resolve())
-        made = replace(base, calls=calls, city=replace(base.city, traffic=traffic))
+        made = replace(
+            base, calls=calls, city=replace(base.city, traffic=traffic),
+            training_days=base.training_days - 1, folds=3,  # the last of five evenings is nobody's
+        )  # fmt: skip
         yield "demand of other evenings (1)", scale, made
     router = base.router
     for window_s in (120.0, 600.0):
