@@ -80,7 +80,7 @@ class Ideal:
             raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
         if not self.seconds or set(self.seconds) - set(_KINDS):
             raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(_KINDS)}")
-        alone = self.decide_by == "gain" and self.seconds != ("gap-path",)
+        alone = self.decide_by == "gain" and set(self.seconds) != {"gap-path"}
         if self.model is None and (self.gain is None or not alone):
             raise InputError(
                 f"policy {self.name} needs a trained model; without one it can decide only by a "

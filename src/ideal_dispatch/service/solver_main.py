@@ -44,7 +44,7 @@ def main(number: int) -> None:
     try:
         settings, count = control.recv()
         lanes = [Connection(recv_handle(control)) for _ in range(count)]
-    except EOFError:
+    except (EOFError, OSError):  # the service ended before it could tell
         return
     threading.Thread(target=_end_with, args=(control,), daemon=True).start()
     logs.configure(settings.server.log_level)

@@ -76,7 +76,6 @@ class _Child:
     """One process, and the connections to it."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
         self.control: Connection[Any, Any]
         self.control, there = Pipe()
         self.process = subprocess.Popen(
@@ -157,6 +156,7 @@ class SolverProcess:
         except SolverLostError:
             if self._overdue:
                 log.error("the solver hangs; it is ended")
+            self._warm = False  # at once: it may take the kernel a moment to end it
             child.process.kill()
             raise
         finally:
