@@ -65,7 +65,7 @@ def estimate(
     descend: Any = descent.descend
     while True:
         end, steps, edges = descend(
-            *problem.kernel_arguments, metric, smallest, tolerance_s, most_steps - done, False,
+            *problem.kernel_arguments, metric, smallest, tolerance_s, most_steps - done,
             metrics[done:], values[done:], decreases[done:],
         )  # fmt: skip
         done += steps

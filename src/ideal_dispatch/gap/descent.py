@@ -14,6 +14,7 @@ from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
 _ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0
 _EVEN = 1e-3
+_PRIME = 1099511628211  # of the hash FNV-1
 _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
 
 
@@ -41,15 +42,14 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
 @kernel
 def descend(  # type: ignore[no-untyped-def]
     start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
-    radius, metric, smallest, tolerance, most, until_path_repeats, metrics, values, decreases,
+    radius, metric, smallest, tolerance, most, metrics, values, decreases,
 ):  # fmt: skip
     """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
 
     Step k writes X⁽ᵏ⁾, the gap f under it and W_k into row k of ``metrics``,
     ``values`` and ``decreases``; the row after the last step holds the final
-    metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance or, with
-    ``until_path_repeats``, when the path does (exact: paths are finite), asks
-    for a ``RESTART`` at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
+    metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance, asks for a ``RESTART``
+    at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
     """
     end = EXHAUSTED
     steps = 0
@@ -64,21 +64,20 @@ def descend(  # type: ignore[no-untyped-def]
         values[steps] = 0.0 - inner(direction, metric)
         repeats = steps > 0 and new_path.size == path.size and np.all(new_path == path)
         path = new_path
-        if repeats and not until_path_repeats:  # then so does the metric, bit for bit: W_k = 0
+        if repeats:  # then so does the metric, bit for bit: W_k = 0
             decreases[steps] = 0.0
             steps += 1
             metrics[steps] = metric
             values[steps] = values[steps - 1]
-        if repeats:
             return CONVERGED, steps, path
-        if inner(direction, direction) <= (_ZERO * np.trace(primary_matrix)) ** 2:
+        if _is_zero(direction, primary_matrix):
             decreases[steps] = 0.0
             return RESTART, steps, path
         next_metric, next_smallest = linear_minimum(direction, radius)
         decreases[steps] = inner(direction, metric) - inner(direction, next_metric)
         steps += 1
         metric, smallest = next_metric, next_smallest
-        if not until_path_repeats and decreases[steps - 1] <= tolerance:
+        if decreases[steps - 1] <= tolerance:
             end = CONVERGED
             break
     path, _time = fastest_edges(
@@ -88,3 +87,47 @@ def descend(  # type: ignore[no-untyped-def]
     metrics[steps] = metric
     values[steps] = 0.0 - inner(path_matrix(embeddings, path) - primary_matrix, metric)
     return end, steps, path
+
+
+@kernel
+def descend_to_new_paths(  # type: ignore[no-untyped-def]
+    start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
+    radius, metric, smallest, most, seen, count,
+):  # fmt: skip
+    """At most so many DCA steps from ``metric``, until they lead to a path that was ``seen``.
+
+    A path fixes all that follows, so an earlier descent has been there. Returns the
+    gap, the metric and the path that attain it, and how many of ``seen``, the names
+    of paths, are filled now.
+    """
+    path, gap, direction = np.empty(0, np.int32), -np.inf, primary_matrix
+    for step in range(most):
+        if step:
+            metric, smallest = linear_minimum(direction, radius)
+        path, _time = fastest_edges(
+            start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
+            depots, destination,
+        )  # fmt: skip
+        direction = path_matrix(embeddings, path) - primary_matrix
+        gap = 0.0 - inner(direction, metric)
+        name = _name(path)
+        if np.any(seen[:count] == name) or _is_zero(direction, primary_matrix):
+            break
+        seen[count] = name
+        count += 1
+    return gap, metric, path, count
+
+
+@kernel
+def _is_zero(direction, primary_matrix):  # type: ignore[no-untyped-def]
+    """Whether G⁽ᵏ⁾ is nothing but rounding."""
+    return inner(direction, direction) <= (_ZERO * np.trace(primary_matrix)) ** 2
+
+
+@kernel
+def _name(path):  # type: ignore[no-untyped-def]
+    """A number for a path; two that share it by chance only end one descent early."""
+    name = np.uint64(path.size)
+    for e in path:
+        name = name * np.uint64(_PRIME) + np.uint64(e)
+    return name

@@ -2,9 +2,10 @@
 
 For every edge, the fastest way from a depot to it, over it and on to the destination
 is a plausible second path. All of them together cost two shortest-path trees; the
-matrices G add up along the trees. The most promising by a second-order estimate
-of the largest advantage, Δ ≈ tr D + √(2ρ) ‖D‖_F with D = G₁ − G(z), are polished
-by DCA; then the trees are grown again under the best metric found.
+matrices G add up along the trees. A second-order estimate of a path's largest
+advantage, Δ ≈ tr D + √(2ρ) ‖D‖_F with D = G₁ − G(z), picks the promising ones; those
+whose largest advantage is indeed the largest are polished by DCA; then the trees
+are grown again under the best metric found.
 
 A direction is kept as a *sketch*, a vector of single precision: the diagonal, then
 √2 times the entries below it, so that inner products are those of the matrices.
@@ -13,7 +14,6 @@ Thousands of them then fit the cache. Rounding only moves a start.
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +24,18 @@ from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
+from ideal_dispatch.scenarios.small_matrices import inner
+from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 
 _KEPT_PER_DEPOT = 10
 _LOOKED_AT = 400  # edges, of which so many different directions are kept
 _ALIKE = 0.97  # cosine of two directions that would lead to the same end
-_POLISHED = 6
+_POLISHED = 8
 MOST_ROUNDS = 4
 _MOST_EDGES = 8192  # nearest to a shortest path first: bounds memory in a large city
 _POLISH_STEPS = 20
 _WORTH = 0.8  # of what is enough: a start that promises less will hardly climb there
+_LEAST = 0.5  # of the best so far: neither will one that promises less than this climb above it
 _ROOT = math.sqrt(2.0)
 
 
@@ -57,25 +60,23 @@ def best_start(
     clock :func:`time.perf_counter`.
     """
     climb = _Climb(problem)
-    climb.polish(np.eye(problem.scenarios.dimension), 1.0, _POLISH_STEPS)
-    if climb.gap_s > enough_s:
-        return climb.best
-    least_s = _WORTH * enough_s if enough_s < np.inf else -np.inf
+    climb.polish(np.eye(problem.scenarios.dimension), 1.0)
     for turn in range(rounds if problem.scenarios.radius > 0 else 0):
         before = climb.gap_s
+        if before > enough_s:
+            break
         scenarios = problem.scenarios
         times = scenarios.times(climb.metric) if turn else scenarios.nominal_times
-        seeds = []
-        for direction in _directions(problem, times, least_s):
+        least_s = _LEAST * before if before > 0 else -np.inf
+        if enough_s < np.inf:
+            least_s = max(least_s, _WORTH * enough_s)
+        directions = _directions(problem, times, least_s)
+        promised = largest_advantages(directions, scenarios.radius)
+        for k in np.argsort(-promised, kind="stable")[:_POLISHED]:
             if climb.gap_s > enough_s or time.perf_counter() > deadline:
                 return climb.best
-            metric, smallest = descent.linear_minimum(-direction, scenarios.radius)
-            seeds.append((climb.polish(metric, smallest, 0), metric, smallest))
-        for _value, metric, smallest in sorted(seeds, key=lambda seed: -seed[0])[:_POLISHED]:
-            climb.polish(metric, smallest, _POLISH_STEPS)
-            if climb.gap_s > enough_s:
-                return climb.best
-        if climb.gap_s <= before * (1 + 1e-9) + 1e-9 or time.perf_counter() > deadline:
+            climb.polish(*descent.linear_minimum(-directions[k], scenarios.radius))
+        if climb.gap_s <= before * (1 + 1e-9) + 1e-9:
             break
     return climb.best
 
@@ -84,8 +85,7 @@ def polished(problem: GapProblem, edges: IntArray) -> Start:
     """The gap of the path of the given edges under its own best metric, polished."""
     direction = problem.primary_matrix - problem.scenarios.path_matrix(edges)
     climb = _Climb(problem)
-    metric, smallest = descent.linear_minimum(-direction, problem.scenarios.radius)
-    climb.polish(metric, smallest, _POLISH_STEPS)
+    climb.polish(*descent.linear_minimum(-direction, problem.scenarios.radius))
     return climb.best
 
 
@@ -93,62 +93,57 @@ class _Climb:
     """Descents from many metrics, of which the best end is kept."""
 
     def __init__(self, problem: GapProblem) -> None:
-        size = problem.scenarios.dimension
         self._problem = problem
-        self._trace = (
-            np.empty((_POLISH_STEPS + 1, size, size)),
-            np.empty(_POLISH_STEPS + 1),
-            np.empty(_POLISH_STEPS + 1),
-        )
+        self._seen = np.empty((1 + MOST_ROUNDS * _POLISHED) * _POLISH_STEPS, np.uint64)
+        self._count = 0
         self.gap_s = -np.inf
-        self.metric: FloatArray = np.eye(size)
+        self.metric: FloatArray = np.eye(problem.scenarios.dimension)
         self._edges: IntArray = np.empty(0, np.int32)
 
-    def polish(self, metric: FloatArray, smallest: float, steps: int) -> float:
-        """The gap after at most so many steps of DCA, kept if it is the best so far."""
-        metrics, values, decreases = self._trace
-        descend: Any = descent.descend
-        _, done, edges = descend(
-            *self._problem.kernel_arguments, metric, smallest, 0.0, steps, True,
-            metrics, values, decreases,
+    def polish(self, metric: FloatArray, smallest: float) -> None:
+        """Descend from a metric, its smallest eigenvalue given; the best end is kept."""
+        descend: Any = descent.descend_to_new_paths
+        gap_s, metric, edges, self._count = descend(
+            *self._problem.kernel_arguments, metric, smallest, _POLISH_STEPS, self._seen,
+            self._count,
         )  # fmt: skip
-        if values[done] > self.gap_s:
-            self.gap_s, self.metric = float(values[done]), metrics[done].copy()
-            self._edges = edges
-        return float(values[done])
+        if gap_s > self.gap_s:
+            self.gap_s, self.metric, self._edges = gap_s, metric, edges
 
     @property
     def best(self) -> Start:
         return Start(self.gap_s, self.metric, self._problem.secondary(self._edges))
 
 
-def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> Iterator[FloatArray]:
+def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> FloatArray:
     """Promising D = G₁ − G(z) of paths through single edges, depot by depot.
 
     Those that promise no more than ``least_s`` are left out.
     """
     network, scenarios = problem.network, problem.scenarios
-    times = frozen(times)  # one type for the kernel
-    to_destination = network.distances_to(times, problem.destination)
-    trace, norm = np.trace(problem.primary_matrix), np.linalg.norm(problem.primary_matrix)
-    for depot in problem.depots:
-        from_depot = network.distances(times, int(depot))
-        through = from_depot[network.tail] + times + to_destination[network.head]
-        # what a path of this length could gain at best, as ‖G(z)‖_F ≤ tr G(z)
-        most_s = trace + np.sqrt(2 * scenarios.radius) * np.hypot(norm, through)
-        edges = np.flatnonzero(np.isfinite(through) & (through <= most_s - max(least_s, 0.0)))
-        if edges.size > _MOST_EDGES:
-            edges = edges[np.argsort(through[edges], kind="stable")[:_MOST_EDGES]]
-        if edges.size:
-            # nodes no farther from a shortest path than these edges: whole branches of the trees
-            around = from_depot + to_destination
-            nodes = np.flatnonzero(around <= through[edges].max() * (1 + 1e-12))
-            yield from promising_directions(
-                *network.outgoing.arrays, *network.incoming.arrays, scenarios.embeddings, times,
-                from_depot, to_destination, network.tail, network.head, nodes.astype(np.int32),
-                edges.astype(np.int32), problem.primary_matrix, scenarios.radius, least_s,
-                _KEPT_PER_DEPOT,
-            )  # fmt: skip
+    to_destination = problem.nominal_to_destination
+    if times is not scenarios.nominal_times:
+        times = frozen(times)  # one type for the kernel
+        to_destination = network.distances_to(times, problem.destination)
+    return np.concatenate([
+        promising_directions(
+            *network.outgoing.arrays, *network.incoming.arrays, network.tail, network.head,
+            scenarios.embeddings, times, network.distances(times, depot), to_destination,
+            problem.destination, problem.primary_matrix, scenarios.radius, least_s,
+            _KEPT_PER_DEPOT,
+        )
+        for depot in problem.depots.tolist()
+    ])  # fmt: skip
+
+
+@kernel
+def largest_advantages(directions, radius):  # type: ignore[no-untyped-def]
+    """The most of ⟨D, X⟩ over the ball, for each D."""
+    largest = np.empty(len(directions))
+    for k in range(len(directions)):
+        spectrum = np.linalg.eigvalsh(-directions[k])
+        largest[k] = -np.sum(spectrum * minimum_of_spectrum(spectrum, radius)[0])
+    return largest
 
 
 @kernel(fastmath=True)
@@ -189,8 +184,11 @@ def _dot(first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _accumulate(start, edge, other, embeddings, times, distance, order, place, sketches):  # type: ignore[no-untyped-def]
-    """G along a shortest-path tree: row ``place[v]`` of ``sketches`` for each v of ``order``."""
+def _accumulate(start, edge, other, embeddings, times, distance, order, place, sketches, by):  # type: ignore[no-untyped-def]
+    """G along a shortest-path tree: row ``place[v]`` of ``sketches`` for each v of ``order``.
+
+    ``by[v]`` becomes the edge of the tree at v.
+    """
     for v in order:
         row = sketches[place[v]]
         row[:] = 0.0
@@ -204,6 +202,7 @@ def _accumulate(start, edge, other, embeddings, times, distance, order, place, s
                 _sketch(embeddings[edge[k]], row)
                 for i in range(row.size):
                     row[i] += before[i]
+                by[v] = edge[k]
                 break
 
 
@@ -219,41 +218,74 @@ def _difference(primary, before, after, direction):  # type: ignore[no-untyped-d
 
 
 @kernel
-def promising_directions(  # type: ignore[no-untyped-def]
-    out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, times,
-    from_depot, to_destination, tail, head, nodes, edges, primary_matrix, radius, least, most,
-):  # fmt: skip
-    """The D = G₁ − G(z) of the most promising distinct paths through any of the edges.
+def _worth_a_look(tail, head, times, from_depot, to_destination, primary_matrix, radius, least):  # type: ignore[no-untyped-def]
+    """The edges on paths that could gain more than ``least``, and all nodes of their paths."""
+    trace, norm = np.trace(primary_matrix), np.sqrt(inner(primary_matrix, primary_matrix))
+    width = np.sqrt(2.0 * radius)
+    through = np.empty(tail.size)
+    edges = np.empty(tail.size, np.int32)
+    count, farthest = 0, 0.0
+    for e in range(tail.size):
+        through[e] = from_depot[tail[e]] + times[e] + to_destination[head[e]]
+        # at best, as ‖G(z)‖_F ≤ tr G(z)
+        gain = trace - through[e] + width * np.hypot(norm, through[e])
+        if through[e] < np.inf and gain >= max(least, 0.0):
+            edges[count] = e
+            count += 1
+    edges = edges[:count]
+    if count > _MOST_EDGES:
+        edges = edges[np.argsort(through[edges], kind="mergesort")[:_MOST_EDGES]]
+    for e in edges:
+        farthest = max(farthest, through[e])
+    # no farther from a shortest path than these edges: whole branches of the trees
+    nodes = np.flatnonzero(from_depot + to_destination <= farthest * (1.0 + 1e-12))
+    return edges, nodes
 
-    ``nodes`` holds the ends of ``edges`` and all nodes of the trees on the way.
+
+@kernel
+def promising_directions(  # type: ignore[no-untyped-def]
+    out_start, out_edge, out_other, in_start, in_edge, in_other, tail, head, embeddings, times,
+    from_depot, to_destination, destination, primary_matrix, radius, least, most,
+):  # fmt: skip
+    """The D = G₁ − G(z) of the most promising distinct paths through any edge, best first.
+
     Paths that promise no more than ``least`` seconds are left out.
     """
+    edges, nodes = _worth_a_look(
+        tail, head, times, from_depot, to_destination, primary_matrix, radius, least
+    )
     size = embeddings.shape[1]
     length = size * (size + 1) // 2
-    place = np.full(out_start.size - 1, -1, np.int64)
+    num_nodes = out_start.size - 1
+    place = np.full(num_nodes, -1)
+    by, onward = place.copy(), place.copy()
     for i in range(nodes.size):
         place[nodes[i]] = i
     ahead = np.empty((nodes.size, length), np.float32)
     behind = np.empty((nodes.size, length), np.float32)
     order = nodes[np.argsort(from_depot[nodes])]
-    _accumulate(in_start, in_edge, in_other, embeddings, times, from_depot, order, place, behind)
+    _accumulate(
+        in_start, in_edge, in_other, embeddings, times, from_depot, order, place, behind, by
+    )
     order = nodes[np.argsort(to_destination[nodes])]
     _accumulate(
-        out_start, out_edge, out_other, embeddings, times, to_destination, order, place, ahead
-    )
+        out_start, out_edge, out_other, embeddings, times, to_destination, order, place, ahead,
+        onward,
+    )  # fmt: skip
     primary = np.empty(length, np.float32)
     for i in range(size):
         primary[i] = primary_matrix[i, i]
         for j in range(i):
             primary[size + i * (i - 1) // 2 + j] = _ROOT * primary_matrix[i, j]
     width = np.sqrt(2.0 * radius)
-    scores = np.empty(edges.size)
+    scores = np.full(edges.size, -np.inf)
     direction = np.empty(length, np.float32)
     for i in range(edges.size):
-        _sketch(embeddings[edges[i]], direction)
-        before, after = behind[place[tail[edges[i]]]], ahead[place[head[edges[i]]]]
-        square = _difference(primary, before, after, direction)
-        scores[i] = -np.inf
+        e = edges[i]
+        if by[head[e]] == e and head[e] != destination:
+            continue  # the path through the next edge is the same
+        _sketch(embeddings[e], direction)
+        square = _difference(primary, behind[place[tail[e]]], ahead[place[head[e]]], direction)
         if square > 0.0:
             scores[i] = width * np.sqrt(square)
             for j in range(size):
@@ -264,10 +296,11 @@ def promising_directions(  # type: ignore[no-untyped-def]
     for i in np.argsort(-scores)[:_LOOKED_AT]:
         if scores[i] == -np.inf or scores[i] <= least or count == most:
             break
-        _sketch(embeddings[edges[i]], direction)
-        before, after = behind[place[tail[edges[i]]]], ahead[place[head[edges[i]]]]
+        e = edges[i]
+        _sketch(embeddings[e], direction)
+        before, after = behind[place[tail[e]]], ahead[place[head[e]]]
         norm = np.sqrt(_difference(primary, before, after, direction))
-        alike = False  # all edges of one path give one direction, its neighbours nearly so
+        alike = False  # neighbours of one path give nearly one direction
         for j in range(count):
             if _dot(direction, chosen[j]) > _ALIKE * norm * norms[j]:
                 alike = True

@@ -9,8 +9,10 @@ from ideal_dispatch.scenarios import metric_paths
 
 KERNELS = (
     descent.descend,
+    descent.descend_to_new_paths,
     descent.linear_minimum,
     starts.promising_directions,
+    starts.largest_advantages,
     certificate_kernels.explore,
     certificate_kernels.corridor_lengths,
     dominance.dominates,
