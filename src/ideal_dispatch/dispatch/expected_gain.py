@@ -68,27 +68,26 @@ class GainFeatures:
             raise InputError(f"gain features: columns of {sizes} rows; give equal ones") from None
         if columns[0].ndim > 1:
             raise InputError("gain features: single numbers or one row of them are needed")
-        for name, column in zip(names, columns, strict=True):
-            ranged = name.endswith(("above_s", "below_s"))
-            bad = np.isinf(column) if ranged else ~np.isfinite(column)
-            if name == "unshared_s":
-                bad = bad | (column < 0)
-            row = first_where(np.atleast_1d(bad))
-            if row is not None:
-                allowed = {"mean_s": "finite", "unshared_s": "finite and zero or more"}
-                raise InputError(
-                    f"gain features, row {row}: {name} is {np.atleast_1d(column)[row]}; it must be "
-                    + allowed.get(name, "finite, or NaN where not known")
-                )
-            own = np.array(column)
-            own.flags.writeable = False
-            object.__setattr__(self, name, own)
+        table = np.array(columns)
+        bad = np.isinf(table)
+        bad[:2] |= np.isnan(table[:2])
+        bad[1] |= table[1] < 0
+        if bad.any():
+            number, row = np.argwhere(bad.reshape(len(names), -1))[0].tolist()
+            allowed = {"mean_s": "finite", "unshared_s": "finite and zero or more"}
+            raise InputError(
+                f"gain features, row {row}: {names[number]} is {table[number].flat[row]}; it must "
+                "be " + allowed.get(names[number], "finite, or NaN where not known")
+            )
+        table.flags.writeable = False
+        for number, name in enumerate(names):
+            object.__setattr__(self, name, table[number, ...])
 
     @property
     def turns_s(self) -> FloatArray:
         """What is above the first less what is above the second, and the same below."""
-        above = np.nan_to_num(self.first_above_s) - np.nan_to_num(self.second_above_s)
-        below = np.nan_to_num(self.first_below_s) - np.nan_to_num(self.second_below_s)
+        above = _or_zero(self.first_above_s) - _or_zero(self.second_above_s)
+        below = _or_zero(self.first_below_s) - _or_zero(self.second_below_s)
         return np.stack([above, below], axis=-1)
 
 
@@ -174,7 +173,7 @@ class GainModel:
 
     def correction_s(self, above_s: float, below_s: float) -> float:
         """Seconds to add to a quote whose range reaches so far above and below it."""
-        turns = np.nan_to_num([above_s, below_s])
+        turns = _or_zero(np.array([above_s, below_s]))
         return float(turns @ (_SIGNS * np.array(self.reversion)))
 
     def mean_s(self, features: GainFeatures) -> FloatArray:
@@ -220,6 +219,11 @@ def expected_positive_part_s(mean_s: npt.ArrayLike, spread_s: npt.ArrayLike) -> 
     mean, wide = np.asarray(mean_s, np.float64), np.sqrt(3.0) * np.asarray(spread_s, np.float64)
     beyond = (wide - np.abs(mean) * np.arctan2(wide, np.abs(mean))) / np.pi
     return np.asarray(np.maximum(mean, 0.0) + np.maximum(beyond, 0.0))
+
+
+def _or_zero(seconds: FloatArray) -> FloatArray:
+    """Zero where not known."""
+    return np.where(np.isnan(seconds), 0.0, seconds)
 
 
 def _reversion(turns_s: FloatArray, missed_s: FloatArray) -> FloatArray:

@@ -80,14 +80,19 @@ def explain(
 ) -> Explanation:
     """The gap in roads and seconds."""
     first, second = Counter(primary.edges.tolist()), Counter(gap.secondary.edges.tolist())
-    columns = network.length_m, scenarios.nominal_times, scenarios.times(gap.metric)
+    either = sorted(first.keys() | second.keys())
+    columns = (
+        network.length_m[either],
+        scenarios.nominal_times[either],
+        scenarios.times(gap.metric, np.array(either, np.int32)),
+    )
+    of_edge = dict(zip(either, np.stack(columns, axis=1).tolist(), strict=True))
 
     def by_road(edges: Counter[int]) -> tuple[RoadShare, ...]:
         totals: dict[str, list[float]] = {}
-        own = sorted(edges.elements())
-        for edge, *values in zip(own, *(column[own].tolist() for column in columns), strict=True):
+        for edge in sorted(edges.elements()):
             part = totals.setdefault(network.name[edge] or _UNNAMED, [0.0, 0.0, 0.0])
-            for i, value in enumerate(values):
+            for i, value in enumerate(of_edge[edge]):
                 part[i] += value
         roads = [RoadShare(name, *part) for name, part in totals.items()]
         return tuple(sorted(roads, key=lambda road: (-road.length_m, road.name)))

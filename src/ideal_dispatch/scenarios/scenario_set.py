@@ -114,20 +114,22 @@ class ScenarioSet:
         """Whether the metric lies in the ball, within the rounding of :func:`burg.contains`."""
         return burg.contains(self._metric(metric), self.radius)
 
-    def times(self, metric: npt.ArrayLike) -> FloatArray:
-        """Seconds per edge under the metric, c(X) = φᵀXφ.
+    def times(self, metric: npt.ArrayLike, edges: npt.ArrayLike | None = None) -> FloatArray:
+        """Seconds per edge under the metric, c(X) = φᵀXφ, of all edges or those given.
 
         The metric need not lie in the set, but must be positive definite up to
         rounding; a time that rounding leaves below zero becomes zero.
         """
         matrix = self._metric(metric)
-        times: FloatArray = np.einsum("ij,ij->i", self.embeddings @ matrix, self.embeddings)
+        rows = self.embeddings if edges is None else self.embeddings[self._edges(edges)]
+        times: FloatArray = np.einsum("ij,ij->i", rows @ matrix, rows)
         if times.size and times.min() < 0.0:
-            rounding = _POSITIVITY * np.abs(matrix).max() * self.nominal_times
-            edge = first_where(times < -rounding)
-            if edge is not None:
+            rounding = _POSITIVITY * np.abs(matrix).max() * np.einsum("ij,ij->i", rows, rows)
+            bad = first_where(times < -rounding)
+            if bad is not None:
+                edge = bad if edges is None else self._edges(edges)[bad]
                 raise InputError(
-                    f"metric: edge {edge} would take {times[edge]} s; it must be positive definite"
+                    f"metric: edge {edge} would take {times[bad]} s; it must be positive definite"
                 )
             np.maximum(times, 0.0, out=times)
         return times

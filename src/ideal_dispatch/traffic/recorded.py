@@ -229,15 +229,11 @@ class RecordedWorld:
         oldest = max(present - (steps + 1) * window, 0)
         codes = frozen(self.recording.stretches[stretch].codes[oldest:present][:, edges])
         history, free_flow_s = self._history(stretch)[edges], self.network.free_flow_times_s[edges]
-        said, times = [], np.empty(edges.size)
-        for moment in range(present - oldest, -1, -window)[: steps + 1]:
-            _believe(
-                codes, max(moment - window, 0), moment, RATIOS, history,
-                float(self.params.prior_bins), times,
-            )  # fmt: skip
-            said.append(float(times @ free_flow_s))
-        places = np.multiply(QUANTILES, len(said) - 1)  # np.quantile itself takes ten times as long
-        low, high = np.interp(places, np.arange(len(said)), sorted(said))
+        said = _said_lately(
+            codes, window, steps + 1, RATIOS, history, float(self.params.prior_bins), free_flow_s
+        )
+        places = np.multiply(QUANTILES, said.size - 1)  # np.quantile itself takes ten times as long
+        low, high = np.interp(places, np.arange(said.size), np.sort(said))
         return float(low), float(high)
 
     # --- what happened ----------------------------------------------------------
@@ -294,6 +290,20 @@ def _believe(codes, first, last, ratios, history, prior, believed):  # type: ign
     for edge in range(believed.size):
         believed[edge] = (believed[edge] + prior * history[edge]) / (count[edge] + prior)
     return count.any()
+
+
+@kernel
+def _said_lately(codes, window, most, ratios, history, prior, free_flow_s):  # type: ignore[no-untyped-def]
+    """Seconds of a path as believed after all its bins, a window before that, and so on."""
+    bins = codes.shape[0]
+    said = np.zeros(min(most, bins // window + 1))
+    believed = np.empty(free_flow_s.size)
+    for k in range(said.size):
+        last = bins - k * window
+        _believe(codes, max(last - window, 0), last, ratios, history, prior, believed)
+        for edge in range(believed.size):
+            said[k] += believed[edge] * free_flow_s[edge]
+    return said
 
 
 @kernel
