@@ -9,6 +9,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.network.shortest_path import canonical_edges
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,14 +58,13 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
     rng = np.random.default_rng(0)
     count = np.zeros(network.num_edges)
     per_origin = 30
+    times = network.free_flow_times_s
     for origin in rng.integers(network.num_nodes, size=_PAIRS // per_origin):
-        g = network.distances(network.free_flow_times_s, int(origin))
+        g = network.distances(times, int(origin))
         reached = np.flatnonzero(np.isfinite(g) & (np.arange(g.size) != origin))
         if reached.size:
-            targets = rng.choice(reached, size=per_origin)
-            origins = np.full(per_origin, origin)
-            for path in network.shortest_paths(network.free_flow_times_s, origins, targets):
-                np.add.at(count, path.edges, 1)
+            for target in rng.choice(reached, size=per_origin).tolist():
+                count[canonical_edges(network.incoming, times, g, np.array([origin]), target)] += 1
     return count
 
 
