@@ -104,6 +104,6 @@ def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
         from ideal_dispatch.context.open_meteo import FORECAST_URL, OpenMeteo
 
         return OpenMeteo.forecast(table.url or FORECAST_URL, api_key=settings.weather_key or None)
-    from ideal_dispatch.context.hong_kong_observatory import BASE_URL, hong_kong_observatory
+    from ideal_dispatch.context.hong_kong_weather import BASE_URL, hong_kong_observatory
 
     return hong_kong_observatory(table.url or BASE_URL)
