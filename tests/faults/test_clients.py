@@ -87,6 +87,18 @@ def test_deeply_nested_body(client: Local, town: Town) -> None:
     assert advised(client, town.call("after nesting")).decision != "no_advice"
 
 
+def answer_read(raw: socket.socket) -> bytes:
+    """The head of an answer whose body was read too, in however many pieces they come."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        said += raw.recv(65536)
+    head, _, body = said.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while len(body) < length:
+        body += raw.recv(65536)
+    return head
+
+
 def test_a_second_request_may_not_dawdle_either(client: Local) -> None:
     whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     for begun in (whole[:20], b"\r\n"):
@@ -94,7 +106,7 @@ def test_a_second_request_may_not_dawdle_either(client: Local) -> None:
             raw.settimeout(20)
             for _ in range(2):  # an answer keeps the connection
                 raw.sendall(whole)
-                assert raw.recv(65536).startswith(b"HTTP/1.1 200")
+                assert answer_read(raw).startswith(b"HTTP/1.1 200")
             raw.sendall(begun)
             assert raw.recv(65536) == b""
 

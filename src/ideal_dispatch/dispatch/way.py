@@ -86,7 +86,7 @@ def unquoted(kind: str, assignment: Assignment, seconds: float, quote: RouteQuot
 def shared(path: Path, other: Path) -> BoolArray:
     """Which edges of ``path`` are also on the other."""
     there = set(other.edges.tolist())  # of some dozens: quicker than sorting them
-    return np.fromiter((edge in there for edge in path.edges.tolist()), np.bool_, len(path))
+    return np.fromiter(map(there.__contains__, path.edges.tolist()), np.bool_, len(path))
 
 
 def overlap(network: RoadNetwork, first: Path, second: Path) -> float:

@@ -109,25 +109,25 @@ def explain(
         primary_only,
         secondary_only,
         tuple(ranked),
-        _stressed(network, scenarios, by_road(first | second), set(first | second)),
+        _stressed(network, scenarios, by_road(first | second), either),
     )
 
 
 def _stressed(
-    network: RoadNetwork, scenarios: ScenarioSet, roads: tuple[RoadShare, ...], edges: set[int]
+    network: RoadNetwork, scenarios: ScenarioSet, roads: tuple[RoadShare, ...], edges: list[int]
 ) -> tuple[tuple[RoadShare, float], ...]:
     """The roads that slow down most, with the correlation of their times with the first's.
 
     A road stands for its edges: the correlation of two sums of edge times follows
-    from their path matrices as of two edges from their embeddings.
+    from their path matrices as of two edges from their embeddings, and the inner
+    product of two path matrices is the sum of (φᵀψ)² over all pairs of their edges.
     """
     ranked = sorted(roads, key=lambda road: (-road.slowdown, road.name))[:_SHOWN]
-    own: dict[str, list[int]] = {}
-    for edge in sorted(edges):
-        own.setdefault(network.name[edge] or _UNNAMED, []).append(edge)
-    matrices = [scenarios.path_matrix(np.array(own[road.name], np.int32)) for road in ranked]
-    norms = [float(np.linalg.norm(matrix)) for matrix in matrices]
-    return tuple(
-        (road, float(np.sum(matrix * matrices[0])) / (norm * norms[0]) if norm * norms[0] else 0.0)
-        for road, matrix, norm in zip(ranked, matrices, norms, strict=True)
-    )
+    if not ranked:
+        return ()
+    rows, names = scenarios.embeddings[edges], [network.name[edge] or _UNNAMED for edge in edges]
+    belongs = np.array([[name == road.name for name in names] for road in ranked], np.float64)
+    inner = belongs @ (rows @ rows.T) ** 2 @ belongs.T
+    norms = np.sqrt(inner.diagonal() * inner[0, 0])
+    correlation = np.divide(inner[0], norms, out=np.zeros_like(norms), where=norms > 0.0)
+    return tuple(zip(ranked, correlation.tolist(), strict=True))

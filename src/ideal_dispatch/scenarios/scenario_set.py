@@ -33,14 +33,13 @@ class ScenarioSet:
             raise InputError("embeddings: each edge needs at least one number")
         object.__setattr__(self, "embeddings", embeddings)
         object.__setattr__(self, "radius", non_negative(self.radius, "radius"))
-        for what, good in (
-            ("edge {}: embedding must be finite", np.isfinite(embeddings).all(axis=1)),
-            ("edge {}: nominal time overflows; scale the embedding down",
-             np.isfinite(self.nominal_times)),
-        ):  # fmt: skip
-            edge = first_where(~good)
-            if edge is not None:
-                raise InputError(what.format(edge))
+        edge = first_where(~np.isfinite(self.nominal_times))
+        if edge is not None:
+            finite = bool(np.isfinite(embeddings[edge]).all())
+            raise InputError(
+                f"edge {edge}: nominal time overflows; scale the embedding down" if finite
+                else f"edge {edge}: embedding must be finite"
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"ScenarioSet({self.num_edges:,} edges × {self.dimension}, radius {self.radius:g})"

@@ -89,12 +89,13 @@ class Engine:
 
         future = self._pool.submit(step)
         wrapped = asyncio.wrap_future(future)
-        done, _ = await asyncio.wait([wrapped], timeout=max(until - time.monotonic(), 0.0))
-        if done:
-            return wrapped.result()
-        if future.cancel():  # it had not begun
-            place.release()
-        return LATE
+        done: set[asyncio.Future[Any]] = set()
+        try:
+            done, _ = await asyncio.wait([wrapped], timeout=max(until - time.monotonic(), 0.0))
+        finally:
+            if not done and future.cancel():  # it had not begun, and nobody waits any more
+                place.release()
+        return wrapped.result() if done else LATE
 
     def _leave(self) -> None:
         with self._lock:

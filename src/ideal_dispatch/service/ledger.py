@@ -74,6 +74,10 @@ class Ledger:
 
     # --- calls ------------------------------------------------------------------
 
+    def knows(self, call_id: str) -> bool:
+        """Whether a call is remembered here or waits in the spool; the database is not asked."""
+        return call_id in self._calls or self.writer.spool.knows(call_id)
+
     async def earlier(self, call_id: str, question: str = "", timeout_s: float = LOOK_S) -> Earlier:
         """The last answers for a call, those known here if need be.
 

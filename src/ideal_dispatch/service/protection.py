@@ -5,11 +5,11 @@ Pure ASGI, so that streams stay streams.
 
 import asyncio
 import logging
+import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
-from uuid import uuid4
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
@@ -104,7 +104,7 @@ class Protection:
             return
         began, headers = time.monotonic(), dict(scope["headers"])
         given = headers.get(b"x-request-id", b"").decode("latin-1")
-        name = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
+        name = given if _GIVEN_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
         logs.request_id.set(name)
         status = 0
 
@@ -144,10 +144,10 @@ class Protection:
             return None
         called = scope["method"] == "POST" and scope["path"] in self._calls
         try:
+            if called:  # first, for it is cheap: a storm of calls is to cost little
+                self._gate.check()
             if scope["path"] not in self._open:
                 self._let_in(scope)
-            if called:
-                self._gate.check()
         except IdealError as error:
             return problem_of(error)
         body = await self._body(scope["path"], length, receive)

@@ -113,20 +113,24 @@ class Recommender:
         call_id, until = question.request.call_id, question.until
         due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
         turn = self._turns.setdefault(call_id, asyncio.Lock())
-        locked = False
+        locked, advising = False, None
         try:
             with suppress(TimeoutError):  # an answer that is late is still an answer
                 locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
+            if not self.ledger.knows(call_id):  # most are new: advice and look-up at one time
+                advising = asyncio.create_task(self._advice(question.request, due, place))
             earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
             same = earlier.to(question.key)
             if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
                 return same
-            advice = await self._advice(question.request, due, place)
+            advice = await (advising or self._advice(question.request, due, place))
             if same:
                 question = replace(question, key=same.next_key)
             return await self._made(question, advice, earlier)
         finally:
+            if advising is not None:
+                advising.cancel()
             place.release()
             if locked:
                 turn.release()

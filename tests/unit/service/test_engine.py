@@ -74,3 +74,33 @@ def test_what_work_raises_is_raised_here() -> None:
         asyncio.run(engine.run(fails, time.monotonic() + 30, engine.admit()))
     assert engine.inside == 0
     engine.close()
+
+
+def test_what_nobody_waits_for_any_more_does_not_begin(event: threading.Event) -> None:
+    engine = Engine(1, 1)
+
+    def hangs(until: float) -> dict[str, Any]:
+        event.wait(30)
+        return {}
+
+    def begins(until: float) -> dict[str, Any]:
+        begun.append(until)
+        return {}
+
+    begun: list[float] = []
+
+    async def given_up() -> None:
+        until = time.monotonic() + 30
+        running = asyncio.create_task(engine.run(hangs, until, engine.admit()))
+        waiting = asyncio.create_task(engine.run(begins, until, engine.admit()))
+        await asyncio.sleep(0.05)
+        for task in (waiting, running):
+            task.cancel()
+        await asyncio.wait([waiting, running])
+        assert engine.inside == 1  # what had begun keeps its place
+        event.set()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(given_up())
+    assert (engine.inside, begun) == (0, [])
+    engine.close()

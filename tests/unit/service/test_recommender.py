@@ -1,6 +1,7 @@
-"""Revisions of one call made by two workers: in the order in which they were asked for."""
+"""Answers of one or two workers to one call: repeated, revised, in the order of asking."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -97,3 +98,49 @@ def test_an_answer_of_long_ago_is_made_anew(town: Town, monkeypatch: pytest.Monk
         made.append(asked(client, body))
         assert [one["revision"] for one in made] == [1, 2, 3, 4, 9]
         assert len({one["id"] for one in made}) == 5
+
+
+def test_a_new_call_is_looked_up_while_advice_is_made(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with local(application(town.settings("at-once.toml"))) as client:
+        ledger = client.service.ledger
+        look = ledger._of_call
+        with held(client, monkeypatch) as begun:
+            go_on = threading.Event()
+
+            def slow(*given: Any) -> Any:
+                assert begun.wait(30)  # the advice does not wait for this
+                go_on.set()
+                return look(*given)
+
+            monkeypatch.setattr(ledger, "_of_call", slow)
+            monkeypatch.setattr("ideal_dispatch.service.ledger.LOOK_S", 20.0)
+            with ThreadPoolExecutor(1) as pool:
+                asking = pool.submit(asked, client, town.call("c"))
+                assert go_on.wait(30)
+        assert asking.result()["revision"] == 1
+
+
+def test_a_repeat_is_not_advised_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remembered: nobody is asked. Known to the database alone: what was begun is given up."""
+    with local(application(town.settings("repeat.toml"))) as client:
+        advise, count = client.adviser.advise, [0]
+
+        def counted(*given: Any) -> dict[str, Any]:
+            count[0] += 1
+            return advise(*given)
+
+        monkeypatch.setattr(client.adviser, "advise", counted)
+        body = town.call("c")
+        first = asked(client, body)
+        assert (asked(client, body)["id"], count) == (first["id"], [1])
+        client.service.ledger._calls.clear()
+        assert asked(client, body)["id"] == first["id"]
+        assert count[0] <= 2
+        assert client.get(f"{ASK}?limit=9", headers=bearer()).json()[0]["revision"] == 1
+        engine = client.service.recommender.engine
+        deadline = time.monotonic() + 10
+        while engine.inside and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert engine.inside == 0
