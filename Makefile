@@ -12,6 +12,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the pinned packages (a minute or two the first time)"
 	@$(PIP) --editable '.[cluster,dev,docs,geo,records,service,sumo,train]'
+	@$(BIN)/python -m compileall -q src  # also where the environment forbids bytecode: it starts sooner
 	@$(BIN)/python -m ideal_dispatch.gap.warm_up
 	@touch $@
 

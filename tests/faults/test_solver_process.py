@@ -155,7 +155,7 @@ def test_another_solver_that_cannot_load_is_tried_on(
     settings = town.settings("second.toml", city={"depots": "second.csv"})
     (town.folder / "second.csv").write_text("nonsense")
     second = SolverProcess(lambda: None, 60.0, early=False)
-    second.begin(settings)
+    second.begin(settings, settings.city.calendar())
     try:
         wait_for(lambda: "another one is started in" in caplog.text)
         (town.folder / "second.csv").write_text((town.folder / "depots.csv").read_text())

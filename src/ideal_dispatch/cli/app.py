@@ -77,8 +77,11 @@ def _options(
     pass
 
 
-def main() -> None:
-    """Run the command line; bad input ends in one clear line and exit code 2."""
+def main(begun: object = None) -> None:
+    """Run the command line; bad input ends in one clear line and exit code 2.
+
+    ``begun`` is handed to the command: a solver that loads already.
+    """
     from ideal_dispatch.cli import (
         audit,
         bench,
@@ -107,7 +110,7 @@ def main() -> None:
     app.add_typer(audit.app, name="audit")
     app.command(epilog=bench.EPILOG)(bench.bench)
     try:
-        app()
+        app(obj=begun)
     except (IdealError, OSError) as error:
         sys.exit(_complain(in_one_line(error)))
 

@@ -1,7 +1,6 @@
 """``ideal serve``: the HTTP service and the dispatcher's desk."""
 
 import gc
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from ideal_dispatch.service.settings import ServiceSettings
+    from ideal_dispatch.service.solver_pool import SolverPool
 
 EPILOG = """\
 Examples:
@@ -23,6 +23,7 @@ Examples:
 
 
 def serve(
+    ctx: typer.Context,
     host: Annotated[
         str,
         typer.Option(
@@ -72,21 +73,21 @@ def serve(
     city, with simulated calls, and prints a token to sign in with.
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
-    if not all(map(find_spec, ("fastapi", "sqlalchemy", "uvicorn", "pydantic"))):
+    from ideal_dispatch.service import worker
+
+    if not worker.available():
         raise MissingExtraError("ideal serve", "service")
     if new_token:
         _print_token()
         return
     if config is None:
-        _demo(host, port, workers, check)
+        _demo(host, port, workers, check, ctx.obj)
         return
     if check:
         _check(_read(config))
         return
-    from ideal_dispatch.service import worker
-
     app: FastAPI | str = worker.FACTORY
-    with worker.starting() as solver:
+    with worker.starting(ctx.obj) as solver:
         given = _read(config)
         if workers > 1:
             worker.check(given, solver)
@@ -102,13 +103,13 @@ def _read(config: Path) -> "ServiceSettings":
     return ServiceSettings.load(config)
 
 
-def _demo(host: str, port: int, workers: int, check: bool) -> None:
+def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
     from ideal_dispatch.cli.terminal import err
     from ideal_dispatch.service import worker
 
     if workers > 1:
         raise InputError("--workers: the embedded city has one worker; give --config")
-    with worker.starting() as solver:
+    with worker.starting(begun) as solver:
         from ideal_dispatch.service.demo import demo
 
         made = demo()

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
-from ideal_dispatch.context.encoding import ContextEncoding
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
     from ideal_dispatch.context.climatology import Climatology
+    from ideal_dispatch.context.encoding import ContextEncoding
     from ideal_dispatch.context.hong_kong_weather import hong_kong_observatory
     from ideal_dispatch.context.open_meteo import OpenMeteo
     from ideal_dispatch.context.recorded_weather import RecordedWeather
@@ -44,9 +44,10 @@ __all__ = [
     "source_counts",
 ]
 
-# sources of weather bring clients and tables with them that a call's context does not need
+# what a call's context does not need: numbers for models, clients and tables of weather sources
 _HOMES = {
     "climatology": ("Climatology",),
+    "encoding": ("ContextEncoding",),
     "hong_kong_weather": ("hong_kong_observatory",),
     "open_meteo": ("OpenMeteo",),
     "recorded_weather": ("RecordedWeather",),

@@ -2,7 +2,8 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
@@ -31,12 +32,14 @@ class Calendar:
     ``country`` is an ISO code of two or three letters, ``subdivision`` a state
     or province where holidays differ by it. Several ``categories`` of the
     ``holidays`` library are joined: a day is a holiday if any of them has it.
+    ``years`` are those whose holidays were looked up: see :meth:`looked_up`.
     """
 
     time_zone: str
     country: str
     subdivision: str | None = None
     categories: tuple[str, ...] | None = None
+    years: Mapping[int, frozenset[date]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
@@ -59,13 +62,29 @@ class Calendar:
         """Whether ``day``, a date of the city, is a public holiday."""
         if isinstance(day, datetime):
             day = self.local(day).date()
-        return day in _holidays(self.country, self.subdivision, self.categories or (), day.year)
+        known = self.years.get(day.year)
+        return day in (self._holidays(day.year) if known is None else known)
 
     def is_holiday_eve(self, day: date) -> bool:
         """Whether the day after ``day`` is a public holiday."""
         if isinstance(day, datetime):
             day = self.local(day).date()
         return self.is_holiday(day + _DAY)
+
+    def looked_up(self, first_year: int, last_year: int) -> "Calendar":
+        """The same with the holidays of these years: sent to another process, it needs no library.
+
+        That one is imported with all its countries, which takes a quarter of a second. Years
+        that it does not know stay unknown.
+        """
+        years: dict[int, frozenset[date]] = {}
+        for year in range(first_year, last_year + 1):
+            with suppress(InputError):
+                years[year] = self._holidays(year)
+        return replace(self, years=years)
+
+    def _holidays(self, year: int) -> frozenset[date]:
+        return _holidays(self.country, self.subdivision, self.categories or (), year)
 
     def context(
         self, at: datetime, weather: Weather = _NO_WEATHER, extra: Mapping[str, float] = _NOTHING

@@ -7,9 +7,6 @@ from ideal_dispatch.arrays import FloatArray
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the WGS84 ellipsoid (IUGG)."""
 
-SNAP_LIMIT_M = 300.0
-"""How far a place may lie from the road it is put on, where nothing else is said."""
-
 
 def unit_vectors(lon: FloatArray, lat: FloatArray) -> FloatArray:
     """Points on the unit sphere, one row each."""

@@ -23,7 +23,8 @@ from ideal_dispatch.arrays import (
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import columns, routing
 from ideal_dispatch.network.depot import Source
-from ideal_dispatch.network.geodesy import SNAP_LIMIT_M, great_circle_m
+from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency

@@ -11,12 +11,12 @@ import shapely
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network.geodesy import (
-    SNAP_LIMIT_M,
     LocalPlane,
     chord_to_metres,
     great_circle_m,
     unit_vectors,
 )
+from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.road_network import RoadNetwork
 
 if TYPE_CHECKING:

@@ -63,13 +63,17 @@ class Assets:
         return found
 
 
-def load_assets(settings: ServiceSettings) -> Assets:
-    """Read and check everything that the settings name, or say in one line what is wrong."""
+def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> Assets:
+    """Read and check everything that the settings name, or say in one line what is wrong.
+
+    ``calendar`` is the city's, where that was made already.
+    """
     from ideal_dispatch.network.csv_files import read_depots
 
-    if settings.demo:
-        return _embedded(settings)
     city = settings.city
+    calendar = calendar or city.calendar()
+    if settings.demo:
+        return _embedded(settings, calendar)
     network = RoadNetwork.load(settings.file(city.network))
     found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
     if elsewhere:
@@ -79,16 +83,16 @@ def load_assets(settings: ServiceSettings) -> Assets:
     if settings.traffic.kind == "recorded":
         check_source(recording)
     return _assemble(
-        settings, name, network, tuple(found), city.calendar(),
+        settings, name, network, tuple(found), calendar,
         lambda: RecordedTraffic.load(recording, network),
     )  # fmt: skip
 
 
-def _embedded(settings: ServiceSettings) -> Assets:
+def _embedded(settings: ServiceSettings, calendar: Calendar) -> Assets:
     """The city that comes with the package, always in its rush hours: worth looking at."""
     from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
 
-    city, calendar = harbour_city(), settings.city.calendar()
+    city = harbour_city()
 
     def recording() -> RecordedTraffic:
         """Days after the training days are for tests alone."""

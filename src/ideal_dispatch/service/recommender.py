@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 AUDIT_S = 0.4
 """Of the deadline, kept for making the answer durable."""
 
+_NEW = Earlier([], 0)
+"""Of a call that nothing is remembered of: most are new, and the audit says where one is not."""
+
 _TRIES = 4  # to get a revision's place before others do; then it is taken as it is
 
 
@@ -113,24 +116,21 @@ class Recommender:
         call_id, until = question.request.call_id, question.until
         due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
         turn = self._turns.setdefault(call_id, asyncio.Lock())
-        locked, advising = False, None
+        locked, earlier = False, _NEW
         try:
             with suppress(TimeoutError):  # an answer that is late is still an answer
                 locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
-            if not self.ledger.knows(call_id):  # most are new: advice and look-up at one time
-                advising = asyncio.create_task(self._advice(question.request, due, place))
-            earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
+            if self.ledger.knows(call_id):
+                earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
             same = earlier.to(question.key)
             if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
                 return same
-            advice = await (advising or self._advice(question.request, due, place))
+            advice = await self._advice(question.request, due, place)
             if same:
                 question = replace(question, key=same.next_key)
             return await self._made(question, advice, earlier)
         finally:
-            if advising is not None:
-                advising.cancel()
             place.release()
             if locked:
                 turn.release()
@@ -174,10 +174,15 @@ class Recommender:
                 left_s = question.until - time.monotonic()
                 earlier = await self.ledger.earlier(question.request.call_id, timeout_s=left_s)
                 continue
-            settled = answered.answer["id"] == entry.id or answered.digest != question.digest
-            if settled or answered.stands(datetime.now(UTC)):
+            if answered.answer["id"] == entry.id:
                 break
-            question = replace(question, key=answered.next_key)  # that one is of long ago
+            left_s = question.until - time.monotonic()
+            earlier = await self.ledger.earlier(entry.call_id, answered.question, left_s)
+            same = earlier.to(answered.question) or answered
+            if same.digest != question.digest or same.stands(datetime.now(UTC)):
+                self.observations.repeated.inc()
+                return same
+            question = replace(question, key=same.next_key)  # that one is of long ago
         self._observe(answered.answer, time.monotonic() - question.began)
         made = self.ledger.joined(answered.answer)
         self.hub.publish("recommendation", made, made["id"])

@@ -42,7 +42,7 @@ def main(number: int) -> None:
     from ideal_dispatch.service.solver import Solver
 
     try:
-        settings, count = control.recv()
+        settings, calendar, count = control.recv()
         lanes = [Connection(recv_handle(control)) for _ in range(count)]
     except (EOFError, OSError):  # the service ended before it could tell
         return
@@ -55,7 +55,7 @@ def main(number: int) -> None:
             control.send(("status", (solver.warm.is_set(), solver.traffic)))
 
     try:
-        solver = Solver(settings, load_assets(settings), changed)
+        solver = Solver(settings, load_assets(settings, calendar), changed)
     except (IdealError, OSError) as error:
         control.send(("failed", in_one_line(error)))
         return

@@ -2,12 +2,14 @@
 
 import threading
 import time
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.service.solver_process import HANGS_S, SolverProcess
 from ideal_dispatch.service.solving import CityFacts, RoadMap, SolverLostError
 
 if TYPE_CHECKING:  # little is imported: a process is to begin before anything else
+    from ideal_dispatch.context import Calendar
     from ideal_dispatch.service.known import KnownUnits, KnownWeather
     from ideal_dispatch.service.schemas import RecommendationRequest
     from ideal_dispatch.service.settings import ServiceSettings
@@ -26,12 +28,14 @@ class SolverPool:
         self._first = SolverProcess(self._changed, hangs_s, early=True)
         self._solvers, self._last = [self._first], self._first
         self._free = [self._first]  # the one used last at the end: its caches are warm
-        self._settings: ServiceSettings
+        self._given: tuple[ServiceSettings, Calendar]
 
     def begin(self, settings: "ServiceSettings") -> None:
         """Load the city."""
-        self._settings, self._missing = settings, settings.server.solvers - 1
-        self._first.begin(settings)
+        year = date.today().year
+        self._given = settings, settings.city.calendar().looked_up(year - 1, year + 2)
+        self._missing = settings.server.solvers - 1
+        self._first.begin(*self._given)
 
     def start(self) -> None:
         """It prepares since it has its settings."""
@@ -117,7 +121,7 @@ class SolverPool:
                 self._solvers += more
                 self._free += more
                 for solver in more:
-                    solver.begin(self._settings)
+                    solver.begin(*self._given)
             else:
                 self.warm.clear()
             self._news.notify_all()

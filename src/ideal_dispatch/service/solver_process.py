@@ -21,6 +21,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.solving import CityFacts, SolverLostError
 
 if TYPE_CHECKING:  # little is imported: the process is to begin before anything else
+    from ideal_dispatch.context import Calendar
     from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -87,12 +88,12 @@ class _Child:
         self.advice, self.aside = _Lane(), _Lane()
         self._told = False
 
-    def begin(self, settings: "ServiceSettings") -> None:
+    def begin(self, settings: "ServiceSettings", calendar: "Calendar") -> None:
         """Tell it what to solve."""
         self._told = True
         lanes = self.advice, self.aside
         with suppress(OSError):  # it ended at once: seen by whoever listens
-            self.control.send((settings, len(lanes)))
+            self.control.send((settings, calendar, len(lanes)))
             for lane in lanes:
                 send_handle(self.control, lane.there.fileno(), self.process.pid)
         for lane in lanes:
@@ -124,12 +125,12 @@ class SolverProcess:
         self._facts: Future[CityFacts] = Future()
         self._lock, self._closing = threading.Lock(), threading.Event()
         self._child = _Child() if early else None
-        self._settings: ServiceSettings
+        self._given: tuple[ServiceSettings, Calendar]
         self._watching = threading.Thread(target=self._watch, name="solver", daemon=True)
 
-    def begin(self, settings: "ServiceSettings") -> None:
+    def begin(self, settings: "ServiceSettings", calendar: "Calendar") -> None:
         """Load the city, and go on whatever becomes of the process."""
-        self._settings = settings
+        self._given = settings, calendar
         self._watching.start()
 
     @property
@@ -216,7 +217,7 @@ class SolverProcess:
                 if self._closing.is_set():
                     return ""
                 child = self._child = self._child or _Child()
-                child.begin(self._settings)
+                child.begin(*self._given)
         except OSError as error:
             return f"no solver could be started ({error.strerror or error})"
         failure = ""

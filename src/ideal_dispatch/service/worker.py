@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
@@ -16,10 +17,15 @@ FACTORY = f"{__name__}:from_environment"
 """Where uvicorn finds the application of a worker process."""
 
 
+def available() -> bool:
+    """Whether the packages that a service needs are installed."""
+    return all(map(find_spec, ("fastapi", "sqlalchemy", "uvicorn", "pydantic")))
+
+
 @contextmanager
-def starting() -> Iterator[SolverPool]:
-    """A solver that is being loaded; it ends if anything goes wrong meanwhile."""
-    solver = SolverPool()
+def starting(begun: SolverPool | None = None) -> Iterator[SolverPool]:
+    """A solver that is being loaded, or was ``begun``; it ends if anything goes wrong meanwhile."""
+    solver = begun or SolverPool()
     try:
         yield solver
     except BaseException:

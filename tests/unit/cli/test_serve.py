@@ -101,3 +101,11 @@ def test_the_demonstration_has_one_worker(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "the embedded city has one worker; give --config" in done.stderr
     assert ideal("--check", state=tmp_path).returncode == 0
+
+
+def test_a_wrong_option_is_said_and_nothing_goes_on() -> None:
+    """The solver that loads already ends without a word: who waits for its end sees none."""
+    done = ideal("--prot", "80")
+    assert done.returncode == 2
+    assert "--prot" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,3 +1,6 @@
+import pickle
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -81,6 +84,31 @@ def test_the_hour_that_is_skipped() -> None:
     assert (before.hour, after.hour) == (0, 2)
     assert london.is_holiday(date(2024, 4, 1))  # Easter Monday: not in Scotland
     assert not Calendar("Europe/London", "GB", "SCT").is_holiday(date(2024, 4, 1))
+
+
+def test_what_was_looked_up_can_be_sent_and_needs_no_library() -> None:
+    sent = HONG_KONG.looked_up(2026, 2027)
+    assert sent == HONG_KONG
+    program = (
+        "import pickle, sys\nfrom datetime import date\n"
+        "calendar = pickle.loads(sys.stdin.buffer.read())\n"
+        "days = date(2026, 4, 3), date(2026, 4, 8), date(2026, 12, 31)\n"
+        "print([calendar.is_holiday(day) for day in days], calendar.is_holiday_eve(days[2]))\n"
+        "print('holidays' in sys.modules, calendar.is_holiday(date(2025, 12, 25)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(sent), capture_output=True, check=True,
+        timeout=60,
+    )  # fmt: skip
+    assert done.stdout.decode() == "[True, False, False] True\nFalse True\n"
+
+
+def test_years_that_nobody_knows_are_not_looked_up() -> None:
+    far = HONG_KONG.looked_up(2027, 3000)
+    assert 2027 in far.years
+    assert 3000 not in far.years
+    with pytest.raises(InputError, match="not for 3000"):
+        far.is_holiday(date(3000, 1, 1))
 
 
 def test_names_are_taken_as_people_write_them() -> None:

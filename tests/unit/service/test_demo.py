@@ -34,15 +34,23 @@ HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
 @pytest.mark.parametrize(
     ("program", "heavy"),
     [
-        ("from ideal_dispatch.service.assets import load_assets\n"
+        ("from datetime import date\n"
+         "from ideal_dispatch.service import rehearsal\n"
+         "from ideal_dispatch.service.assets import load_assets\n"
          "from ideal_dispatch.service.solver import Solver\n"
-         "Solver(made.settings, load_assets(made.settings))", HEAVY),
-        ("from ideal_dispatch.service import app, server, worker", {*HEAVY, "numba", "scipy"}),
+         "year = date.today().year\n"
+         "calendar = made.settings.city.calendar().looked_up(year - 1, year + 1)\n"
+         "for name in [one for one in sys.modules if one.startswith('holidays')]:\n"
+         "    del sys.modules[name]\n"
+         "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
+         "assert rehearsal.rehearse(solver.adviser)", {*HEAVY, "holidays"}),
+        ("from ideal_dispatch.service import app, server, worker",
+         {*HEAVY, "numba", "numpy", "scipy"}),
     ],
     ids=["solver", "web"],
 )  # fmt: skip
 def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]) -> None:
-    """The solver has no torch; who answers and records has not even the solver's compiler."""
+    """The solver has no torch; who answers and records has not even the solver's numbers."""
     program = (
         "import sys\n"
         "from ideal_dispatch.service.demo import demo\n"

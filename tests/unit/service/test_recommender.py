@@ -1,7 +1,6 @@
 """Answers of one or two workers to one call: repeated, revised, in the order of asking."""
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -100,30 +99,29 @@ def test_an_answer_of_long_ago_is_made_anew(town: Town, monkeypatch: pytest.Monk
         assert len({one["id"] for one in made}) == 5
 
 
-def test_a_new_call_is_looked_up_while_advice_is_made(
+def test_a_new_call_is_not_looked_up_and_a_forgotten_one_is_revised(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with local(application(town.settings("at-once.toml"))) as client:
-        ledger = client.service.ledger
+    """Of a call that is not remembered here, the audit itself says whether it is new."""
+    with local(application(town.settings("not-looked-up.toml"))) as client:
+        ledger, looked = client.service.ledger, []
         look = ledger._of_call
-        with held(client, monkeypatch) as begun:
-            go_on = threading.Event()
 
-            def slow(*given: Any) -> Any:
-                assert begun.wait(30)  # the advice does not wait for this
-                go_on.set()
-                return look(*given)
+        def counted(call_id: str, question: str) -> Any:
+            looked.append(call_id)
+            return look(call_id, question)
 
-            monkeypatch.setattr(ledger, "_of_call", slow)
-            monkeypatch.setattr("ideal_dispatch.service.ledger.LOOK_S", 20.0)
-            with ThreadPoolExecutor(1) as pool:
-                asking = pool.submit(asked, client, town.call("c"))
-                assert go_on.wait(30)
-        assert asking.result()["revision"] == 1
+        monkeypatch.setattr(ledger, "_of_call", counted)
+        first = asked(client, town.call("c", node=65))
+        assert (first["revision"], looked) == (1, [])
+        ledger._calls.clear()
+        second = asked(client, town.call("c", node=30))
+        assert (second["revision"], second["revision_of"]) == (2, first["id"])
+        assert looked == ["c"]
 
 
 def test_a_repeat_is_not_advised_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remembered: nobody is asked. Known to the database alone: what was begun is given up."""
+    """Remembered: nobody is asked. Known to the database alone: its answer is given."""
     with local(application(town.settings("repeat.toml"))) as client:
         advise, count = client.adviser.advise, [0]
 
@@ -139,8 +137,4 @@ def test_a_repeat_is_not_advised_again(town: Town, monkeypatch: pytest.MonkeyPat
         assert asked(client, body)["id"] == first["id"]
         assert count[0] <= 2
         assert client.get(f"{ASK}?limit=9", headers=bearer()).json()[0]["revision"] == 1
-        engine = client.service.recommender.engine
-        deadline = time.monotonic() + 10
-        while engine.inside and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert engine.inside == 0
+        assert client.service.recommender.engine.inside == 0

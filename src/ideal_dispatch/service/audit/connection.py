@@ -5,9 +5,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, exc, make_url
 
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
@@ -15,7 +14,6 @@ from ideal_dispatch.http_client import one_line
 from ideal_dispatch.service.audit.record import StoreError
 from ideal_dispatch.service.audit.spool_file import sync_folder
 
-_REPEATABLE = {"isolation_level": "REPEATABLE READ"}
 _ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
 
 
@@ -35,22 +33,21 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that commits at its end; one at a time on SQLite."""
-        with (
-            self._complaints(),
-            self._engine.connect().execution_options(begin="IMMEDIATE") as connection,
-            connection.begin(),
-        ):
+        with self._complaints(), self._engine.connect() as connection, connection.begin():
+            if self.is_sqlite:  # the driver's own would lock too late
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
     @contextmanager
     def reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
         """A connection to read by; all statements see one moment if a ``snapshot`` is asked for."""
         with self._complaints(), self._engine.connect() as connection:
-            if snapshot:
-                one_moment = {"begin": "DEFERRED"} if self.is_sqlite else _REPEATABLE
-                connection = connection.execution_options(**one_moment)
+            if snapshot and not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
-                if snapshot and not self.is_sqlite:  # whoever reads it all may be slow
+                if snapshot and self.is_sqlite:  # a single question needs none
+                    connection.exec_driver_sql("BEGIN")
+                elif snapshot:  # whoever reads it all may be slow
                     connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
                 yield connection
 
@@ -88,29 +85,22 @@ def parse_url(url: str) -> URL:
 def _sqlite(url: URL, timeout_s: float) -> Engine:
     path = Path(url.database or "")
     check_target(path)
-    engine = create_engine(url, connect_args={"timeout": timeout_s, "isolation_level": None})
 
-    @event.listens_for(engine, "do_connect")
-    def create(*_: Any) -> None:
+    def connect() -> sqlite3.Connection:
         try:
             if not path.exists():  # addresses of patients: for the owner alone
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 sync_folder(path.absolute().parent)
         except OSError as error:
             raise StoreError(f"audit database {url}: {error.strerror}") from None
-
-    @event.listens_for(engine, "connect")
-    def durable(connection: Any, _: object) -> None:
+        connection = sqlite3.connect(
+            path, timeout=timeout_s, isolation_level=None, check_same_thread=False
+        )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        return connection
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:  # the driver's own would lock too late
-        kind = connection.get_execution_options().get("begin")
-        if kind is not None:  # a single question needs none, and takes a third of the time
-            connection.exec_driver_sql(f"BEGIN {kind}")
-
-    return engine
+    return create_engine(url, creator=connect)  # listening to events would slow every statement
 
 
 def _postgresql(url: URL, timeout_s: float) -> Engine:

@@ -61,6 +61,8 @@ _SINCE = select(rows.c.kind, rows.c.call_id, rows.c.number).where(
     rows.c.number > bindparam("number"),
     rows.c.duplicate_of.is_(None),
 )
+_ANY_OF = select(rows.c.number).where(rows.c.call_id.in_(bindparam("calls", expanding=True)))
+_ANY_OF = _ANY_OF.limit(1)
 _INSERT = insert(rows)
 _MARK = select(marks.c.number, marks.c.hash).where(marks.c.name == bindparam("mark"))
 _MARK_LOCKED = _MARK.with_for_update()
@@ -72,8 +74,9 @@ def append(
 ) -> list[Row | DuplicateEntry | OvertakenEntry]:
     """Rows for the entries at the end of the chain, or why there are none."""
     head = read_mark(connection, "head", locked=True)
-    known = _known(connection, entries, again=keep_duplicates)
-    latest = {} if keep_duplicates else _latest(connection, entries, head)
+    looked_up = entries if keep_duplicates else _not_new(connection, entries)
+    known = _known(connection, looked_up, again=keep_duplicates)
+    latest = {} if keep_duplicates else _latest(connection, looked_up, head)
     outcomes: list[Row | DuplicateEntry | OvertakenEntry] = []
     fresh: list[StoredRow] = []
     for entry in entries:
@@ -122,6 +125,14 @@ def _keep_units(connection: Connection, entries: Sequence[Entry]) -> None:
             at = at_text(one.updated_at)
             connection.execute(delete(units).where(units.c.depot == depot))
             connection.execute(insert(units).values(depot=depot, units=one.units, updated_at=at))
+
+
+def _not_new(connection: Connection, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Entries less those of calls without any row, which is what their writers had seen."""
+    new = {entry.call_id for entry in entries if entry.seen == 0}
+    if not new or connection.execute(_ANY_OF, {"calls": new}).first() is not None:
+        return entries
+    return [entry for entry in entries if entry.call_id not in new]
 
 
 def _known(connection: Connection, entries: Sequence[Entry], again: bool) -> dict[Any, Row]:

@@ -1,0 +1,18 @@
+"""Where the ``ideal`` command begins; nothing that takes time is imported here."""
+
+import sys
+
+_WITHOUT_SOLVER = frozenset({"-h", "--help", "--check", "--new-token"})
+
+
+def main() -> None:
+    """Run the command line; the solver of ``ideal serve`` loads while the command line does."""
+    solver = None
+    if sys.argv[1:2] == ["serve"] and not _WITHOUT_SOLVER & set(sys.argv):
+        from ideal_dispatch.service.solver_pool import SolverPool
+        from ideal_dispatch.service.worker import available
+
+        solver = SolverPool() if available() else None
+    from ideal_dispatch.cli import app
+
+    app.main(solver)
