@@ -71,7 +71,7 @@ def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
         return real() + timedelta(days=days if readings > 1 else 0)
 
     weather = {"weather": {"temperature_c": 20.0}}  # dated by the same look at the clock
-    request = RecommendationRequest.model_validate(town.call("jump", context=weather))
+    request = RecommendationRequest.model_validate(town.call("jump", context=weather)).call()
     steady = adviser.advise(request, *NOTHING, time.monotonic() + 10.0)
     reader._clock = jumping
     try:
@@ -108,7 +108,7 @@ def test_summer_time(town: Town) -> None:
             adviser.reader._clock = lambda now=now: now  # type: ignore[misc]
             for received in (now, now.astimezone(zone)):
                 body = town.call("dst", received_at=received.isoformat())
-                request = RecommendationRequest.model_validate(body)
+                request = RecommendationRequest.model_validate(body).call()
                 made = adviser.advise(
                     request, KnownUnits({}, None), KnownWeather(), time.monotonic() + 10
                 )

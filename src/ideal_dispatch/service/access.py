@@ -1,17 +1,14 @@
 """Who may do what: the roles of each route."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from ideal_dispatch.service.auth import COOKIE, presented
 from ideal_dispatch.service.settings import Token
 from ideal_dispatch.service.state import Service
-
-_BEARER = HTTPBearer(auto_error=False, description="A token of the configuration.")
 
 READERS = ("cad", "dispatcher", "auditor", "admin")
 CALLERS = ("cad", "dispatcher", "admin")
@@ -49,21 +46,20 @@ def check_role(token: Token, *roles: str) -> None:
         raise HTTPException(403, f"role {token.role} may not do this; {' or '.join(roles)} may")
 
 
-def only(*roles: str) -> Callable[..., Awaitable[Token]]:
-    """A dependency that lets these roles in."""
+class Only(HTTPBearer):
+    """A dependency that lets these roles in; the description of the API shows it as a token."""
 
-    async def check(
-        request: Request,
-        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
-    ) -> Token:
+    def __init__(self, *roles: str) -> None:
+        super().__init__(scheme_name="HTTPBearer", description="A token of the configuration.")
+        self._roles = roles
+
+    async def __call__(self, request: Request) -> Token:  # type: ignore[override]
         token = token_of(request)
-        check_role(token, *roles)
+        check_role(token, *self._roles)
         return token
-
-    return check
 
 
 Serving = Annotated[Service, Depends(service_of)]
-Reader = Annotated[Token, Depends(only(*READERS))]
-Caller = Annotated[Token, Depends(only(*CALLERS))]
-Dispatcher = Annotated[Token, Depends(only(*DISPATCHERS))]
+Reader = Annotated[Token, Depends(Only(*READERS))]
+Caller = Annotated[Token, Depends(Only(*CALLERS))]
+Dispatcher = Annotated[Token, Depends(Only(*DISPATCHERS))]

@@ -1,4 +1,4 @@
-"""From a request to an advice: no HTTP in here, and nothing that raises."""
+"""From a call to an advice: no HTTP in here, and nothing that raises."""
 
 import logging
 import time
@@ -21,10 +21,10 @@ from ideal_dispatch.service import answer_parts
 from ideal_dispatch.service.answer import Reason, degraded, finite, no_advice
 from ideal_dispatch.service.answer_parts import Routes
 from ideal_dispatch.service.assets import Assets
+from ideal_dispatch.service.call import Call
 from ideal_dispatch.service.case import Case, CaseReader, NoAdviceError, oldest_s
 from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.live_traffic import Asked, Seen
-from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Adviser:
 
     def advise(
         self,
-        request: RecommendationRequest,
+        call: Call,
         units: KnownUnits,
         weather: KnownWeather,
         until: float,
@@ -73,7 +73,7 @@ class Adviser:
         """
         reasons: list[Reason] = []
         try:
-            return self._advised(request, units, weather, until, reasons)
+            return self._advised(call, units, weather, until, reasons)
         except NoAdviceError as error:
             reasons.insert(0, (error.code, str(error)))
         except OffNetworkError as error:
@@ -81,24 +81,24 @@ class Adviser:
         except UnreachableError as error:
             reasons.insert(0, ("unreachable", str(error)))
         except IdealError as error:
-            log.warning("call %s: %s", request.call_id, error)
+            log.warning("call %s: %s", call.call_id, error)
             reasons.insert(0, ("not_decided", str(error)))
         except Exception as error:  # a surprise must not reach the caller as silence
-            log.exception("call %s: unexpected", request.call_id)
+            log.exception("call %s: unexpected", call.call_id)
             what = f"a fault of this program ({type(error).__name__}); it was logged"
             reasons.insert(0, ("internal_error", what))
-        return no_advice(request, reasons)
+        return no_advice(call, reasons)
 
     def _advised(
         self,
-        request: RecommendationRequest,
+        call: Call,
         units: KnownUnits,
         weather: KnownWeather,
         until: float,
         reasons: list[Reason],
     ) -> dict[str, Any]:
-        case, policy = self.reader.read(request, units, weather, reasons), self.assets.policy
-        incident = Incident(request.call_id, case.node, case.at)
+        case, policy = self.reader.read(call, units, weather, reasons), self.assets.policy
+        incident = Incident(call.call_id, case.node, case.at)
         wait_s = min(self.settings.traffic.wait_s, _SEARCH_SHARE * (until - time.monotonic()))
         asked = Asked(
             incident, self.assets.depots, case.units, case.weather, case.station, case.path,
@@ -106,20 +106,20 @@ class Adviser:
         )  # fmt: skip
         seen = self.assets.traffic.look(asked)
         reasons.extend(seen.reasons)
-        return self._decided(request, case, until, reasons, seen)
+        return self._decided(call, case, until, reasons, seen)
 
     # --- what is decided --------------------------------------------------------
 
     def _decided(
         self,
-        request: RecommendationRequest,
+        call: Call,
         case: Case,
         until: float,
         reasons: list[Reason],
         seen: Seen,
     ) -> dict[str, Any]:
         situation, context = seen.situation, seen.situation.context
-        policy = self._policy(request, until)
+        policy = self._policy(call, until)
         decision = policy.decide(situation, np.random.default_rng(0))
         outlook, gap = policy.looks[-1] if policy.looks else (None, None)
         first, second = decision.primary, decision.second
@@ -133,10 +133,10 @@ class Adviser:
         }
         kind = "send_second" if decision.send_second else "primary_only"
         names = [situation.stations[one.station].depot.name for one in (first, second or first)]
-        primary = request.primary
-        place = request.location
+        primary = call.primary
+        place = call.location
         rule = policy.threshold
-        source = "configuration" if request.threshold_s is None else "request"
+        source = "configuration" if call.threshold_s is None else "request"
         words = rule.words(expected_s["primary_s"] or 0.0, situation.free_units)
         return {
             "decision": kind,
@@ -171,13 +171,13 @@ class Adviser:
             },
         }  # fmt: skip
 
-    def _policy(self, request: RecommendationRequest, until: float) -> _Watched:
+    def _policy(self, call: Call, until: float) -> _Watched:
         policy = self.assets.policy
         left_s = max(_SEARCH_SHARE * (until - time.monotonic()), _LEAST_SEARCH_S)
         limit_s = left_s if policy.time_limit_s is None else min(policy.time_limit_s, left_s)
         threshold = policy.threshold
-        if request.threshold_s is not None:
-            threshold = ConstantThreshold(request.threshold_s)
+        if call.threshold_s is not None:
+            threshold = ConstantThreshold(call.threshold_s)
         same = {item.name: getattr(policy, item.name) for item in fields(Ideal)}
         return _Watched(**same | {"threshold": threshold, "time_limit_s": limit_s})
 

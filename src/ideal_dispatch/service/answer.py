@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ideal_dispatch.service.schemas import RecommendationRequest
+from ideal_dispatch.service.call import Call
 
 Reason = tuple[str, str]
 """A code for programs and words for people."""
@@ -15,9 +15,9 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def no_advice(request: RecommendationRequest, reasons: Sequence[Reason]) -> dict[str, Any]:
+def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
     """All fields of an advice, with nothing in them but why."""
-    place = request.location
+    place = call.location
     return {
         "decision": "no_advice",
         "headline": f"No advice: {reasons[0][1]}" if reasons else "No advice",

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from pydantic import TypeAdapter, ValidationError
-
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import Fitted
@@ -17,18 +15,16 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.service.call import LONGEST_NAME, unstorable
 from ideal_dispatch.service.live_traffic import ForecastTraffic, LiveTraffic
 from ideal_dispatch.service.recorded_live import RecordedLive
 from ideal_dispatch.service.remembered_model import RememberedModel
 from ideal_dispatch.service.router_live import RouterLive, live_router
-from ideal_dispatch.service.schemas import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 RUSH_HOURS = ((7, 10), (16, 20))
 """Local hours of the embedded city that are replayed."""
-
-_NAME = TypeAdapter[str](Name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,11 +125,13 @@ def _assemble(
 
 def _check_name(name: str) -> None:
     """Refuse what no request could name."""
-    try:
-        _NAME.validate_python(name)
-    except ValidationError as error:
-        _, why = first_fault(error.errors())
-        raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}") from None
+    why = ""
+    if not 1 <= len(name) <= LONGEST_NAME:
+        why = f"it needs a letter, and at most {LONGEST_NAME} characters"
+    elif unstorable(name):
+        why = "a NUL or half a character is in it"
+    if why:
+        raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}")
 
 
 def _policy(settings: ServiceSettings) -> Ideal:

@@ -1,6 +1,6 @@
 """A call as far as it is known here: where it is, who is free, who was sent, the weather."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,8 +13,8 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.service.answer import Reason
 from ideal_dispatch.service.assets import Assets
+from ideal_dispatch.service.call import Call, Sent
 from ideal_dispatch.service.known import KnownUnits, KnownWeather, named, unknown_depot
-from ideal_dispatch.service.schemas import Primary, RecommendationRequest, WeatherIn
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic import polyline
 
@@ -50,7 +50,7 @@ class Case:
 
 
 class CaseReader:
-    """Reads requests against what is known about the city. May be asked from many threads."""
+    """Reads calls against what is known about the city. May be asked from many threads."""
 
     def __init__(
         self,
@@ -63,33 +63,31 @@ class CaseReader:
 
     def read(
         self,
-        request: RecommendationRequest,
+        call: Call,
         known: KnownUnits,
         polled: KnownWeather,
         reasons: list[Reason],
     ) -> Case:
         """The case, with reasons for what is less than it could be, or a NoAdviceError."""
-        now, city, place = self._clock(), self._settings.city, request.location
-        self._check_moment(request, now, reasons)
+        now, city, place = self._clock(), self._settings.city, call.location
+        self._check_moment(call, now, reasons)
         snap = self._assets.network.snap(place.lon, place.lat, city.snap_limit_m)
         if place.accuracy_m is not None and place.accuracy_m > city.accuracy_limit_m:
             words = f"the location is known to {place.accuracy_m:.0f} m only"
             reasons.append(("location_uncertain", words))
-        units = self._units(request, known, reasons)
-        units_s = known.age_s if request.depots is None else 0.0
-        weather, weather_s = self._weather_of(request, polled, now, reasons)
-        station, path = self._sent(request.primary, snap.node, reasons)
+        units = self._units(call, known, reasons)
+        units_s = known.age_s if call.depots is None else 0.0
+        weather, weather_s = self._weather_of(call, polled, now, reasons)
+        station, path = self._sent(call.primary, snap.node, reasons)
         if station is None and not any(units):
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
         return Case(
             now, snap.node, snap.distance_m, units, units_s, weather, weather_s, station, path
         )
 
-    def _check_moment(
-        self, request: RecommendationRequest, now: datetime, reasons: list[Reason]
-    ) -> None:
+    def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
         """An advice is for now: not for a call of an hour ago, nor of tomorrow."""
-        age_s = (now - request.received_at).total_seconds()
+        age_s = (now - call.received_at).total_seconds()
         limits = self._settings.server
         if age_s > limits.oldest_call_s:
             raise NoAdviceError(
@@ -107,23 +105,19 @@ class CaseReader:
 
     # --- units ------------------------------------------------------------------
 
-    def _units(
-        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
-    ) -> list[int]:
-        if request.depots is None:
-            return self._told_units(request, known, reasons)
+    def _units(self, call: Call, known: KnownUnits, reasons: list[Reason]) -> list[int]:
+        if call.depots is None:
+            return self._told_units(call, known, reasons)
         units = [0] * len(self._assets.depots)
-        for told in request.depots:
-            number = self._stations.get(told.name)
+        for name, free in call.depots:
+            number = self._stations.get(name)
             if number is None:
-                reasons.append(("unknown_depot", unknown_depot(told.name, self._stations)))
+                reasons.append(("unknown_depot", unknown_depot(name, self._stations)))
             else:
-                units[number] += told.units
+                units[number] += free
         return units
 
-    def _told_units(
-        self, request: RecommendationRequest, known: KnownUnits, reasons: list[Reason]
-    ) -> list[int]:
+    def _told_units(self, call: Call, known: KnownUnits, reasons: list[Reason]) -> list[int]:
         table = self._settings.units
         if known.age_s is not None and known.age_s > table.stale_s:
             words = f"free units were last told {known.age_s / 60:.0f} min ago"
@@ -133,23 +127,23 @@ class CaseReader:
             words = f"nobody told free units of {named(untold)}; {table.default} each are assumed"
             reasons.append(("units_unknown", words))
         units = [known.units.get(name, table.default) for name in self._stations]
-        self._without_sent(request, known, units, reasons)
+        self._without_sent(call, known, units, reasons)
         return units
 
     def _without_sent(
         self,
-        request: RecommendationRequest,
+        call: Call,
         known: KnownUnits,
         units: list[int],
         reasons: list[Reason],
     ) -> None:
         """Take the primary off a count that was not told since the call: it was free then."""
-        depot = None if request.primary is None else request.primary.depot
+        depot = None if call.primary is None else call.primary.depot
         station = None if depot is None else self._stations.get(depot)
         if depot is None or station is None or units[station] == 0:
             return
         told_at = known.told_at.get(depot)
-        if told_at is None or told_at < request.received_at:
+        if told_at is None or told_at < call.received_at:
             units[station] -= 1
             count = "no count was told" if told_at is None else "the count is older than the call"
             reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
@@ -158,15 +152,14 @@ class CaseReader:
 
     def _weather_of(
         self,
-        request: RecommendationRequest,
+        call: Call,
         polled: KnownWeather,
         now: datetime,
         reasons: list[Reason],
     ) -> tuple[Weather, float | None]:
-        given = None if request.context is None else request.context.weather
-        if given is not None:
-            weather = _with(polled.weather, given, now)
-            if None not in given.model_dump().values():
+        if call.weather is not None:
+            weather = _with(polled.weather, call.weather, now)
+            if None not in call.weather.values():
                 return weather, 0.0  # what is wrong with our own does not matter then
             polled = replace(polled, weather=weather, age_s=oldest_s(weather, now))
         if polled.stale:
@@ -178,7 +171,7 @@ class CaseReader:
     # --- the ambulance that was sent --------------------------------------------
 
     def _sent(
-        self, primary: Primary | None, node: int, reasons: list[Reason]
+        self, primary: Sent | None, node: int, reasons: list[Reason]
     ) -> tuple[int | None, Path | None]:
         """The station of the ambulance that was sent, and its path if it can be used."""
         if primary is None:
@@ -195,7 +188,7 @@ class CaseReader:
             reasons.append(("primary_path_unknown", words))
             return station, None
 
-    def _path(self, primary: Primary, origin: int, destination: int) -> Path:
+    def _path(self, primary: Sent, origin: int, destination: int) -> Path:
         network = self._assets.network
         if primary.polyline is not None:
             from ideal_dispatch.traffic.foreign_route import laid_on
@@ -234,12 +227,12 @@ def oldest_s(weather: Weather, at: datetime) -> float | None:
     return max(max(known), 0.0) if known else None
 
 
-def _with(weather: Weather, given: WeatherIn, at: datetime) -> Weather:
+def _with(weather: Weather, given: Mapping[str, float | None], at: datetime) -> Weather:
     """The weather with what the caller knows in place of our own."""
     told = {
         name: WeatherValue(value, "request", "", at)
         for name in WEATHER_VARIABLES
-        if (value := getattr(given, name)) is not None
+        if (value := given[name]) is not None
     }
     own = {name: getattr(weather, name) for name in WEATHER_VARIABLES}
     return Weather(**own | told)

@@ -138,16 +138,17 @@ class Recommender:
     async def _advice(
         self, request: RecommendationRequest, due: float, place: Place
     ) -> dict[str, Any]:
+        call = request.call()
         units, weather = self.ledger.units.known(), self.weather()
         try:
             found = await self.engine.run(
-                lambda until: self.solver.advise(request, units, weather, until), due, place
+                lambda until: self.solver.advise(call, units, weather, until), due, place
             )
         except SolverLostError as error:
-            return answer.no_advice(request, [("solver_lost", f"{error}; ask again in a moment")])
+            return answer.no_advice(call, [("solver_lost", f"{error}; ask again in a moment")])
         if isinstance(found, Late):
             words = f"no answer within the {self.limits.deadline_s:g} s there are"
-            return answer.no_advice(request, [("late", words)])
+            return answer.no_advice(call, [("late", words)])
         return found
 
     async def _made(

@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime
 
 from ideal_dispatch.service.adviser import Adviser
+from ideal_dispatch.service.call import Call, Scene, Sent
 from ideal_dispatch.service.known import KnownUnits, KnownWeather
-from ideal_dispatch.service.schemas import RecommendationRequest
 
 log = logging.getLogger(__name__)
 
@@ -20,14 +20,11 @@ def rehearse(adviser: Adviser) -> bool:
     """
     try:
         network, (first, second, *_) = adviser.assets.network, adviser.assets.depots
-        place = {"lon": float(network.lon[second.node]), "lat": float(network.lat[second.node])}
-        request = RecommendationRequest.model_validate({
-            "call_id": "rehearsal", "received_at": datetime.now(UTC), "location": place,
-            "depots": [{"name": depot.name, "units": 1} for depot in (first, second)],
-            "primary": {"depot": first.name},
-        })  # fmt: skip
+        scene = Scene(float(network.lon[second.node]), float(network.lat[second.node]))
+        units = tuple((depot.name, 1) for depot in (first, second))
+        call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
         until = time.monotonic() + _PATIENCE_S
-        made = adviser.advise(request, KnownUnits({}, None), KnownWeather(), until)
+        made = adviser.advise(call, KnownUnits({}, None), KnownWeather(), until)
     except Exception:
         log.exception("the rehearsal failed")
         return False

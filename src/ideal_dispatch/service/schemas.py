@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
+from ideal_dispatch.service.call import LONGEST_NAME, Call, Scene, Sent, unstorable
+
 ReasonCode = Literal["unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
@@ -28,7 +30,7 @@ def _as_text(value: Any) -> Any:
 
 def _plain_text(value: Any) -> Any:
     """Text that every store can keep: no NUL, no half characters."""
-    if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+    if isinstance(value, str) and unstorable(value):
         raise ValueError("a NUL or half a character is in this text")
     return value
 
@@ -38,7 +40,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 # limits come first, so that the schema tells them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_plain_text)]
-Name = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_plain_text)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(_plain_text)]
 Note = Annotated[str, Field(max_length=2000), BeforeValidator(_plain_text)]
 
 
@@ -138,6 +140,19 @@ class RecommendationRequest(_In):
     context: ContextIn | None = None
     threshold_s: Number | None = Field(default=None, ge=-86_400, le=86_400)
     note: Note | None = None
+
+    def call(self) -> Call:
+        """The call for a solver."""
+        told = None if self.context is None else self.context.weather
+        return Call(
+            self.call_id,
+            self.received_at,
+            Scene(**self.location.model_dump()),
+            None if self.primary is None else Sent(**self.primary.model_dump()),
+            None if self.depots is None else tuple((one.name, one.units) for one in self.depots),
+            None if told is None else told.model_dump(),
+            self.threshold_s,
+        )
 
 
 class HumanResponse(_In):

@@ -11,13 +11,13 @@ from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.assets import Assets
+from ideal_dispatch.service.call import Call
 from ideal_dispatch.service.invented_calls import InventedCalls
 from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.live_traffic import PREPARE_S
 from ideal_dispatch.service.polling import Repeated
 from ideal_dispatch.service.rehearsal import rehearse
 from ideal_dispatch.service.road_map import road_map
-from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solving import CityFacts, RoadMap
 
@@ -78,13 +78,13 @@ class Solver:
 
     def advise(
         self,
-        request: RecommendationRequest,
+        call: Call,
         units: KnownUnits,
         weather: KnownWeather,
         until: float,
     ) -> dict[str, Any]:
-        logs.call_id.set(request.call_id)
-        made = self.adviser.advise(request, units, weather, until)
+        logs.call_id.set(call.call_id)
+        made = self.adviser.advise(call, units, weather, until)
         self._tell_traffic()  # a live router is known by the calls it was asked about
         return {**made, "versions": self.facts.checksums}
 

@@ -10,8 +10,8 @@ from ideal_dispatch.service.solving import CityFacts, RoadMap, SolverLostError
 
 if TYPE_CHECKING:  # little is imported: a process is to begin before anything else
     from ideal_dispatch.context import Calendar
+    from ideal_dispatch.service.call import Call
     from ideal_dispatch.service.known import KnownUnits, KnownWeather
-    from ideal_dispatch.service.schemas import RecommendationRequest
     from ideal_dispatch.service.settings import ServiceSettings
 
 
@@ -59,14 +59,14 @@ class SolverPool:
 
     def advise(
         self,
-        request: "RecommendationRequest",
+        call: "Call",
         units: "KnownUnits",
         weather: "KnownWeather",
         until: float,
     ) -> dict[str, Any]:
         solver = self._taken(until)
         try:
-            made = solver.advise((request, units, weather), until)
+            made = solver.advise((call, units, weather), until)
             self._last = solver  # a live router is known by the calls it was asked about
             return made
         finally:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ideal_dispatch.errors import IdealError
 
 if TYPE_CHECKING:
+    from ideal_dispatch.service.call import Call
     from ideal_dispatch.service.known import KnownUnits, KnownWeather
-    from ideal_dispatch.service.schemas import RecommendationRequest
 
 
 class SolverLostError(IdealError):
@@ -74,7 +74,7 @@ class Solving(Protocol):
 
     def advise(
         self,
-        request: "RecommendationRequest",
+        call: "Call",
         units: "KnownUnits",
         weather: "KnownWeather",
         until: float,

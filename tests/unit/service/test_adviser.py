@@ -33,7 +33,7 @@ def adviser(town: Town) -> Adviser:
 @pytest.fixture
 def advise(adviser: Adviser, town: Town) -> Advise:
     def asked(node: int = 65, units: KnownUnits | None = None, **changes: Any) -> dict[str, Any]:
-        request = RecommendationRequest.model_validate(town.call("x", node, **changes))
+        request = RecommendationRequest.model_validate(town.call("x", node, **changes)).call()
         known = units or KnownUnits({}, None)
         return adviser.advise(request, known, NOTHING, time.monotonic() + 60.0)
 
@@ -216,7 +216,7 @@ def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:
     assets.traffic.look = watching  # type: ignore[method-assign]
     adviser = Adviser(assets, settings)
     body = town.call("x", context={"weather": {"rainfall_mm": 12.5}})
-    request = RecommendationRequest.model_validate(body)
+    request = RecommendationRequest.model_validate(body).call()
     advice = adviser.advise(request, KnownUnits({}, None), known, time.monotonic() + 60)
     assert seen[0].temperature_c.value == 30.0
     assert (seen[0].rainfall_mm.value, seen[0].rainfall_mm.source) == (12.5, "request")
@@ -233,7 +233,7 @@ def test_weather_told_whole_is_fresh_whatever_ours_is(town: Town) -> None:
              "wind_kmh": 5.0, "pressure_hpa": 1010.0}  # fmt: skip
     part = {"temperature_c": 20.0}
     for given, age_s, said in ((whole, 0.0, False), (part, 0.0, True), (None, 300.0, True)):
-        request = RecommendationRequest.model_validate(town.call(context={"weather": given}))
+        request = RecommendationRequest.model_validate(town.call(context={"weather": given})).call()
         advice = adviser.advise(request, KnownUnits({}, None), known, time.monotonic() + 60)
         assert advice["data_ages"]["weather_s"] == age_s
         assert ({"weather_stale", "weather_unavailable"} <= set(codes(advice))) == said
@@ -256,7 +256,7 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
     from dataclasses import replace
 
     broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings)  # type: ignore[arg-type]
-    request = RecommendationRequest.model_validate(town.call())
+    request = RecommendationRequest.model_validate(town.call()).call()
     told = completed(broken.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 60))
     assert told.decision == "no_advice"
     assert told.degraded[0].code == "internal_error"
@@ -272,7 +272,7 @@ def test_an_uncertain_location_is_said_to_be_uncertain(advise: Advise, town: Tow
 
 
 def test_little_time_is_shared_with_the_search(adviser: Adviser, town: Town) -> None:
-    request = RecommendationRequest.model_validate(town.call())
+    request = RecommendationRequest.model_validate(town.call()).call()
     told = completed(
         adviser.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 0.001)
     )

@@ -13,6 +13,7 @@ import pytest
 from ideal_dispatch.service.answer import no_advice
 from ideal_dispatch.service.answer_schemas import CityOut, Recommendation, UnitsOut
 from ideal_dispatch.service.audit import Entry, open_store
+from ideal_dispatch.service.call import Call
 from ideal_dispatch.service.schemas import RecommendationRequest
 from tests.service_town import Local, Town, application, bearer, later, local, token
 
@@ -164,8 +165,8 @@ def test_what_may_pass_is_asked_again(client: Local, town: Town, code: str) -> N
     """The failure stays on record; the same question gets a new revision."""
     advise, body = client.adviser.advise, town.call(f"again-{code}", idempotency_key="k")
 
-    def failing(request: RecommendationRequest, *_: Any) -> Any:
-        return no_advice(request, [(code, "not now")])
+    def failing(call: Call, *_: Any) -> Any:
+        return no_advice(call, [(code, "not now")])
 
     setattr(client.adviser, "advise", failing)  # noqa: B010
     try:

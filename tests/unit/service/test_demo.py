@@ -43,7 +43,7 @@ HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
          "for name in [one for one in sys.modules if one.startswith('holidays')]:\n"
          "    del sys.modules[name]\n"
          "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
-         "assert rehearsal.rehearse(solver.adviser)", {*HEAVY, "holidays"}),
+         "assert rehearsal.rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
         ("from ideal_dispatch.service import app, server, worker",
          {*HEAVY, "numba", "numpy", "scipy"}),
     ],
