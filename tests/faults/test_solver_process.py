@@ -46,6 +46,21 @@ def solvers_of(pid: int) -> list[int]:
     return found
 
 
+def priorities(pid: int) -> set[int]:
+    """Of all threads of a process."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return {int((one / "stat").read_text().rpartition(")")[2].split()[16]) for one in threads}
+
+
+def test_solvers_at_work_leave_the_processor_to_who_answers(town: Town) -> None:
+    """The first one loads at full priority, for nobody is served before; then it steps back."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    with pooled(town.settings("calm.toml", server={"solvers": 2})) as (_, pool):
+        first, second = working(pool)
+        wait_for(lambda: priorities(first) == {own, max(own, 5)})
+        assert priorities(second) == {max(own, 5)}
+
+
 def test_solver_killed_while_another_one_is_at_work(town: Town) -> None:
     """Every call is answered as before; the dead one is replaced."""
     with pooled(town.settings("killed.toml", server={"solvers": 2})) as (client, pool):

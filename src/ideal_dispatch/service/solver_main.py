@@ -1,8 +1,9 @@
-"""The process of a solver: ``python -m ideal_dispatch.service.solver_main FD``.
+"""The process of a solver: ``python -m ideal_dispatch.service.solver_main FD [awaited]``.
 
 Over that connection it is told the settings, given more connections, on each
 of which the service asks one thing at a time, and tells what becomes of it;
-when the connection ends, so does the process.
+when the connection ends, so does the process. One that is ``awaited`` loads at
+full priority, for nobody is served before it has.
 """
 
 import gc
@@ -27,13 +28,13 @@ ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
 _NICE = 5  # answering and recording go first: they are short, and everybody waits for them
 
 
-def main(number: int) -> None:
+def main(number: int, awaited: bool) -> None:
     """Load, tell, and answer until the service ends."""
     for ending in (signal.SIGINT, signal.SIGTERM):  # the service is told, and ends its solver
         signal.signal(ending, signal.SIG_IGN)
     gc.disable()  # until it is ready: loading makes no garbage
-    with suppress(OSError):  # a service manager may forbid it
-        os.nice(_NICE)
+    if not awaited:
+        _step_back()
     control = Connection(number)
 
     from ideal_dispatch.errors import IdealError, in_one_line
@@ -53,6 +54,7 @@ def main(number: int) -> None:
     def changed() -> None:
         with telling:
             control.send(("status", (solver.warm.is_set(), solver.traffic)))
+        _step_back()  # the thread that prepared it: it goes on with what nobody waits for
 
     try:
         solver = Solver(settings, load_assets(settings, calendar), changed)
@@ -68,6 +70,13 @@ def main(number: int) -> None:
         thread.join()
 
 
+def _step_back() -> None:
+    """Lower the priority of this thread, and of those that it starts."""
+    with suppress(OSError):  # a service manager may forbid it
+        now = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, max(now, _NICE))
+
+
 def _end_with(control: "Connection[Any, Any]") -> None:
     with suppress(EOFError, OSError):
         control.recv()
@@ -76,6 +85,7 @@ def _end_with(control: "Connection[Any, Any]") -> None:
 
 def _answer(solver: "Solver", lane: "Connection[Any, Any]") -> None:
     """What is asked there, one after another; who cannot be understood is not answered."""
+    _step_back()
     try:
         while True:
             name, given = lane.recv()
@@ -102,4 +112,4 @@ def _answered(solver: "Solver", name: str, given: tuple[Any, ...]) -> tuple[str,
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), "awaited" in sys.argv)

@@ -76,11 +76,12 @@ class _Lane:
 class _Child:
     """One process, and the connections to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, awaited: bool = False) -> None:
         self.control: Connection[Any, Any]
         self.control, there = Pipe()
+        words = [str(there.fileno()), *(["awaited"] if awaited else [])]
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", _MAIN, str(there.fileno())],  # nothing of this folder
+            [sys.executable, "-P", "-m", _MAIN, *words],  # -P: nothing of this folder
             stdin=subprocess.DEVNULL, pass_fds=[there.fileno()],
             process_group=0,  # Ctrl-C is for the service, which ends its solver
         )  # fmt: skip
@@ -124,7 +125,7 @@ class SolverProcess:
         self._warm = self._overdue = False
         self._facts: Future[CityFacts] = Future()
         self._lock, self._closing = threading.Lock(), threading.Event()
-        self._child = _Child() if early else None
+        self._child = _Child(awaited=True) if early else None
         self._given: tuple[ServiceSettings, Calendar]
         self._watching = threading.Thread(target=self._watch, name="solver", daemon=True)
 
