@@ -116,14 +116,14 @@ class Ledger:
     async def _durable(self, entry: Entry, timeout_s: float) -> None:
         """Wait until an entry is in the database or the spool, but not for ever."""
         future = asyncio.wrap_future(self.writer.submit(entry, timeout_s))
-        try:
-            await asyncio.wait_for(asyncio.shield(future), timeout_s + _GRACE_S)
-        except TimeoutError:
-            future.add_done_callback(lambda done: done.exception())
+        done, _ = await asyncio.wait([future], timeout=timeout_s + _GRACE_S)
+        if not done:
+            future.add_done_callback(lambda late: late.exception())
             raise NotRecordedError(
                 f"audit: call {entry.call_id!r} is not on record; nothing took it within "
                 f"{timeout_s:.2g} s"
-            ) from None
+            )
+        future.result()
 
     async def _here(self, call_id: str, timeout_s: float) -> list[Answered]:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""

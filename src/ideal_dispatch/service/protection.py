@@ -180,7 +180,8 @@ class Protection:
         if not length.isdigit() or int(length) > most:
             return too_large
         try:
-            body = await asyncio.wait_for(_read(receive, most), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                body = await _read(receive, most)
         except TimeoutError:
             words = f"the body did not arrive within {self._timeout_s:g} s"
             return Problem(408, "too_slow", words, "body")

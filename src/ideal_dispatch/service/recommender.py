@@ -119,7 +119,8 @@ class Recommender:
         locked, earlier = False, _NEW
         try:
             with suppress(TimeoutError):  # an answer that is late is still an answer
-                locked = await asyncio.wait_for(turn.acquire(), due - time.monotonic())
+                async with asyncio.timeout(due - time.monotonic()):
+                    locked = await turn.acquire()
             if self.ledger.knows(call_id):
                 earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
             same = earlier.to(question.key)
