@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen, whole_number
-from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -63,10 +62,8 @@ class GapProblem:
         nodes = np.array(sorted({source_node(depot) for depot in given}), np.int32)
         if not isinstance(primary, Path):
             raise InputError("the primary is not a Path; make one with network.path(edges)")
-        first = whole_number(primary.origin, "origin")
-        if not len(primary) or not _connects(network.tail, network.head, primary.edges, first):
-            primary = network.path(primary.edges, origin=first)  # says what is wrong
-        last = int(network.head[primary.edges[-1]]) if len(primary) else first
+        primary = network.own(primary)
+        last = int(network.head[primary.edges[-1]]) if len(primary) else primary.origin
         if last != destination:
             raise InputError(f"primary path ends at node {last}, not at node {destination}")
         destination = whole_number(destination, "target")
@@ -105,14 +102,3 @@ class GapProblem:
         """The path of the given edges, which a kernel found and knows to connect."""
         origin = int(self.network.tail[edges[0]]) if edges.size else self.destination
         return Path(edges, origin, self.destination)
-
-
-@kernel
-def _connects(tail, head, edges, origin):  # type: ignore[no-untyped-def]
-    """Whether the edges exist and lead on from one another, the first from the origin."""
-    here = origin
-    for e in edges:
-        if not 0 <= e < tail.size or tail[e] != here:
-            return False
-        here = head[e]
-    return True

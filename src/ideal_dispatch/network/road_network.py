@@ -259,6 +259,10 @@ class RoadNetwork:
         """A checked path of the given edges; ``origin`` is needed only when there are none."""
         return routing.checked_path(self, edges, origin)
 
+    def own(self, path: Path) -> Path:
+        """The path, if its edges lead from one to the next in this network."""
+        return routing.own_path(self, path)
+
     def shortest_path(
         self,
         times_s: npt.ArrayLike,

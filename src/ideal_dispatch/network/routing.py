@@ -17,6 +17,7 @@ from ideal_dispatch.arrays import (
     read_only,
     whole_number,
 )
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import shortest_path as kernels
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -51,6 +52,25 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
     if origin is not None and whole_number(origin, "origin") != first:
         raise InputError(f"path starts at node {first}, not at node {origin}")
     return Path(order, first, last)
+
+
+def own_path(network: "RoadNetwork", path: Path) -> Path:
+    """See :meth:`RoadNetwork.own`."""
+    origin = whole_number(path.origin, "origin")
+    if len(path) and _connects(network.tail, network.head, path.edges, origin):
+        return path
+    return checked_path(network, path.edges, origin)  # says what is wrong
+
+
+@kernel
+def _connects(tail, head, edges, origin):  # type: ignore[no-untyped-def]
+    """Whether the edges exist and lead on from one another, the first from the origin."""
+    here = origin
+    for e in edges:
+        if not 0 <= e < tail.size or tail[e] != here:
+            return False
+        here = head[e]
+    return True
 
 
 def shortest_path(
