@@ -12,6 +12,9 @@ from ideal_dispatch.scenarios import ScenarioSet
 _UNNAMED = "unnamed road"
 _SHOWN = 5
 
+_Totals = dict[str, list[float]]
+"""Metres, nominal seconds and seconds in the scenario of each road."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoadShare:
@@ -81,52 +84,61 @@ def explain(
     """The gap in roads and seconds."""
     first, second = Counter(primary.edges.tolist()), Counter(gap.secondary.edges.tolist())
     either = sorted(first.keys() | second.keys())
-    columns = (
-        network.length_m[either],
-        scenarios.nominal_times[either],
-        scenarios.times(gap.metric, np.array(either, np.int32)),
+    names = [network.name[edge] or _UNNAMED for edge in either]
+    of_edge = zip(
+        network.length_m[either].tolist(),
+        scenarios.nominal_times[either].tolist(),
+        scenarios.times(gap.metric, np.array(either, np.int32)).tolist(),
+        strict=True,
     )
-    of_edge = dict(zip(either, np.stack(columns, axis=1).tolist(), strict=True))
-
-    def by_road(edges: Counter[int]) -> tuple[RoadShare, ...]:
-        totals: dict[str, list[float]] = {}
-        for edge in sorted(edges.elements()):
-            part = totals.setdefault(network.name[edge] or _UNNAMED, [0.0, 0.0, 0.0])
-            for i, value in enumerate(of_edge[edge]):
-                part[i] += value
-        roads = [RoadShare(name, *part) for name, part in totals.items()]
-        return tuple(sorted(roads, key=lambda road: (-road.length_m, road.name)))
-
-    primary_only, secondary_only = by_road(first - second), by_road(second - first)
+    groups: tuple[_Totals, ...] = ({}, {}, {}, {})
+    for edge, name, (length_m, nominal_s, scenario_s) in zip(either, names, of_edge, strict=True):
+        one, other = first[edge], second[edge]
+        both = min(one, other)
+        for totals, count in zip(groups, (both, one - both, other - both, max(one, other))):
+            for _ in range(count):  # mostly one: a path that comes back counts an edge twice
+                part = totals.setdefault(name, [0.0, 0.0, 0.0])
+                part[0] += length_m
+                part[1] += nominal_s
+                part[2] += scenario_s
+    shared, primary_only, secondary_only, roads = map(_longest_first, groups)
     advantage: dict[str, float] = {}
-    for sign, roads in ((1.0, primary_only), (-1.0, secondary_only)):
-        for road in roads:
+    for sign, alone in ((1.0, primary_only), (-1.0, secondary_only)):
+        for road in alone:
             advantage[road.name] = advantage.get(road.name, 0.0) + sign * road.scenario_s
     ranked = sorted(advantage.items(), key=lambda item: (-abs(item[1]), item[0]))
     return Explanation(
         gap,
-        by_road(first & second),
+        shared,
         primary_only,
         secondary_only,
         tuple(ranked),
-        _stressed(network, scenarios, by_road(first | second), either),
+        _stressed(scenarios, roads, either, names),
     )
 
 
+def _longest_first(totals: _Totals) -> tuple[RoadShare, ...]:
+    roads = [RoadShare(name, *part) for name, part in totals.items()]
+    return tuple(sorted(roads, key=lambda road: (-road.length_m, road.name)))
+
+
 def _stressed(
-    network: RoadNetwork, scenarios: ScenarioSet, roads: tuple[RoadShare, ...], edges: list[int]
+    scenarios: ScenarioSet, roads: tuple[RoadShare, ...], edges: list[int], names: list[str]
 ) -> tuple[tuple[RoadShare, float], ...]:
     """The roads that slow down most, with the correlation of their times with the first's.
 
-    A road stands for its edges: the correlation of two sums of edge times follows
-    from their path matrices as of two edges from their embeddings, and the inner
-    product of two path matrices is the sum of (φᵀψ)² over all pairs of their edges.
+    A road stands for its edges, which have its name: the correlation of two sums of edge
+    times follows from their path matrices as of two edges from their embeddings, and the
+    inner product of two path matrices is the sum of (φᵀψ)² over all pairs of their edges.
     """
     ranked = sorted(roads, key=lambda road: (-road.slowdown, road.name))[:_SHOWN]
     if not ranked:
         return ()
-    rows, names = scenarios.embeddings[edges], [network.name[edge] or _UNNAMED for edge in edges]
-    belongs = np.array([[name == road.name for name in names] for road in ranked], np.float64)
+    rows, belongs = scenarios.embeddings[edges], np.zeros((len(ranked), len(edges)))
+    number = {road.name: i for i, road in enumerate(ranked)}
+    for column, name in enumerate(names):
+        if name in number:
+            belongs[number[name], column] = 1.0
     inner = belongs @ (rows @ rows.T) ** 2 @ belongs.T
     norms = np.sqrt(inner.diagonal() * inner[0, 0])
     correlation = np.divide(inner[0], norms, out=np.zeros_like(norms), where=norms > 0.0)
