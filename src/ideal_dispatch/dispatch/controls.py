@@ -173,7 +173,7 @@ def alternative(situation: Situation, station: int) -> Assignment | None:
     first = (
         sent.path if sent is not None and sent.station == station else situation.quote(station).path
     )
-    follow = differing(other.path, first)
+    follow = differing(situation.network, other.path, first)
     return Assignment(station, other.path, follow) if follow else None
 
 

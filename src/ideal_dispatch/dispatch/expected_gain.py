@@ -18,6 +18,7 @@ which follows from ∫ₓ^∞ t f(t) dt = f(x)(ν + x²)/(ν − 1) for a Studen
 degrees and from E[D⁺] = m + E[(−D)⁺].
 """
 
+import math
 import os
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -60,15 +61,11 @@ class GainFeatures:
 
     def __post_init__(self) -> None:
         names = [field.name for field in fields(self)]
-        given = [numbers(getattr(self, name), np.float64, name) for name in names]
-        try:
-            columns = np.broadcast_arrays(*given)
-        except ValueError:
-            sizes = ", ".join(str(column.size) for column in given)
-            raise InputError(f"gain features: columns of {sizes} rows; give equal ones") from None
-        if columns[0].ndim > 1:
-            raise InputError("gain features: single numbers or one row of them are needed")
-        table = np.array(columns)
+        given = [getattr(self, name) for name in names]
+        if all(isinstance(value, float) for value in given):
+            table = np.array(given)  # of one pair: nothing to convert, nothing to repeat
+        else:
+            table = _table(names, given)
         bad = np.isinf(table)
         bad[:2] |= np.isnan(table[:2])
         bad[1] |= table[1] < 0
@@ -173,8 +170,8 @@ class GainModel:
 
     def correction_s(self, above_s: float, below_s: float) -> float:
         """Seconds to add to a quote whose range reaches so far above and below it."""
-        turns = _or_zero(np.array([above_s, below_s]))
-        return float(turns @ (_SIGNS * np.array(self.reversion)))
+        up, down = self.reversion
+        return up * _known_s(above_s) - down * _known_s(below_s)
 
     def mean_s(self, features: GainFeatures) -> FloatArray:
         """Expected T₁ − T₂, one per row."""
@@ -214,11 +211,28 @@ class GainModel:
         return _FILE.read(path, build)
 
 
+def _table(names: list[str], given: list[Any]) -> FloatArray:
+    """Columns as rows of equal length, single numbers repeated."""
+    numeric = [numbers(values, np.float64, name) for name, values in zip(names, given, strict=True)]
+    try:
+        columns = np.broadcast_arrays(*numeric)
+    except ValueError:
+        sizes = ", ".join(str(column.size) for column in numeric)
+        raise InputError(f"gain features: columns of {sizes} rows; give equal ones") from None
+    if columns[0].ndim > 1:
+        raise InputError("gain features: single numbers or one row of them are needed")
+    return np.array(columns)
+
+
 def expected_positive_part_s(mean_s: npt.ArrayLike, spread_s: npt.ArrayLike) -> FloatArray:
     """E[D⁺] of D = mean + spread · t₃, in closed form."""
     mean, wide = np.asarray(mean_s, np.float64), np.sqrt(3.0) * np.asarray(spread_s, np.float64)
     beyond = (wide - np.abs(mean) * np.arctan2(wide, np.abs(mean))) / np.pi
     return np.asarray(np.maximum(mean, 0.0) + np.maximum(beyond, 0.0))
+
+
+def _known_s(seconds: float) -> float:
+    return 0.0 if math.isnan(seconds) else seconds
 
 
 def _or_zero(seconds: FloatArray) -> FloatArray:

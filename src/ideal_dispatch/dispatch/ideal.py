@@ -127,13 +127,16 @@ class Ideal:
                 for way in found
             ]  # fmt: skip
             best = max(worths, key=lambda one: one.gain_s, default=None)
-            facts |= {"ways_considered": len(worths), **(best.details if best else {})}
+            known = best.details if best else {}
+            facts |= {"ways_considered": len(worths), **known}
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
         return decision(
             self.name, situation, first.assignment, best.way.assignment if best else None, score_s,
             self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
-            details=self._details(situation, first, best)
+            details={"primary_s": round(first.expected_s, 3)}
+            | known
+            | (self._pair_details(situation, first, best) if best else {})
             | (seen.details if seen else {})
             | (gap_details(gap) if gap else {}),
         )  # fmt: skip
@@ -159,14 +162,9 @@ class Ideal:
         )  # fmt: skip
         return seen, gap
 
-    def _details(self, situation: Situation, first: Way, best: Worth | None) -> dict[str, Any]:
-        known: dict[str, Any] = {"primary_s": round(first.expected_s, 3)}
-        if best is None:
-            return known
+    def _pair_details(self, situation: Situation, first: Way, best: Worth) -> dict[str, Any]:
         saved = self.curve.slope_per_s(first.expected_s) * best.gain_s
         return {
-            **known,
-            **best.details,
             "expected_survival_gain": round(saved, 6),
             "survival_curve": self.curve.name,
             **pair_details(situation, first.assignment, best.way.assignment),

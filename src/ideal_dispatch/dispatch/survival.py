@@ -98,7 +98,7 @@ class SurvivalCurve:
 
     def _score(self, drive_s: Any) -> Any:
         arrival = np.asarray(drive_s, np.float64) + self.before_drive_s
-        if not np.all(arrival >= 0.0):
+        if not (arrival >= 0.0).all():
             raise InputError(f"curve {self.name}: a drive takes zero seconds or more")
         cpr = arrival if self.bystander_cpr_s is None else np.minimum(arrival, self.bystander_cpr_s)
         seconds = (

@@ -83,10 +83,11 @@ def unquoted(kind: str, assignment: Assignment, seconds: float, quote: RouteQuot
     return Way(kind, assignment, seconds, above_s, scale * (quote.duration_s - quote.optimistic_s))
 
 
-def shared(path: Path, other: Path) -> BoolArray:
+def shared(network: RoadNetwork, path: Path, other: Path) -> BoolArray:
     """Which edges of ``path`` are also on the other."""
-    there = set(other.edges.tolist())  # of some dozens: quicker than sorting them
-    return np.fromiter(map(there.__contains__, path.edges.tolist()), np.bool_, len(path))
+    there = np.zeros(network.num_edges, np.bool_)
+    there[other.edges] = True
+    return there[path.edges]
 
 
 def overlap(network: RoadNetwork, first: Path, second: Path) -> float:
@@ -98,12 +99,12 @@ def overlap(network: RoadNetwork, first: Path, second: Path) -> float:
     if not len(second):
         return 0.0 if len(first) else 1.0
     length_m = network.length_m[second.edges]
-    return float(length_m[shared(second, first)].sum() / length_m.sum())
+    return float(length_m[shared(network, second, first)].sum() / length_m.sum())
 
 
-def differing(path: Path, other: Path) -> int:
+def differing(network: RoadNetwork, path: Path, other: Path) -> int:
     """How many edges of ``path`` to keep to, so that all that is not on ``other`` is driven."""
-    own = np.flatnonzero(~shared(path, other))
+    own = np.flatnonzero(~shared(network, path, other))
     return int(own[-1]) + 1 if own.size else 0
 
 
@@ -126,12 +127,12 @@ def unshared_s(
     Each way's seconds are spread over its roads like free-flow times, so that
     a log of quotes says as much as the router did.
     """
-    free = network.free_flow_times_s
     total = 0.0
     for path, other, seconds in ((first, second, first_s), (second, first, second_s)):
         if len(path):
-            alone = ~shared(path, other)
-            total += seconds * float(free[path.edges][alone].sum() / free[path.edges].sum())
+            free_s = network.free_flow_times_s[path.edges]
+            alone_s = free_s[~shared(network, path, other)]
+            total += seconds * float(alone_s.sum() / free_s.sum())
     return total
 
 

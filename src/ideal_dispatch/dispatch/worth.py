@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +36,8 @@ _USUAL_LEVEL = 0.8  # what a radius that aims at no coverage is taken to cover
 class Worth:
     """What a second is expected to save, and from what that follows.
 
-    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes.
+    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes;
+    ``gain_s`` is E[(T₁ − T₂)⁺].
     """
 
     way: Way
@@ -45,16 +46,16 @@ class Worth:
     spread_s: float
     times_from: str
     spread_from: str
+    gain_s: float = field(init=False)
 
-    @property
-    def gain_s(self) -> float:
-        """E[(T₁ − T₂)⁺]."""
-        return float(expected_positive_part_s(self.mean_s, self.spread_s))
+    def __post_init__(self) -> None:
+        gain_s = float(expected_positive_part_s(self.mean_s, self.spread_s))
+        object.__setattr__(self, "gain_s", gain_s)
 
     @property
     def details(self) -> dict[str, Any]:
         """For the log; with what came about, the features are rows to fit a gain on."""
-        columns = [field.name for field in fields(GainFeatures)]
+        columns = [column.name for column in fields(GainFeatures)]
         values = {name: float(getattr(self.features, name)) for name in columns}
         return {
             "second": self.way.kind,
@@ -158,7 +159,7 @@ def ways(
         if other is not None and quote is not None and shared <= overlap_limit:
             yield quoted("alternative", other, quote, edge_drift_s)
     if "gap-path" in kinds and gap_path is not None and seen is not None:
-        follow = differing(gap_path, first.path)
+        follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
             seconds = _path_s(situation, first, gap_path, seen, edge_drift_s)

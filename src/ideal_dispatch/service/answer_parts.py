@@ -67,7 +67,9 @@ def second_part(
         "units": station.units,
         "route": route,
         "overlap": round(overlap(situation.network, first.path, second.path), 4),
-        "shared_edges": second.path.edges[shared(second.path, first.path)].tolist(),
+        "shared_edges": second.path.edges[
+            shared(situation.network, second.path, first.path)
+        ].tolist(),
         "follow": second.follow,
     }
 
@@ -78,7 +80,7 @@ def road_seconds(
     """Seconds that the second avoids or takes on, road by road, the largest first."""
     totals: dict[str, float] = {}
     for sign, path, other in ((1.0, first, second), (-1.0, second, first)):
-        alone = path.edges[~shared(path, other)]
+        alone = path.edges[~shared(network, path, other)]
         for edge, seconds in zip(alone.tolist(), times_s[alone].tolist(), strict=True):
             name = network.name[edge] or "unnamed road"
             totals[name] = totals.get(name, 0.0) + sign * seconds

@@ -36,11 +36,11 @@ def test_overlap_is_the_share_of_the_seconds_metres() -> None:
 
 
 def test_what_to_keep_to_so_that_the_difference_is_driven() -> None:
-    assert differing(DETOUR, DIRECT) == 3
-    assert differing(DIRECT, DETOUR) == 2
-    assert differing(ELSEWHERE, DIRECT) == 1
-    assert differing(DIRECT, DIRECT) == 0
-    assert differing(NOTHING, DIRECT) == 0
+    assert differing(NETWORK, DETOUR, DIRECT) == 3
+    assert differing(NETWORK, DIRECT, DETOUR) == 2
+    assert differing(NETWORK, ELSEWHERE, DIRECT) == 1
+    assert differing(NETWORK, DIRECT, DIRECT) == 0
+    assert differing(NETWORK, NOTHING, DIRECT) == 0
 
 
 def test_unshared_time_by_hand() -> None:
