@@ -1,7 +1,7 @@
 """A gap that is proved: the label search, and the record that lets anyone check it."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from ideal_dispatch.gap import certificate_kernels as kernels
 from ideal_dispatch.gap.corridor import Corridor, without_dead_ends
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.gap.spread import least_gain
-from ideal_dispatch.network.shortest_path import heap_push
 
 _FIRST_ROOM = 2048  # labels, memory taken only as used; an eighth of it bases
 _NODES_PER_LOOK = 100_000  # searched at most between looks at the clock
@@ -128,8 +127,9 @@ class Search:
                 state.more_bases()
             if time.perf_counter() - started > time_limit_s or state.bytes > _MOST_BYTES:
                 break
-        outcome = state.outcome(closed=self._end == kernels.CLOSED)
-        return outcome if outcome.found is not None else replace(outcome, found=self._found)
+        found = self._found if state.found is None else state.found
+        closed = self._end == kernels.CLOSED
+        return SearchOutcome(state.upper_s(closed), closed, found, state.proof)
 
 
 class _State:
@@ -168,18 +168,18 @@ class _State:
             "metric": np.empty((room, size, size)),
             "ahead": np.empty((room, nodes)),
         }
-        for label, depot in enumerate(depots):
-            for column, value in (
-                ("node", depot), ("parent", -1), ("via", -1), ("nominal_time", 0.0),
-                ("matrix", 0.0), ("base", -1), ("since_base", 0.0), ("fate", kernels.OPEN),
-                ("next_at", -1),
-            ):  # fmt: skip
-                self.labels[column][label] = value
-            self.first_at[depot] = label
-            self.counters[kernels.WAITING] = heap_push(
-                *self.heap.values(), self.counters[kernels.WAITING], -np.inf, np.int32(label)
-            )  # depots first: their bases bound everything
-        self.counters[kernels.LABELS] = depots.size
+        first = slice(depots.size)
+        for column, value in (
+            ("node", depots), ("parent", -1), ("via", -1), ("nominal_time", 0.0),
+            ("matrix", 0.0), ("base", -1), ("since_base", 0.0), ("fate", kernels.OPEN),
+            ("next_at", -1),
+        ):  # fmt: skip
+            self.labels[column][first] = value
+        self.first_at[depots] = np.arange(depots.size)
+        # depots first, in their order, which is a heap: their bases bound everything
+        self.heap["keys"][first] = -np.inf
+        self.heap["waiting"][first] = np.arange(depots.size)
+        self.counters[[kernels.LABELS, kernels.WAITING]] = depots.size
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -232,9 +232,6 @@ class _State:
             inside |= behind[network.tail] + lengths + ahead[network.head] < limit
         return np.flatnonzero(inside).astype(np.int32), multipliers
 
-    def outcome(self, closed: bool) -> SearchOutcome:
-        return SearchOutcome(self._upper(closed), closed, self.found, self.proof)
-
     @property
     def found(self) -> IntArray | None:
         """The path that set the target, if one did."""
@@ -246,7 +243,7 @@ class _State:
             label = self.labels["parent"][label]
         return np.array(edges[::-1], np.int32)
 
-    def _upper(self, closed: bool) -> float:
+    def upper_s(self, closed: bool) -> float:
         """What the open labels leave possible, and no less than the target."""
         upper = float(self.target[0])
         waiting = self.heap["waiting"][: self.counters[kernels.WAITING]]

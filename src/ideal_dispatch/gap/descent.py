@@ -92,18 +92,17 @@ def descend(  # type: ignore[no-untyped-def]
 @kernel
 def descend_to_new_paths(  # type: ignore[no-untyped-def]
     start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
-    radius, metric, smallest, most, seen, count,
+    radius, direction, most, seen, count,
 ):  # fmt: skip
-    """At most so many DCA steps from ``metric``, until they lead to a path that was ``seen``.
+    """At most so many DCA steps from the least metric in ``direction``, until a path was ``seen``.
 
     A path fixes all that follows, so an earlier descent has been there. Returns the
     gap, the metric and the path that attain it, and how many of ``seen``, the names
     of paths, are filled now.
     """
-    path, gap, direction = np.empty(0, np.int32), -np.inf, primary_matrix
-    for step in range(most):
-        if step:
-            metric, smallest = linear_minimum(direction, radius)
+    path, gap, metric = np.empty(0, np.int32), -np.inf, direction
+    for _ in range(most):
+        metric, smallest = linear_minimum(direction, radius)
         path, _time = fastest_edges(
             start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
             depots, destination,

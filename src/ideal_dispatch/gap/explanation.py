@@ -95,7 +95,8 @@ def explain(
     for edge, name, (length_m, nominal_s, scenario_s) in zip(either, names, of_edge, strict=True):
         one, other = first[edge], second[edge]
         both = min(one, other)
-        for totals, count in zip(groups, (both, one - both, other - both, max(one, other))):
+        counts = both, one - both, other - both, max(one, other)
+        for totals, count in zip(groups, counts, strict=True):
             for _ in range(count):  # mostly one: a path that comes back counts an edge twice
                 part = totals.setdefault(name, [0.0, 0.0, 0.0])
                 part[0] += length_m

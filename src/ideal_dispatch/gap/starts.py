@@ -60,7 +60,7 @@ def best_start(
     clock :func:`time.perf_counter`.
     """
     climb = _Climb(problem)
-    climb.polish(np.eye(problem.scenarios.dimension), 1.0)
+    climb.polish(np.zeros_like(problem.primary_matrix))  # from X = I
     for turn in range(rounds if problem.scenarios.radius > 0 else 0):
         before = climb.gap_s
         if before > enough_s:
@@ -75,7 +75,7 @@ def best_start(
         for k in np.argsort(-promised, kind="stable")[:_POLISHED]:
             if climb.gap_s > enough_s or time.perf_counter() > deadline:
                 return climb.best
-            climb.polish(*descent.linear_minimum(-directions[k], scenarios.radius))
+            climb.polish(-directions[k])
         if climb.gap_s <= before * (1 + 1e-9) + 1e-9:
             break
     return climb.best
@@ -85,7 +85,7 @@ def polished(problem: GapProblem, edges: IntArray) -> Start:
     """The gap of the path of the given edges under its own best metric, polished."""
     direction = problem.primary_matrix - problem.scenarios.path_matrix(edges)
     climb = _Climb(problem)
-    climb.polish(*descent.linear_minimum(-direction, problem.scenarios.radius))
+    climb.polish(-direction)
     return climb.best
 
 
@@ -93,20 +93,19 @@ class _Climb:
     """Descents from many metrics, of which the best end is kept."""
 
     def __init__(self, problem: GapProblem) -> None:
-        self._problem = problem
+        self._problem, self._arguments = problem, problem.kernel_arguments
         self._seen = np.empty((1 + MOST_ROUNDS * _POLISHED) * _POLISH_STEPS, np.uint64)
         self._count = 0
         self.gap_s = -np.inf
         self.metric: FloatArray = np.eye(problem.scenarios.dimension)
         self._edges: IntArray = np.empty(0, np.int32)
 
-    def polish(self, metric: FloatArray, smallest: float) -> None:
-        """Descend from a metric, its smallest eigenvalue given; the best end is kept."""
+    def polish(self, direction: FloatArray) -> None:
+        """Descend from the metric that minimises ⟨direction, X⟩; the best end is kept."""
         descend: Any = descent.descend_to_new_paths
         gap_s, metric, edges, self._count = descend(
-            *self._problem.kernel_arguments, metric, smallest, _POLISH_STEPS, self._seen,
-            self._count,
-        )  # fmt: skip
+            *self._arguments, direction, _POLISH_STEPS, self._seen, self._count
+        )
         if gap_s > self.gap_s:
             self.gap_s, self.metric, self._edges = gap_s, metric, edges
 
