@@ -1,9 +1,8 @@
 """A recorded world: what its streets took, and a router that sees only the past."""
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -72,8 +71,7 @@ class RecordedWorld:
         if not 0.0 < self.params.prior_bins < np.inf:
             raise InputError(f"prior_bins {self.params.prior_bins:g}: more than zero is needed")
         self._window = int(self.params.window_s // recording.bin_s)
-        self._starts = [stretch.start.astimezone(UTC) for stretch in recording.stretches]
-        self._last = self._starts[0], self._starts[0], (0, 0)
+        self._last = recording.starts[0], recording.starts[0], (0, 0)
         self._filled = lru_cache(8)(self._fill)
         self._history = lru_cache(None)(self._long_run)
         self._newest = lru_cache(None)(self._newest_bins)
@@ -163,22 +161,19 @@ class RecordedWorld:
         since, until, found = self._last
         if since <= at < until:
             return found
-        number = bisect_right(self._starts, at) - 1
+        number, present = self.recording.find(at)
         bin_s = self.recording.bin_s
-        if number >= 0:
-            present = int((at - self._starts[number]).total_seconds() // bin_s)
-            if present < self.recording.stretches[number].bins:
-                since = self._starts[number] + timedelta(seconds=present * bin_s)
-                self._last = since, since + timedelta(seconds=bin_s), (number, present)
-                return number, present
-        return self.recording.find(at)  # which says what is wrong
+        since = self.recording.starts[number] + timedelta(seconds=present * bin_s)
+        self._last = since, since + timedelta(seconds=bin_s), (number, present)
+        return number, present
 
     def _age_s(self, stretch: int, present: int, at: datetime) -> float:
         """Seconds since the newest complete bin with a vehicle anywhere; NaN before the first."""
+        made = self.recording
         for number in range(stretch, -1, -1):
             newest = int(self._newest(number)[present if number == stretch else -1])
             if newest:
-                since = self._starts[number] + timedelta(seconds=newest * self.recording.bin_s)
+                since = made.starts[number] + timedelta(seconds=newest * made.bin_s)
                 return (at - since).total_seconds()
         return np.nan
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
@@ -218,12 +219,19 @@ class RecordedTraffic:
             self.network, self.calendar, self.bin_s, tuple(kept), self.provenance
         )
 
+    @cached_property
+    def starts(self) -> list[datetime]:
+        """When the stretches begin, in UTC."""
+        return [stretch.start.astimezone(UTC) for stretch in self.stretches]
+
     def find(self, at: datetime) -> tuple[int, int]:
         """Number of the stretch and of its bin that holds ``at``."""
         require_zone(at)
-        for number, stretch in enumerate(self.stretches):
-            if stretch.start <= at < self.end(stretch):
-                return number, int((at - stretch.start).total_seconds() // self.bin_s)
+        number = bisect_right(self.starts, at) - 1
+        if number >= 0:
+            present = int((at - self.starts[number]).total_seconds() // self.bin_s)
+            if present < self.stretches[number].bins:
+                return number, present
         raise InputError(
             f"{at.isoformat()} is not in the recording; it has "
             f"{self.stretches[0].start.isoformat()} … {self.end(self.stretches[-1]).isoformat()} "
