@@ -250,7 +250,7 @@ class RecordedWorld:
 
 
 def _quantiles(values: list[float]) -> list[float]:
-    """As np.quantile, which takes fifty times as long for a dozen values."""
+    """As np.quantile, which takes forty times as long for a dozen values."""
     values.sort()
     found = []
     for share in QUANTILES:
