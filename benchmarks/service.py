@@ -10,7 +10,6 @@ same machine and take their share of its cores; the CPU time of the workers, a
 call, does not mind a busy machine.
 """
 
-import asyncio
 import json
 import os
 import socket
@@ -25,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import uvloop
 from rich.console import Console
 from rich.table import Table
 
@@ -191,17 +191,17 @@ def run(
             half = 0.0
             for name in ("ideal serve", "bare endpoint"):
                 with town.served(number, method, name != "ideal serve") as (callers, took_s):
-                    asyncio.run(callers.offered(1.0, 10.0))  # connections, caches
-                    most = asyncio.run(callers.capacity(seconds / 5))
+                    uvloop.run(callers.offered(1.0, 10.0))  # connections, caches
+                    most = uvloop.run(callers.capacity(seconds / 5))
                     half = half or most.rate / 2
-                    calm = asyncio.run(callers.offered(min(seconds, 1000 / half), half))
+                    calm = uvloop.run(callers.offered(min(seconds, 1000 / half), half))
                     quiet.add_row(
                         str(number), name, human(took_s), f"{most.rate:,.0f}/s", f"{half:,.0f}",
                         f"{calm.count('answered'):,}", human(calm.cpu_each_s),
                         *map(human, calm.quantiles()),
                     )  # fmt: skip
                     for times in _STORM if name == "ideal serve" else ():
-                        wild = asyncio.run(callers.offered(seconds / 5, times * most.rate))
+                        wild = uvloop.run(callers.offered(seconds / 5, times * most.rate))
                         storm.add_row(
                             str(number), f"{times * most.rate:,.0f}", human(wild.cpu_each_s),
                             f"{wild.rate:,.0f}", *map(human, wild.quantiles()[:2]),

@@ -59,6 +59,8 @@ def test_solvers_at_work_leave_the_processor_to_who_answers(town: Town) -> None:
         first, second = working(pool)
         wait_for(lambda: priorities(first) == {own, max(own, 5)})
         assert priorities(second) == {max(own, 5)}
+        # loading, two lanes, traffic, the end: none of a matrix library, which would take all cores
+        assert len(list(Path(f"/proc/{second}/task").iterdir())) <= 5
 
 
 def test_solver_killed_while_another_one_is_at_work(town: Town) -> None:

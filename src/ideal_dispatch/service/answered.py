@@ -1,6 +1,7 @@
 """An answer on record, and whether it is still the answer."""
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,6 +52,30 @@ class Answered:
     def of(cls, entry: Entry) -> "Answered":
         """What a recommendation's entry says."""
         return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"])
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer in memory as the text on record: thousands of values for nobody to go through.
+
+    Python looks through all containers now and then for some to let go of, and answers nobody
+    meanwhile.
+    """
+
+    id: str
+    key: str
+    text: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Kept":
+        """What is kept of a recommendation's entry."""
+        return cls(entry.id, entry.key or "", entry.text)
+
+    @property
+    def answered(self) -> Answered:
+        """The answer itself."""
+        body = json.loads(self.text)
+        return Answered(self.key, body["request_sha256"], body["answer"])
 
 
 def digest(request: Mapping[str, Any]) -> str:

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
-from ideal_dispatch.service.answered import Answered
+from ideal_dispatch.service.answered import Answered, Kept
 from ideal_dispatch.service.audit import (
     AuditStore,
     AuditWriter,
@@ -58,7 +59,7 @@ class Ledger:
 
     def __init__(self, store: AuditStore, writer: AuditWriter) -> None:
         self._store, self.writer = store, writer
-        self._calls: OrderedDict[str, list[Answered]] = OrderedDict()
+        self._calls: OrderedDict[str, tuple[Kept, ...]] = OrderedDict()
         self._remembered = 0  # answers in there
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
@@ -107,11 +108,10 @@ class Ledger:
         """Make an answer durable; the one on record where another worker was first."""
         try:
             await self._durable(entry, max(timeout_s, _LEAST_S))
-            answered = Answered.of(entry)
         except DuplicateEntry as duplicate:
-            answered = Answered.of(duplicate.entry)
-        self._remember(entry.call_id, answered)
-        return answered
+            entry = duplicate.entry
+        self._remember(entry)
+        return Answered.of(entry)
 
     async def _durable(self, entry: Entry, timeout_s: float) -> None:
         """Wait until an entry is in the database or the spool, but not for ever."""
@@ -138,14 +138,15 @@ class Ledger:
         self._take_responses(entries)
         waiting = [Answered.of(entry) for entry in entries if entry.kind == "recommendation"]
         keys = {one.key for one in waiting}
-        return waiting + [one for one in self._calls.get(call_id, ()) if one.key not in keys]
+        known = self._calls.get(call_id, ())
+        return waiting + [one.answered for one in known if one.key not in keys]
 
-    def _remember(self, call_id: str, answered: Answered) -> None:
-        before = self._calls.pop(call_id, [])
+    def _remember(self, entry: Entry) -> None:
+        before = self._calls.pop(entry.call_id, ())
         known = before
-        if all(one.key != answered.key for one in before):
-            known = [*before, answered][-_REVISIONS:]
-        self._calls[call_id] = known
+        if all(one.key != entry.key for one in before):
+            known = (*before, Kept.of(entry))[-_REVISIONS:]
+        self._calls[entry.call_id] = known
         self._remembered += len(known) - len(before)
         while len(self._calls) > _CALLS or self._remembered > _ANSWERS:
             self._remembered -= len(self._calls.popitem(last=False)[1])
@@ -172,8 +173,8 @@ class Ledger:
         """A recommendation that is remembered or waits in the spool."""
         for known in self._calls.values():
             for one in known:
-                if one.answer["id"] == id:
-                    return one.answer
+                if one.id == id:
+                    return one.answered.answer
         if not len(self.writer.spool):
             return None
         entry = await self._spooled(partial(self.writer.spool.get, id))
@@ -195,8 +196,9 @@ class Ledger:
         self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
         answers = {row.entry.id: Answered.of(row.entry).answer for row in rows if _counts(row)}
         answers |= {entry.id: entry.body["answer"] for entry in waiting}
-        remembered = [one.answer for known in self._calls.values() for one in known]
-        answers |= {answer["id"]: answer for answer in remembered}
+        latest = islice(reversed(self._calls.values()), limit)
+        remembered = [one for known in latest for one in known if one.id not in answers]
+        answers |= {one.id: one.answered.answer for one in remembered}
         newest = sorted(answers.values(), key=lambda one: one["created_at"], reverse=True)
         return [self.joined(one) for one in newest[:limit]]
 

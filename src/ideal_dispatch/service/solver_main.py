@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
 """Methods of a solver that can be asked from another process."""
 
+_BLAS = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"
 _NICE = 5  # answering and recording go first: they are short, and everybody waits for them
 
 
@@ -33,6 +34,8 @@ def main(number: int, awaited: bool) -> None:
     for ending in (signal.SIGINT, signal.SIGTERM):  # the service is told, and ends its solver
         signal.signal(ending, signal.SIG_IGN)
     gc.disable()  # until it is ready: loading makes no garbage
+    for name in _BLAS:  # before it is loaded: there are as many solvers as are wanted
+        os.putenv(name, "1")
     if not awaited:
         _step_back()
     control = Connection(number)
