@@ -10,7 +10,8 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -69,16 +70,16 @@ class Callers:
 
     async def capacity(self, seconds: float) -> Outcome:
         """A few callers without pause."""
-        return await self._measured(seconds, 0.0)
+        with _untidied():
+            return await self._measured(seconds, 0.0)
 
     async def offered(self, seconds: float, rate: float, seed: int = 0) -> Outcome:
         """So many calls a second, come what may."""
-        return await self._measured(seconds, rate, seed)
+        with _untidied():
+            return await self._measured(seconds, rate, seed)
 
     async def _measured(self, seconds: float, rate: float, seed: int = 0) -> Outcome:
         self._free = [deque() for _ in self._ports]
-        gc.collect()
-        gc.disable()  # callers that stop to tidy up would be taken for a slow service
         outcome, cpu_s = Outcome(), sum(map(_cpu_s, self._processes))
         began = time.perf_counter()
         room = asyncio.Semaphore(_CONNECTIONS)
@@ -96,7 +97,6 @@ class Callers:
         await asyncio.gather(*tasks)
         outcome.elapsed_s = time.perf_counter() - began
         outcome.cpu_s = sum(map(_cpu_s, self._processes)) - cpu_s
-        gc.enable()
         for kept in self._free:
             for _, writer in kept:
                 writer.close()
@@ -144,6 +144,17 @@ class Callers:
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         return head.encode() + body
+
+
+@contextmanager
+def _untidied() -> Iterator[None]:
+    """Callers that stop to collect garbage would be taken for a slow service."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _cpu_s(process: int) -> float:

@@ -1,6 +1,7 @@
 """Where the ``ideal`` command begins; nothing that takes time is imported here."""
 
 import sys
+from contextlib import suppress
 
 _WITHOUT_SOLVER = frozenset({"-h", "--help", "--check", "--new-token"})
 
@@ -12,7 +13,12 @@ def main() -> None:
         from ideal_dispatch.service.solver_pool import SolverPool
         from ideal_dispatch.service.worker import available
 
-        solver = SolverPool() if available() else None
+        with suppress(OSError):  # no process to be had: the command tries again, and says so
+            solver = SolverPool() if available() else None
     from ideal_dispatch.cli import app
 
-    app.main(solver)
+    try:
+        app.main(solver)
+    finally:
+        if solver is not None:
+            solver.close()

@@ -129,18 +129,18 @@ def _stressed(
     """The roads that slow down most, with the correlation of their times with the first's.
 
     A road stands for its edges, which have its name: the correlation of two sums of edge
-    times follows from their path matrices as of two edges from their embeddings, and the
-    inner product of two path matrices is the sum of (φᵀψ)² over all pairs of their edges.
+    times follows from their path matrices as of two edges from their embeddings.
     """
     ranked = sorted(roads, key=lambda road: (-road.slowdown, road.name))[:_SHOWN]
     if not ranked:
         return ()
-    rows, belongs = scenarios.embeddings[edges], np.zeros((len(ranked), len(edges)))
-    number = {road.name: i for i, road in enumerate(ranked)}
-    for column, name in enumerate(names):
-        if name in number:
-            belongs[number[name], column] = 1.0
-    inner = belongs @ (rows @ rows.T) ** 2 @ belongs.T
+    of_road: dict[str, list[int]] = {road.name: [] for road in ranked}
+    for edge, name in zip(edges, names, strict=True):
+        if name in of_road:
+            of_road[name].append(edge)
+    rows = [scenarios.embeddings[found] for found in of_road.values()]
+    matrices = np.array([row.T @ row for row in rows]).reshape(len(ranked), -1)
+    inner = matrices @ matrices.T
     norms = np.sqrt(inner.diagonal() * inner[0, 0])
     correlation = np.divide(inner[0], norms, out=np.zeros_like(norms), where=norms > 0.0)
     return tuple(zip(ranked, correlation.tolist(), strict=True))

@@ -61,7 +61,7 @@ def best_start(
     """
     climb = _Climb(problem)
     climb.polish(np.zeros_like(problem.primary_matrix))  # from X = I
-    for turn in range(rounds if problem.scenarios.radius > 0 else 0):
+    for turn in range(min(rounds, MOST_ROUNDS) if problem.scenarios.radius > 0 else 0):
         before = climb.gap_s
         if before > enough_s:
             break

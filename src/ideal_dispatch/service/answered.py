@@ -23,6 +23,7 @@ _AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise
 class Answered:
     """An answer on record, the key it was asked with, and a hash of the request.
 
+    ``number`` is its row's, where that is known.
     A question may be answered anew where its answer did not stand: the keys of
     such answers have the number of the attempt before the question's own key.
     """
@@ -30,6 +31,13 @@ class Answered:
     key: str
     digest: str
     answer: Mapping[str, Any]
+    number: int | None = None
+
+    @property
+    def attempt(self) -> int:
+        """How many answers to the same question there were with this one."""
+        again = _AGAIN.match(self.key)
+        return int(again[1]) if again else 1
 
     @property
     def question(self) -> str:
@@ -39,8 +47,7 @@ class Answered:
     @property
     def next_key(self) -> str:
         """The key of another attempt after this one."""
-        again = _AGAIN.match(self.key)
-        return f"again-{int(again[1]) + 1 if again else 2}:{self.question}"
+        return f"again-{self.attempt + 1}:{self.question}"
 
     def stands(self, now: datetime) -> bool:
         """Whether it is still the answer: not once it expired, nor where its cause may pass."""
@@ -49,9 +56,9 @@ class Answered:
         return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
 
     @classmethod
-    def of(cls, entry: Entry) -> "Answered":
+    def of(cls, entry: Entry, number: int | None = None) -> "Answered":
         """What a recommendation's entry says."""
-        return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"])
+        return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"], number)
 
 
 @dataclass(frozen=True, slots=True)

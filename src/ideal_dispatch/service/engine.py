@@ -61,9 +61,7 @@ class Engine:
     def check(self) -> None:
         """Refuse at once where there is no place now."""
         if self._inside >= self._most:
-            raise BusyError(
-                f"{self._inside} calls are being answered or wait; ask again in a moment"
-            )
+            raise BusyError("more calls wait than can be answered in time; ask again in a moment")
 
     def admit(self) -> Place:
         """A place, or the refusal at once."""

@@ -26,9 +26,9 @@ async def follow(service: "Service") -> None:
                 last = await service.ledger.last_number()  # first, so that no news falls between
                 await service.ledger.read_units()
                 service.hub.publish("units", service.units())
-                number = last
+                number = service.ledger.followed = last
             for row in await service.ledger.rows_after(number):
-                number = row.number
+                number = service.ledger.followed = row.number
                 _pass_on(service, row)
         except StoreError as error:
             log.debug("not followed: %s", error)

@@ -51,7 +51,8 @@ class Earlier:
 
     def to(self, question: str) -> Answered | None:
         """The last answer to the question with this key."""
-        return next((one for one in self.answers[::-1] if one.question == question), None)
+        same = (one for one in self.answers if one.question == question)
+        return max(same, key=lambda one: one.attempt, default=None)
 
 
 class Ledger:
@@ -63,6 +64,7 @@ class Ledger:
         self._remembered = 0  # answers in there
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
+        self.followed = 0  # the last row that was seen here, whoever wrote it
         self._pool = ThreadPoolExecutor(4, "ledger")
         self._disk = ThreadPoolExecutor(2, "spooled")  # of its own: a disk may hang
         self._pending = 0
@@ -92,7 +94,7 @@ class Ledger:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
             return Earlier(known)
         self._take_responses([row.entry for row in rows])
-        stored = [Answered.of(row.entry) for row in rows if _counts(row)]
+        stored = [Answered.of(row.entry, row.number) for row in rows if _counts(row)]
         keys = {one.key for one in stored}
         here = [one for one in known if one.key not in keys]
         return Earlier(stored + here, rows[-1].number if rows else 0)
@@ -142,11 +144,12 @@ class Ledger:
         return waiting + [one.answered for one in known if one.key not in keys]
 
     def _remember(self, entry: Entry) -> None:
-        before = self._calls.pop(entry.call_id, ())
-        known = before
-        if all(one.key != entry.key for one in before):
-            known = (*before, Kept.of(entry))[-_REVISIONS:]
+        before = self._calls.get(entry.call_id, ())
+        if any(one.key == entry.key for one in before):
+            return
+        known = (*before, Kept.of(entry))[-_REVISIONS:]
         self._calls[entry.call_id] = known
+        self._calls.move_to_end(entry.call_id)
         self._remembered += len(known) - len(before)
         while len(self._calls) > _CALLS or self._remembered > _ANSWERS:
             self._remembered -= len(self._calls.popitem(last=False)[1])

@@ -46,7 +46,8 @@ class KeyUsedError(IdealError):
 class _Question:
     """A request with what identifies it, who asks, and when that began and must end.
 
-    ``asked_at`` is when its turn came to be waited for: revisions go by it.
+    ``asked_at`` is when its turn came to be waited for: revisions go by it, and by
+    ``followed``, the last row that was known then, for clocks may differ.
     """
 
     request: RecommendationRequest
@@ -56,6 +57,7 @@ class _Question:
     actor: str
     simulated: bool
     asked_at: str
+    followed: int
     began: float
     until: float
 
@@ -95,8 +97,9 @@ class Recommender:
             began, until = admitted.began, admitted.began + self.limits.deadline_s
             asked_at = moment_text(datetime.now(UTC))
             question = _Question(
-                request, content, sum_, slot[1], actor, simulated, asked_at, began, until
-            )
+                request, content, sum_, slot[1], actor, simulated, asked_at, self.ledger.followed,
+                began, until,
+            )  # fmt: skip
             running = asyncio.create_task(self._answer(question, admitted.place.moved()))
             self._answering[slot] = running
             running.add_done_callback(lambda _: self._answering.pop(slot, None))
@@ -162,6 +165,7 @@ class Recommender:
             before = [
                 one.answer for one in earlier.answers
                 if one.key in known or asked_at(one.answer) <= question.asked_at
+                or (one.number is not None and one.number <= question.followed)
             ]  # fmt: skip
             body = self._body(question, advice, max(before, key=order, default=None))
             entry = Entry.new(
@@ -180,7 +184,8 @@ class Recommender:
                 break
             left_s = question.until - time.monotonic()
             earlier = await self.ledger.earlier(entry.call_id, answered.question, left_s)
-            same = earlier.to(answered.question) or answered
+            last = earlier.to(answered.question)
+            same = last if last and last.attempt > answered.attempt else answered
             if same.digest != question.digest or same.stands(datetime.now(UTC)):
                 self.observations.repeated.inc()
                 return same

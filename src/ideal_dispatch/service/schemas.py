@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -146,7 +146,7 @@ class RecommendationRequest(_In):
         told = None if self.context is None else self.context.weather
         return Call(
             self.call_id,
-            self.received_at,
+            self.received_at.astimezone(UTC),  # pydantic's zones would bring it along
             Scene(**self.location.model_dump()),
             None if self.primary is None else Sent(**self.primary.model_dump()),
             None if self.depots is None else tuple((one.name, one.units) for one in self.depots),

@@ -217,7 +217,7 @@ class SolverProcess:
             with self._lock:
                 if self._closing.is_set():
                     return ""
-                child = self._child = self._child or _Child()
+                child = self._child = self._child or _Child(awaited=self._early)
                 child.begin(*self._given)
         except OSError as error:
             return f"no solver could be started ({error.strerror or error})"

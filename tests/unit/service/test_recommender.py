@@ -1,23 +1,29 @@
 """Answers of one or two workers to one call: repeated, revised, in the order of asking."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from ideal_dispatch.service.moments import moment_text
 from tests.service_town import Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"
 
 
 @contextmanager
-def workers(town: Town, name: str) -> Iterator[tuple[Local, Local, ThreadPoolExecutor]]:
+def workers(
+    town: Town, name: str, **changes: Any
+) -> Iterator[tuple[Local, Local, ThreadPoolExecutor]]:
     """Two services on one audit, and somebody to ask both at once."""
+    settings = town.settings(name, **changes)
     with ExitStack() as stack:
-        one, two = (stack.enter_context(local(application(town.settings(name)))) for _ in range(2))
+        one, two = (stack.enter_context(local(application(settings))) for _ in range(2))
         yield one, two, stack.enter_context(ThreadPoolExecutor(2))
 
 
@@ -120,8 +126,8 @@ def test_a_new_call_is_not_looked_up_and_a_forgotten_one_is_revised(
         assert looked == ["c"]
 
 
-def test_a_repeat_is_not_advised_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remembered: nobody is asked. Known to the database alone: its answer is given."""
+def test_a_repeat_gets_the_answer_on_record(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remembered: nobody is asked. Known to the database alone: asked, but not told."""
     with local(application(town.settings("repeat.toml"))) as client:
         advise, count = client.adviser.advise, [0]
 
@@ -135,6 +141,39 @@ def test_a_repeat_is_not_advised_again(town: Town, monkeypatch: pytest.MonkeyPat
         assert (asked(client, body)["id"], count) == (first["id"], [1])
         client.service.ledger._calls.clear()
         assert asked(client, body)["id"] == first["id"]
-        assert count[0] <= 2
+        assert count == [2]
         assert client.get(f"{ASK}?limit=9", headers=bearer()).json()[0]["revision"] == 1
         assert client.service.recommender.engine.inside == 0
+
+
+def test_a_question_asked_for_ever_goes_on_from_its_last_answer(town: Town) -> None:
+    """Its first answers are remembered here, the last ones on record with other rows between."""
+    with workers(town, "for-ever.toml", server={"expiry_s": 0.5}) as (one, two, _):
+        body = town.call("c")
+        first = asked(one, body)
+        assert accepted(one, first) == 200
+        made = [first]
+        for number in range(24):
+            time.sleep(0.5)
+            made.append(asked((one, two)[number % 2], body))
+        assert [each["revision"] for each in made] == list(range(1, 26))
+        assert all(each["latency_ms"] < 2000 for each in made)
+
+
+def test_a_clock_that_is_behind_loses_no_link(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was on record when a question came is before it, whatever the other clock said."""
+    with workers(town, "behind.toml") as (one, two, _):
+        first = asked(one, town.call("c", node=65))
+        followed = two.service.ledger
+        deadline = time.monotonic() + 30
+        while followed.followed < 3 and time.monotonic() < deadline:  # two starts, and the answer
+            time.sleep(0.02)
+        real = moment_text
+        monkeypatch.setattr(
+            "ideal_dispatch.service.recommender.moment_text",
+            lambda at: real(at - timedelta(seconds=3)),
+        )
+        second = asked(two, town.call("c", node=30))
+        assert second["asked_at"] < first["asked_at"]
+        assert (second["revision"], second["revision_of"]) == (2, first["id"])
+        assert (accepted(one, first), accepted(two, second)) == (409, 200)

@@ -1,6 +1,7 @@
 """What comes in is checked strictly."""
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -58,3 +59,10 @@ def test_what_makes_no_sense_is_refused(body: dict[str, Any], where: str, words:
 def test_whole_degrees_are_numbers_too() -> None:
     request = RecommendationRequest.model_validate(changed(location={"lon": 114, "lat": 22}))
     assert request.location.lon == 114.0
+
+
+def test_a_call_for_a_solver_is_plain() -> None:
+    """So that a solver's process loads nothing for it."""
+    request = RecommendationRequest.model_validate(changed())
+    assert b"pydantic" not in pickle.dumps(request.call())
+    assert request.call().received_at == request.received_at

@@ -79,6 +79,8 @@ def parse_url(url: str) -> URL:
         raise InputError(f"audit database: {parsed.drivername} is not supported; {_ADVICE}")
     if parsed.database in (None, "", ":memory:") or parsed.host:
         raise InputError(f"audit database: SQLite needs a file; {_ADVICE}")
+    if parsed.query:
+        raise InputError(f"audit database: SQLite takes no parameters; {_ADVICE}")
     return parsed
 
 
@@ -96,8 +98,12 @@ def _sqlite(url: URL, timeout_s: float) -> Engine:
         connection = sqlite3.connect(
             path, timeout=timeout_s, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     return create_engine(url, creator=connect)  # listening to events would slow every statement
