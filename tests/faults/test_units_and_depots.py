@@ -89,18 +89,17 @@ def worker(town: Town, url: str) -> Iterator[Local]:
 def test_counts_told_without_a_database_reach_everybody(town: Town, postgres: Postgres) -> None:
     """The other worker, the next process while it is still away, and whoever comes after."""
     url = postgres.new_database()
-    with worker(town, url) as other:
-        with worker(town, url) as teller:
-            tell(teller, {"D0": 4, "D1": 1, "D2": 1})
-            wait_for(other, [4, 1, 1])
-            postgres.stop("immediate")
-            try:
-                tell(teller, {"D0": 7})
-                assert known(teller) == [7, 1, 1]
-                assert known(other) == [4, 1, 1]
-            finally:
-                postgres.start()
-            wait_for(other, [7, 1, 1])
+    with worker(town, url) as other, worker(town, url) as teller:
+        tell(teller, {"D0": 4, "D1": 1, "D2": 1})
+        wait_for(other, [4, 1, 1])
+        postgres.stop("immediate")
+        try:
+            tell(teller, {"D0": 7})
+            assert known(teller) == [7, 1, 1]
+            assert known(other) == [4, 1, 1]
+        finally:
+            postgres.start()
+        wait_for(other, [7, 1, 1])
     # nobody else is left who would take over what a process that ended had in its spool
     postgres.stop("immediate")
     try:

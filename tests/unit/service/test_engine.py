@@ -52,9 +52,7 @@ def test_beyond_the_queue_the_refusal_is_at_once() -> None:
     engine.check()
     places = [engine.admit() for _ in range(5)]
     for refusing in (engine.admit, engine.check):
-        with pytest.raises(
-            BusyError, match="more calls wait than can be answered in time"
-        ):
+        with pytest.raises(BusyError, match="more calls wait than can be answered in time"):
             refusing()
     moved = places[0].moved()
     places[0].release()
