@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -26,6 +26,13 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, datetime) or (isinstance(value, str) and _MOMENT.match(value)):
         return value
     raise ValueError("a moment is written as text, such as 2026-03-01T08:15:00+08:00")
+
+
+def _plain_zone(at: datetime) -> datetime:
+    """The same moment on the same clock; pydantic's own zones would bring it to a solver."""
+    offset = at.utcoffset()
+    assert offset is not None  # the schema takes none without
+    return at.replace(tzinfo=timezone(offset))
 
 
 def _plain_text(value: Any) -> Any:
@@ -146,7 +153,7 @@ class RecommendationRequest(_In):
         told = None if self.context is None else self.context.weather
         return Call(
             self.call_id,
-            self.received_at.astimezone(UTC),  # pydantic's zones would bring it along
+            _plain_zone(self.received_at),
             Scene(**self.location.model_dump()),
             None if self.primary is None else Sent(**self.primary.model_dump()),
             None if self.depots is None else tuple((one.name, one.units) for one in self.depots),
