@@ -161,7 +161,6 @@ class Situation:
         return tuple(n for n in self.available if self.stations[n].units > (n == leaving))
 
 
-@runtime_checkable
 class OffersAlternatives(Protocol):
     """A router that can be asked for another route than one it gave."""
 
