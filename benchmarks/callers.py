@@ -124,26 +124,38 @@ class Callers:
         else:
             reader, writer = await asyncio.open_connection("127.0.0.1", self._ports[which])
         writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        body = await reader.readexactly(length)
-        kept.append((reader, writer))
-        if b'"decision":"no_advice"' in body:
-            return "no advice"
-        return {b"200": "answered", b"503": "refused"}.get(head[9:12], "failed")
+        kind, stays_open = await answer_to(reader)
+        if stays_open:
+            kept.append((reader, writer))
+        else:
+            writer.close()
+        return kind
 
     def _request(self, number: int) -> bytes:
-        call = {
-            "call_id": f"load-{number}",
-            "received_at": datetime.now(UTC).isoformat(),
-            "location": self._places[number % len(self._places)],
-        }
-        body = json.dumps(call).encode()
-        head = (
-            f"POST {ASK} HTTP/1.1\r\nHost: load\r\nAuthorization: Bearer {self._token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+        return call_of(f"load-{number}", self._token, self._places[number % len(self._places)])
+
+
+def call_of(call_id: str, token: str, place: Mapping[str, float]) -> bytes:
+    """A request about a call that came in now."""
+    call = {"call_id": call_id, "received_at": datetime.now(UTC).isoformat(), "location": place}
+    body = json.dumps(call).encode()
+    head = (
+        f"POST {ASK} HTTP/1.1\r\nHost: load\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def answer_to(reader: asyncio.StreamReader) -> tuple[str, bool]:
+    """The kind of the next answer, and whether the connection stays open after it."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    fields = head.lower()
+    length = int(fields.split(b"content-length: ")[1].split(b"\r\n")[0])
+    body = await reader.readexactly(length)
+    stays_open = b"\r\nconnection: close" not in fields
+    if b'"decision":"no_advice"' in body:
+        return "no advice", stays_open
+    return {b"200": "answered", b"503": "refused"}.get(head[9:12], "failed"), stays_open
 
 
 @contextmanager
