@@ -171,7 +171,7 @@ def decide(
             time_zone, country, trace,
         )  # fmt: skip
         progress("searching other roads")
-        answer = Answer.of(chosen, situation, lambda: np.random.default_rng(seed), place.city)
+        answer = Answer.of(chosen, situation, np.random.default_rng(seed), place.city)
     if as_json:
         answer.print_json()
     else:

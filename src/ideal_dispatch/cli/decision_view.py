@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +32,10 @@ class Answer:
         cls,
         policy: Policy,
         situation: Situation,
-        generator: Callable[[], np.random.Generator],
+        rng: np.random.Generator,
         city: City | None,
     ) -> "Answer":
-        """Decide, and explain; both draw alike, each from a generator of its own."""
+        """Decide, and explain what the decision was made from."""
         explanation = ""
         if isinstance(policy, Ideal | PaperIdeal | NominalGap):
             from ideal_dispatch.gap.warm_up import warm_up
@@ -44,14 +43,12 @@ class Answer:
             with situation.trace.step("compiled kernels"):
                 warm_up()  # else loading kernels would use up the time of the search
         with situation.trace.step("decision") as facts:
-            decision = policy.decide(situation, generator())
+            decision = policy.decide(situation, rng)
             facts |= {"score_s": round(decision.score_s, 3), "send_second": decision.send_second}
-        if isinstance(policy, Ideal | PaperIdeal | NominalGap):
+        if decision.outlook is not None and decision.gap is not None:
             with situation.trace.step("explanation"):
-                seen, gap = policy.look(situation, decision.primary, generator())
-                if seen is not None and gap is not None:
-                    path = decision.primary.path
-                    explanation = str(explain(gap, situation.network, seen.scenarios, path))
+                path, scenarios = decision.primary.path, decision.outlook.scenarios
+                explanation = str(explain(decision.gap, situation.network, scenarios, path))
         rule = getattr(policy, "threshold", None)
         words = ""
         if rule is not None:

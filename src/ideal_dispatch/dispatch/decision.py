@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
+
+if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.scenario_gap import Outlook
+    from ideal_dispatch.gap import OptimisticGap
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ class Decision:
     ``second`` is set even where it does not go, so that every threshold can be
     judged afterwards; None where there is no sensible second. It goes where
     ``score_s`` exceeds ``threshold_s``. ``details`` holds plain numbers and
-    texts for the log.
+    texts for the log. ``outlook`` and ``gap`` are what the policy computed on
+    its way, where it did, for whoever explains the decision; no log has them.
     """
 
     policy: str
@@ -54,6 +59,8 @@ class Decision:
     threshold_s: float
     reason: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    outlook: "Outlook | None" = field(default=None, repr=False, compare=False)
+    gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score_s):
@@ -97,6 +104,8 @@ def decision(
     unit: str = " s",
     primary_s: float | None = None,
     details: Mapping[str, Any] | None = None,
+    outlook: "Outlook | None" = None,
+    gap: "OptimisticGap | None" = None,
 ) -> Decision:
     """The decision by a score and a threshold, with its reason in words.
 
@@ -118,4 +127,4 @@ def decision(
         side = "above" if score_s > limit_s else "not above"
         why = f"{what} {score_s:.4g}{unit}, {side} the threshold of {limit_s:.4g}{unit}"
         reason = f"{who}: {'a second always goes' if limit_s == -math.inf else why}"
-    return Decision(policy, primary, second, score_s, limit_s, reason, details or {})
+    return Decision(policy, primary, second, score_s, limit_s, reason, details or {}, outlook, gap)

@@ -108,9 +108,9 @@ class Ideal:
         ]
         if situation.sent is None:
             first = min(routes, key=self._expected_s)
-            seen, gap = self.look(situation, first.assignment, rng)
+            seen, gap = self._look(situation, first.assignment, rng)
         else:
-            seen, gap = self.look(situation, situation.sent, rng)
+            seen, gap = self._look(situation, situation.sent, rng)
             nominal = None if seen is None else seen.scenarios.nominal_times
             first = sent_way(situation, situation.sent, edge_drift_s, nominal)
         elsewhere = any(way.assignment.station != first.assignment.station for way in routes)
@@ -139,6 +139,7 @@ class Ideal:
             | (self._pair_details(situation, first, best) if best else {})
             | (seen.details if seen else {})
             | (gap_details(gap) if gap else {}),
+            outlook=seen, gap=gap,
         )  # fmt: skip
 
     def _expected_s(self, way: Way) -> float:
@@ -146,7 +147,7 @@ class Ideal:
         moved_s = 0.0 if self.gain is None else self.gain.correction_s(way.above_s, way.below_s)
         return way.expected_s + moved_s
 
-    def look(
+    def _look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator
     ) -> tuple[Outlook | None, OptimisticGap | None]:
         """The scenario set of the call and the gap over it, where there is a need for them."""

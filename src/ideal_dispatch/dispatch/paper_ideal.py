@@ -54,17 +54,12 @@ class PaperIdeal:
         _check_prefix(self.prefix)
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        return _decide(self, situation, rng)
-
-    def look(
-        self, situation: Situation, primary: Assignment, rng: np.random.Generator
-    ) -> tuple[Outlook, OptimisticGap | None]:
-        """The scenario set of the context, and Algorithm 2's gap over it."""
-        seen = outlook(situation, self.model)
-        return seen, situation_gap(
+        primary, seen = primary_of(situation), outlook(situation, self.model)
+        gap = situation_gap(
             situation, seen.scenarios, primary, rng,
             method=self.method, time_limit_s=self.time_limit_s,
         )  # fmt: skip
+        return _by_gap(self, situation, primary, seen, gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +75,18 @@ class NominalGap:
         _check_prefix(self.prefix)
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        return _decide(self, situation, rng)
-
-    def look(
-        self, situation: Situation, primary: Assignment, rng: np.random.Generator
-    ) -> tuple[Outlook, OptimisticGap | None]:
-        """The forecast alone, and what its fastest path gains over the primary."""
-        seen = outlook(situation, self.model, radius=0.0)
-        return seen, situation_gap(situation, seen.scenarios, primary, rng)
+        primary, seen = primary_of(situation), outlook(situation, self.model, radius=0.0)
+        gap = situation_gap(situation, seen.scenarios, primary, rng)
+        return _by_gap(self, situation, primary, seen, gap)
 
 
-def _decide(
-    policy: PaperIdeal | NominalGap, situation: Situation, rng: np.random.Generator
+def _by_gap(
+    policy: PaperIdeal | NominalGap,
+    situation: Situation,
+    primary: Assignment,
+    seen: Outlook,
+    gap: OptimisticGap | None,
 ) -> Decision:
-    primary = primary_of(situation)
-    seen, gap = policy.look(situation, primary, rng)
     nominal_s = primary.path.time_s(seen.scenarios.nominal_times)
     second, score_s = None, 0.0
     details = {"nominal_primary_s": round(nominal_s, 3)} | seen.details
@@ -104,7 +96,7 @@ def _decide(
         details |= gap_details(gap) | pair_details(situation, primary, second)
     return decision(
         policy.name, situation, primary, second, score_s, policy.threshold, "gap",
-        primary_s=nominal_s, details=details,
+        primary_s=nominal_s, details=details, outlook=seen, gap=gap,
     )  # fmt: skip
 
 

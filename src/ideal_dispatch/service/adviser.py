@@ -3,19 +3,18 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
+from ideal_dispatch.dispatch import Decision, Incident, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.scenario_gap import Outlook
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
-from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.explanation import Explanation, explain
 from ideal_dispatch.service import answer_parts
 from ideal_dispatch.service.answer import Reason, degraded, finite, no_advice
@@ -31,20 +30,6 @@ log = logging.getLogger(__name__)
 
 _SEARCH_SHARE = 0.5  # of the time that is left, for the search of the gap
 _LEAST_SEARCH_S = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class _Watched(Ideal):
-    """The policy, keeping what it looked at for the explanation."""
-
-    looks: list[tuple[Outlook | None, OptimisticGap | None]] = field(default_factory=list)
-
-    def look(
-        self, situation: Situation, primary: Assignment, rng: np.random.Generator
-    ) -> tuple[Outlook | None, OptimisticGap | None]:
-        looked = Ideal.look(self, situation, primary, rng)
-        self.looks.append(looked)
-        return looked
 
 
 class Adviser:
@@ -121,9 +106,9 @@ class Adviser:
         situation, context = seen.situation, seen.situation.context
         policy = self._policy(call, until)
         decision = policy.decide(situation, np.random.default_rng(0))
-        outlook, gap = policy.looks[-1] if policy.looks else (None, None)
+        outlook, gap = decision.outlook, decision.gap
         first, second = decision.primary, decision.second
-        reasons.extend(_doubts(decision, outlook))
+        reasons.extend(_doubts(decision))
         explained = None
         if outlook is not None and gap is not None:
             explained = explain(gap, situation.network, outlook.scenarios, first.path)
@@ -171,15 +156,14 @@ class Adviser:
             },
         }  # fmt: skip
 
-    def _policy(self, call: Call, until: float) -> _Watched:
+    def _policy(self, call: Call, until: float) -> Ideal:
         policy = self.assets.policy
         left_s = max(_SEARCH_SHARE * (until - time.monotonic()), _LEAST_SEARCH_S)
         limit_s = left_s if policy.time_limit_s is None else min(policy.time_limit_s, left_s)
         threshold = policy.threshold
         if call.threshold_s is not None:
             threshold = ConstantThreshold(call.threshold_s)
-        same = {item.name: getattr(policy, item.name) for item in fields(Ideal)}
-        return _Watched(**same | {"threshold": threshold, "time_limit_s": limit_s})
+        return replace(policy, threshold=threshold, time_limit_s=limit_s)
 
     def _explanation(
         self,
@@ -202,9 +186,10 @@ class Adviser:
         return {"text": "\n".join(lines), "roads": roads, "stress": answer_parts.stress(explained)}
 
 
-def _doubts(decision: Decision, outlook: Outlook | None) -> list[Reason]:
+def _doubts(decision: Decision) -> list[Reason]:
     """What makes the numbers less certain than they look."""
     reasons: list[Reason] = []
+    outlook = decision.outlook
     if outlook is not None and outlook.forecast.unusual:
         words = "; ".join(outlook.forecast.unusual)
         reasons.append(("unusual_context", f"unlike anything in training: {words}"))

@@ -15,6 +15,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
+    count_searches,
     depots,
     moment,
     random_drift,
@@ -214,6 +215,21 @@ def test_a_trace_tells_every_step(
     assert decision["send_second"] == answer["decision"]["send_second"]
     assert {one["step"] for one in decision["steps"]} >= {"forecast", "gap search", "threshold"}
     assert sum(one["seconds"] for one in decision["steps"]) <= decision["seconds"]
+
+
+@pytest.mark.parametrize("policy", ["ideal", "paper-ideal", "nominal-gap"])
+def test_the_gap_is_searched_once(
+    told: dict[str, Any],
+    policy: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    searched = count_searches(monkeypatch)
+    decide(**told, policy=policy, as_json=True, traced=True)
+    answer = json.loads(capsys.readouterr().out)
+    assert "A second ambulance could plausibly arrive" in answer["explanation"]
+    assert len(searched) == 1
+    assert json.dumps(answer["trace"]).count('"step": "gap search"') == 1
 
 
 def test_a_trace_is_readable_in_eighty_columns(

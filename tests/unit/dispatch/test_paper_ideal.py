@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ideal_dispatch import Model, RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from ideal_dispatch import Model, RoadNetwork, optimistic_gap, pairwise_gap
 from ideal_dispatch.dispatch.ideal import PaperIdeal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap
 from ideal_dispatch.dispatch.survival import CURVES
@@ -101,7 +101,7 @@ def test_the_nominal_gap_is_the_lead_of_the_forecasts_fastest_path(
     assert decided.score_s == pytest.approx(lead_s)
     assert decided.details["radius"] == 0.0
     assert decided.details["gap_status"] == "exact"
-    seen, gap = NominalGap(model).look(call, decided.primary, rng())
-    assert isinstance(seen.scenarios, ScenarioSet)
-    assert gap is not None
-    assert gap.lower_s == decided.score_s
+    assert decided.outlook is not None
+    assert decided.outlook.scenarios.radius == 0.0
+    assert decided.gap is not None
+    assert decided.gap.lower_s == decided.score_s

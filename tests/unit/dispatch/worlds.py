@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pytest
 
-from ideal_dispatch import Calendar, Depot, Model, RoadNetwork
+from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, optimistic_gap
 from ideal_dispatch.context import ContextEncoding
-from ideal_dispatch.dispatch import Incident, Situation, observe
+from ideal_dispatch.dispatch import Incident, Situation, observe, scenario_gap
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.drift import DriftModel
@@ -102,3 +104,15 @@ def random_drift(network: RoadNetwork, seed: int = 1) -> DriftModel:
 
 
 GAIN = GainModel((0.5, 0.4, 0.1, 0.1), (30.0, 30.0), (0.3, 0.4), 100)
+
+
+def count_searches(patch: pytest.MonkeyPatch) -> list[OptimisticGap]:
+    """A list to which every gap that is searched from now on is added."""
+    found = []
+
+    def search(*question: Any, **how: Any) -> OptimisticGap:
+        found.append(optimistic_gap(*question, **how))
+        return found[-1]
+
+    patch.setattr(scenario_gap, "optimistic_gap", search)
+    return found

@@ -17,6 +17,7 @@ from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
+from tests.unit.dispatch.worlds import count_searches
 
 NOTHING = KnownWeather()
 Advise = Callable[..., dict[str, Any]]
@@ -83,6 +84,12 @@ def test_an_advice_has_all_its_parts(advise: Advise, town: Town) -> None:
     assert told.data_ages.traffic_s is not None
     assert told.data_ages.traffic_s < 60.0
     assert told.explanation.text
+
+
+def test_the_gap_is_searched_once(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = count_searches(monkeypatch)
+    assert completed(advise()).gap is not None
+    assert len(searched) == 1
 
 
 def test_seconds_by_road_add_up_to_the_lead_of_the_second(advise: Advise) -> None:

@@ -202,7 +202,7 @@ class Story:
         limit_s = judged.at(OWN, SHARE).threshold_s
         table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": 5.0}
         policy = policies_from({OWN: table}, parts)[0]
-        return Answer.of(policy, situation, lambda: np.random.default_rng(self.seed), self.city)
+        return Answer.of(policy, situation, np.random.default_rng(self.seed), self.city)
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""
