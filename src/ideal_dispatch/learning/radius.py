@@ -103,9 +103,12 @@ def fit_radius(
     warnings, promised = [], None
     if np.median(predicted[learn]) < COLLAPSED * targets[learn].mean():
         covered = (targets[learn] <= predicted[learn]).mean()
+        other = "use the quantile loss"
+        if params.loss == "quantile":
+            other = f"a radius level above {params.level:g} makes it wider"
         warnings.append(
             f"the radius has collapsed: with the {params.loss.replace('_', ' ')} loss it "
-            f"explains {100 * covered:.0f} % of the trips; use the quantile loss"
+            f"explains {100 * covered:.0f} % of the trips; {other}"
         )
     if params.coverage is not None:
         factor = conformal_factor(held_out_targets, predicted[held_out], params.coverage)

@@ -35,6 +35,14 @@ def test_the_papers_loss_collapses_where_most_targets_are_zero_and_says_so() -> 
     assert covered.mean() < 0.7
 
 
+def test_what_was_done_is_not_advised() -> None:
+    fitted, _ = _fit(zeros=0.9, coverage=None)
+    assert fitted.warnings[0].startswith("the radius has collapsed: with the quantile loss")
+    assert fitted.warnings[0].endswith("of the trips; a radius level above 0.8 makes it wider")
+    wider, _ = _fit(zeros=0.9, coverage=None, level=0.97)
+    assert wider.warnings == ()
+
+
 def test_the_papers_loss_does_not_collapse_where_few_targets_are_zero() -> None:
     fitted, covered = _fit(zeros=0.1, loss="mean_absolute", coverage=None)
     assert fitted.warnings == ()
