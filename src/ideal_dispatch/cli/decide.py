@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Examples:
+  ideal decide
+  ideal decide --node 700 --trace
   ideal decide --model model/ --node 700
-  ideal decide --model model/ --node 700 --trace
   ideal decide --model model/ --traffic city.traffic \\
     --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \\
     --depot "Kelp Point=1" --json
@@ -31,7 +32,11 @@ USUAL_COST = 0.01
 def decide(
     model_folder: Annotated[
         Path | None,
-        typer.Option("--model", metavar="FOLDER", help="A folder made by `ideal train`."),
+        typer.Option(
+            "--model",
+            metavar="FOLDER",
+            help="A folder made by `ideal train`; the embedded city brings its own.",
+        ),
     ] = None,
     traffic_file: Annotated[
         Path | None,
@@ -115,7 +120,8 @@ def decide(
             "--gain",
             metavar="FILE",
             rich_help_panel=SPECIAL,
-            help="What a replay has learned about how much gains vary: its gain.json.",
+            help="What a replay has learned about how much gains vary: its gain.json; the embedded "
+            "city's own model brings one.",
         ),
     ] = None,
     network_file: NetworkOption = None,
@@ -143,14 +149,16 @@ def decide(
 ) -> None:
     """Decide who drives to a call, and whether a second ambulance is worth it.
 
-    Travel times come from --model, --traffic or both. A second one goes where
-    the time it is worth exceeds a threshold: seconds that you say (--threshold),
-    or as many as save --cost lives by a published --curve of survival. Without
-    --node, or --lon and --lat, the call is at a random place of the embedded
-    city.
+    Without --network and --model it decides in the embedded city, by the model
+    that comes with it. Travel times come from --model, --traffic or both. A
+    second one goes where the time it is worth exceeds a threshold: seconds that
+    you say (--threshold), or as many as save --cost lives by a published --curve
+    of survival. Without --node, or --lon and --lat, the call is at a random place
+    of the embedded city.
     """
     import numpy as np
 
+    from ideal_dispatch.cities import harbour_model_folder
     from ideal_dispatch.cli.decision_view import Answer
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
@@ -161,6 +169,9 @@ def decide(
         progress("loading")
         with trace.step("city and model") as facts:
             place = read_place(network_file, depots_file)
+            if network_file is None and model_folder is None:
+                model_folder = harbour_model_folder()
+                gain_file = gain_file or model_folder / "gain.json"
             parts = _parts(model_folder, drift_folder, gain_file)
             chosen = _policy(policy, limit, parts)
             facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}

@@ -138,18 +138,26 @@ def test_without_traffic_the_model_stands_in_for_the_router(
     assert "no live traffic: the model's own times" in capsys.readouterr().err
 
 
-def test_the_embedded_city_needs_a_model_and_no_more(tmp_path: Path) -> None:
-    city = harbour_city()
-    random_model(city.network).save(tmp_path / "model")
-    done = ideal("decide", "--model", "model", "--seed", "4", cwd=tmp_path)
-    assert "The call: " in done.stdout
-    assert "min" in done.stdout
-    done = ideal("decide", cwd=tmp_path, code=2)
-    assert done.stdout == ""
-    assert done.stderr.strip() == (
-        "error: --policy ideal needs a trained model: train one with `ideal train` and give it as "
-        "--model"
-    )
+def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:
+    for options in ([], ["--node", "700"]):
+        done = ideal("decide", *options, cwd=tmp_path)
+        assert "The call: " in done.stdout
+        assert "spread from replays" in done.stdout
+    assert "node 700" in done.stdout
+
+
+def test_the_embedded_city_takes_another_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random_model(harbour_city().network).save(tmp_path / "model")
+    decide(model_folder=tmp_path / "model", seed=4, as_json=True)
+    assert json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"] == "forecast"
+    GAIN.save(tmp_path / "gain.json")
+    said = []
+    for gain in (None, tmp_path / "gain.json"):
+        decide(gain_file=gain, seed=4, as_json=True)
+        said.append(json.loads(capsys.readouterr().out)["decision"]["details"]["spread_s"])
+    assert said[0] != said[1], "a gain that is given goes before the city's own"
 
 
 @pytest.mark.parametrize(
