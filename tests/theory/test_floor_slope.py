@@ -1,4 +1,4 @@
-"""[IDEAL] appendix, vertical access: the slope of an ordinary least-squares line.
+"""[IDEAL] appendix C.4, vertical access: the slope of an ordinary least-squares line.
 
 The closed form is compared with independent computations, and its interval
 with how often it covers a planted slope.

@@ -1,4 +1,4 @@
-"""[IDEAL] Theorem on conservative fields: what a training step follows is an element of D_J.
+"""[IDEAL] Theorem 5: what a training step follows is an element of D_J.
 
 Where every fastest path is unique, that element is the gradient of J, here
 against central differences of an independent J; at a tie it is the gradient

@@ -1,4 +1,4 @@
-"""[IDEAL] Lemma on randomised smoothing: E[d(φ + r u)] is the gradient of the smoothed J.
+"""[IDEAL] Lemma 3: E[d(φ + r u)] is the gradient of the smoothed J.
 
 The draws are those the trainer makes. The gradient of the smoothed objective is
 estimated without any gradient, from values on the sphere (Stokes' theorem):

@@ -1,4 +1,4 @@
-"""[IDEAL] Theorems on convergence: step sizes, radii, batches and the random output."""
+"""[IDEAL] Algorithm 1, Theorems 2 and 6: steps, radii, batches, decay and the random output."""
 
 from collections import Counter
 from itertools import combinations
@@ -6,14 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.schedules import output_step, perturbation_radius, step_size
-from tests.unit.learning.worlds import SMALL, town, trainer, trips
+from ideal_dispatch.learning.schedules import (
+    output_steps,
+    perturbation_radius,
+    perturbation_rng,
+    step_size,
+    uniform_in_ball,
+)
+from tests.unit.learning.worlds import SMALL, gradient, in_double, town, trainer, trips, weights
 
 powers = st.floats(0.0, 1.0, exclude_min=True)
 delays = st.floats(1e-3, 1e6)
@@ -40,11 +47,31 @@ def test_powers_that_break_a_condition_are_refused(power: float) -> None:
         TrainParams(step_power=power)
 
 
-def test_the_papers_setting_is_inside_the_theorem() -> None:
+def test_the_papers_setting_is_that_of_theorem_6() -> None:
     params = TrainParams.paper()
-    assert (params.steps, params.optimiser, params.weight_decay) == ("power", "sgd", 0.0)
+    assert (params.steps, params.optimiser, params.architecture.head) == ("power", "sgd", "plain")
     assert (params.path_refreshes, params.batches, params.output) == (0, "uniform", "random")
-    assert perturbation_radius(params, 0) == 0.0
+    assert perturbation_radius(params, 0) == params.perturbation > 0
+    assert params.weight_decay > 0
+    assert params.patience < params.epochs, "it may stop early"
+
+
+def test_a_step_is_that_of_algorithm_1_with_weight_decay() -> None:
+    """φ_{k+1} = φ_k − α_k (d_k + λφ_k), where d_k belongs to φ_k + r_k u_k."""
+    network = town()
+    params = TrainParams.paper(
+        architecture=SMALL, perturbation=0.5, weight_decay=0.3, batch_size=8, seed=5
+    )
+    made, other = (in_double(trainer(network, trips(network, 24), params)) for _ in range(2))
+    for k, rows in enumerate(made._batches(0)):
+        before = weights(made)
+        made._step(rows, k)
+        drawn = uniform_in_ball(before.size, perturbation_rng(params.seed, k)).numpy()
+        moved = torch.from_numpy(before + perturbation_radius(params, k) * drawn)
+        torch.nn.utils.vector_to_parameters(moved, other.model.parameters())
+        other.direction(rows)
+        wanted = before - step_size(params, k, 1) * (gradient(other) + 0.3 * before)
+        np.testing.assert_allclose(weights(made), wanted, rtol=1e-9, atol=1e-12)
 
 
 @given(st.floats(0.0, 3.0), delays, steps)
@@ -54,41 +81,44 @@ def test_radii_never_grow_and_stay_positive(power: float, delay: float, k: int) 
     assert 0 < perturbation_radius(params, k + 1) <= perturbation_radius(params, k) <= 0.2
 
 
+@pytest.mark.parametrize("done", [1, 3, 8])
 @pytest.mark.parametrize("kind", ["power", "cosine"])
-def test_the_output_is_drawn_by_step_size(kind: str) -> None:
+def test_the_output_is_drawn_by_step_size_wherever_training_stops(kind: Any, done: int) -> None:
     total, count = 8, 4000
-    drawn = Counter(
-        output_step(TrainParams(steps=kind, step_delay=2.0, seed=seed), total)  # type: ignore[arg-type]
-        for seed in range(count)
-    )
-    params = TrainParams(steps=kind, step_delay=2.0)  # type: ignore[arg-type]
-    alpha = np.array([step_size(params, k, total) for k in range(total)])
-    observed = [drawn[k] for k in range(total)]
-    assert stats.chisquare(observed, count * alpha / alpha.sum()).pvalue > 1e-3
+    params = [TrainParams(steps=kind, step_delay=2.0, seed=seed) for seed in range(count)]
+    drawn = Counter(int(np.flatnonzero(output_steps(p, total)[:done])[-1]) for p in params)
+    alpha = np.array([step_size(params[0], k, total) for k in range(done)])
+    observed = [drawn[k] for k in range(done)]
+    assert sum(observed) == count
+    assert done == 1 or stats.chisquare(observed, count * alpha / alpha.sum()).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("stops_early", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_random_output_holds_the_weights_before_its_step(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, stops_early: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = town()
-    table = trips(network, 20)
-    made, plain = (
-        trainer(network, table, output=output, optimiser="sgd", steps="power", seed=seed)
-        for output in ("random", "last")
-    )
+    made = trainer(
+        network, trips(network, 20), output="random", optimiser="sgd", steps="power", seed=seed,
+        epochs=6, patience=2 if stops_early else 6,
+    )  # fmt: skip
     seen: list[Any] = []
-    step = plain._step
+    step = made._step
 
     def watched(rows: Any, k: int) -> float:
-        seen.append(plain._weights())
+        seen.append(made._weights())
         return step(rows, k)
 
-    monkeypatch.setattr(plain, "_step", watched)
-    plain.run()
+    monkeypatch.setattr(made, "_step", watched)
+    if stops_early:
+        monkeypatch.setattr(made, "validation_error_s", lambda: float(len(seen)))
     made.run()
-    wanted = seen[output_step(made.params, made.total_steps)]
-    assert all((made.chosen[name] == wanted[name]).all() for name in wanted)
+    assert len(made.history) == (4 if stops_early else 6)
+    wanted = seen[int(np.flatnonzero(output_steps(made.params, made.total_steps)[: len(seen)])[-1])]
+    made.finish()
+    kept = made.model.state_dict()
+    assert all((kept[name] == wanted[name]).all() for name in wanted)
 
 
 def test_uniform_batches_are_unbiased() -> None:

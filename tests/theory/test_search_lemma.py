@@ -1,4 +1,4 @@
-"""[IDEAL] the lemma on complexity: the scalar equation of Theorem 3 is cheap to solve."""
+"""[IDEAL] Lemma 1: the scalar equation of Theorem 3 is cheap to solve."""
 
 from decimal import Decimal
 

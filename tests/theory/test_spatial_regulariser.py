@@ -1,4 +1,4 @@
-"""[IDEAL] equation 11: the regulariser is the printed double sum, and so is its gradient."""
+"""[IDEAL] equation 7: the regulariser is the printed double sum, and so is its gradient."""
 
 import numpy as np
 import pytest

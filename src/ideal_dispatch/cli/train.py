@@ -96,7 +96,7 @@ def train(
         typer.Option(
             "--paper",
             rich_help_panel=SPECIAL,
-            help="Train exactly as in the paper: slower and less accurate.",
+            help="Train by the paper's Algorithm 1: slower and less accurate.",
         ),
     ] = False,
     split_by: Annotated[

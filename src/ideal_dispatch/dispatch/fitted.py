@@ -12,7 +12,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 
 Trained = Literal["practical", "paper"]
-"""How a network was trained: in our practical mode, or by Algorithm 1 as printed."""
+"""How a network was trained: in our practical mode, or by the paper's Algorithm 1."""
 
 Radius = Literal["calibrated", "paper"]
 """How its radius was: by a quantile loss with conformal scaling, or by the paper's

@@ -12,7 +12,7 @@ _CELLS_AT_ONCE = 1_000_000  # contexts × edges × width held in memory while ti
 
 
 class RepresentationNetwork(nn.Module):
-    """φ(𝒯)[e] = ψ(ϑ[e], θ(𝒯)) and the nominal times ĉ = ‖φ‖² ([IDEAL] equations 5–7).
+    """φ(𝒯)[e] = ψ(ϑ[e], θ(𝒯)) and the nominal times ĉ = ‖φ‖² ([IDEAL] equations 3–5).
 
     With the polar head ĉ = c₀ exp(a), where ψ gives a and c₀ are ``base_s``,
     and the loss never sees the direction of φ. Unlike the paper, the plain

@@ -27,7 +27,7 @@ def losses(
 class SpatialRegulariser:
     """R(ϑ) = Σ ‖ϑ[e]/√l[e] − ϑ[e′]/√l[e′]‖² over ordered pairs that share an end.
 
-    [IDEAL] equation 11, as the quadratic form 2 tr(UᵀLU) of the graph Laplacian
+    [IDEAL] equation 7, as the quadratic form 2 tr(UᵀLU) of the graph Laplacian
     L of the edges, U = ϑ/√l, whose gradient in U is 4LU.
     """
 

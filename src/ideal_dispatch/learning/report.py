@@ -189,7 +189,7 @@ def _course(page: Page, run: TrainingRun) -> None:
     kept = {
         "best": f"The weights of epoch {best} are kept, which did best on {held_out}.",
         "last": "The weights of the last epoch are kept.",
-        "random": "The weights of a random step are kept, as Algorithm 1 asks.",
+        "random": "The weights before a random step are kept: the output of the paper's Theorem 6.",
     }[run.model.details["params"]["output"]]
     page.figure(
         figures.curves(run.history, best, held_out),

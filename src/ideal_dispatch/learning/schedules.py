@@ -1,10 +1,11 @@
-"""Step sizes and perturbations of Algorithm 1."""
+"""Step sizes and perturbations of Algorithm 1, and the output of Theorem 6."""
 
 import math
 
 import numpy as np
 import torch
 
+from ideal_dispatch.arrays import BoolArray
 from ideal_dispatch.learning.parameters import TrainParams
 
 _PERTURBATION, _OUTPUT = 1, 2  # streams of random numbers of one seed; batches have stream 0
@@ -29,11 +30,17 @@ def uniform_in_ball(size: int, rng: np.random.Generator) -> torch.Tensor:
     return torch.from_numpy(direction * (radius / np.linalg.norm(direction)))
 
 
-def output_step(params: TrainParams, total: int) -> int:
-    """R with P(R = k) = α_k / Σα, drawn before the first step from the seed alone."""
-    weights = np.array([step_size(params, k, total) for k in range(total)])
-    rng = np.random.default_rng([params.seed, 0, _OUTPUT])
-    return int(rng.choice(total, p=weights / weights.sum()))
+def output_steps(params: TrainParams, total: int) -> BoolArray:
+    """At which steps k the weights before the step become the output φ_R so far.
+
+    A step replaces the earlier choice with the chance α_k / (α_0 + … + α_k). So
+    P(R = k) = α_k / A_K holds after any number K of steps, also where training
+    stops early. The draws depend on the seed alone.
+    """
+    sizes = np.array([step_size(params, k, total) for k in range(total)])
+    draws = np.random.default_rng([params.seed, 0, _OUTPUT]).random(total)
+    chosen: BoolArray = draws * np.cumsum(sizes) < sizes
+    return chosen
 
 
 def perturbation_rng(seed: int, step: int) -> np.random.Generator:

@@ -4,7 +4,8 @@ The direction of one step is the gradient of the loss with every path held
 fixed at its current fastest choice, ties broken canonically: an element of the
 conservative field of J ([IDEAL] section 3.3). Costs of all edges are needed
 to find the paths but carry no gradient; gradients run through the edges of
-the chosen paths alone.
+the chosen paths alone. Weight decay λ of plain steps adds (λ/2)‖φ‖² to J; it
+uses φ_k where d_k uses the perturbed weights, and has the same mean.
 """
 
 import time
@@ -27,7 +28,7 @@ from ideal_dispatch.learning.objective import SpatialRegulariser, losses
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.schedules import (
-    output_step,
+    output_steps,
     perturbation_radius,
     perturbation_rng,
     step_size,
@@ -76,8 +77,8 @@ class Trainer:
         )
         self.steps_per_epoch = -(-problem.train.size // params.batch_size)
         self.total_steps = self.steps_per_epoch * params.epochs
-        self._output_step = (
-            output_step(params, self.total_steps) if params.output == "random" else -1
+        self._output_steps = (
+            output_steps(params, self.total_steps) if params.output == "random" else None
         )
         self.history: list[Epoch] = []
         self.chosen: Tensors = self._weights()
@@ -96,8 +97,7 @@ class Trainer:
     def finished(self) -> bool:
         """Whether all epochs are done, or the held-out error has long stopped falling."""
         done = len(self.history)
-        stale = self.params.output == "best" and done - self.best_epoch > self.params.patience
-        return done >= self.params.epochs or stale
+        return done >= self.params.epochs or done - self.best_epoch > self.params.patience
 
     @property
     def best_epoch(self) -> int:
@@ -135,7 +135,7 @@ class Trainer:
         return [order[i : i + size] for i in range(0, train.size, size)]
 
     def _step(self, rows: Rows, step: int) -> float:
-        if step == self._output_step:
+        if self._output_steps is not None and self._output_steps[step]:
             self.chosen = self._weights()
         radius = perturbation_radius(self.params, step)
         kept = self._perturb(radius, step) if radius else None

@@ -40,7 +40,7 @@ def trip_radii(
     jobs: int | None = None,
     report: Callable[[float], None] | None = None,
 ) -> TripRadii:
-    """Target radii of all trips under the model ([IDEAL] equation 20), by the cut method.
+    """Target radii of all trips under the model ([IDEAL] equation 14), by the cut method.
 
     Work is shared by joblib: threads here, or whatever backend the caller has
     chosen with ``joblib.parallel_config``, such as dask on many machines.

@@ -1,6 +1,6 @@
 """The travel time of a record, and what has to be subtracted to get it.
 
-[IDEAL] appendix, travel-time target: the interval from call to CPR, minus the
+[IDEAL] appendix C.4: the interval from call to CPR, minus the
 depot's preparation time, minus seconds per floor. Where an agency has stamps
 of driving itself, on scene − en route, nothing needs to be subtracted.
 

@@ -54,8 +54,8 @@ def train_models(
 ) -> dict[Form, Model]:
     """The asked forms of the model and the usual one, from the trips of some dates.
 
-    A network is trained once, in our practical mode or by Algorithm 1 as
-    printed; its radius is fitted by both losses. What is there is read.
+    A network is trained once, in our practical mode or by the paper's
+    Algorithm 1; its radius is fitted by both losses. What is there is read.
     """
     for trained in sorted({form[0] for form in forms} | {USUAL[0]}):
         ours, papers = (model_folder(folder, (trained, r)) for r in ("calibrated", "paper"))

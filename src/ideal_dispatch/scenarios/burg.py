@@ -86,7 +86,7 @@ def contains(metric: npt.ArrayLike, radius: float) -> bool:
 
 
 def eigenvalue_bounds(radius: float) -> EigenvalueBounds:
-    """The roots m_ρ ≤ 1 ≤ M_ρ of x − log x − 1 = ρ ([IDEAL] compactness of the ball).
+    """The roots m_ρ ≤ 1 ≤ M_ρ of x − log x − 1 = ρ ([IDEAL] Lemma 7).
 
     m_ρ I ⪯ X ⪯ M_ρ I for every X in the ball, whatever its dimension. They are
     the minima of Theorem 3 in the directions +1 and −1 of one dimension.

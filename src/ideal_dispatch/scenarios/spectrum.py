@@ -146,8 +146,8 @@ def minimum_of_spectrum(eigenvalues, radius):  # type: ignore[no-untyped-def]
     Unlike the paper, the search is Newton's on log F, or F where it falls more
     slowly, against log(excess): nearly straight lines at small and at large
     radii. A step that leaves the bracket gives way to the geometric midpoint,
-    the interval selection of the paper's lemma on complexity, and so does every
-    step after the 40th. The bracket spans at most W = 1420 in log(excess), so
+    the interval selection of the paper's Lemma 1, and so does every step
+    after the 40th. The bracket spans at most W = 1420 in log(excess), so
     log₂(W/1e-8) < 38 midpoints exhaust it: :data:`MOST_ITERATIONS`. Usual are 2
     or 3; 10 is the most seen. Accurate to rounding for radii up to 1000; beyond,
     γ* may be too small for a float, and the answer is then inside the ball.

@@ -113,7 +113,7 @@ def target_radius(
 ) -> TargetRadius:
     """Bounds on ρ = min D(X, I) over metrics X under which no path beats ``observed_s``.
 
-    [IDEAL] target radius. Zero when the nominal time is no shorter than the
+    [IDEAL] equation 14. Zero when the nominal time is no shorter than the
     observed one; so a trip that ends where it starts has radius zero if it took
     no time, and an infinite one otherwise. The bounds allow for the rounding of
     path times, and so stay apart when the observed time exceeds the nominal one

@@ -154,16 +154,17 @@ def _history(made: Trainer, errors: list[float]) -> None:
     made.history = [Epoch(i + 1, 1.0, error, 0.0) for i, error in enumerate(errors)]
 
 
-def test_early_stopping_waits_for_its_patience() -> None:
-    made = trainer(NETWORK, TRIPS, epochs=20, patience=2)
+@pytest.mark.parametrize("output", ["best", "last", "random"])
+def test_early_stopping_waits_for_its_patience(output: Any) -> None:
+    made = trainer(NETWORK, TRIPS, epochs=20, patience=2, output=output)
     for errors, stop in (([5.0, 4.0], False), ([5.0, 4.0, 4.5, 4.4], False),
                          ([5.0, 4.0, 4.5, 4.4, 4.0], True)):  # fmt: skip
         _history(made, errors)
         assert made.best_epoch == 2
         assert made.finished == stop, "only an improvement counts, a tie is none"
-    steady = trainer(NETWORK, TRIPS, epochs=20, patience=2, output="last")
-    _history(steady, [1.0] + [2.0] * 10)
-    assert not steady.finished, "without a best there is nothing to wait for"
+    steady = trainer(NETWORK, TRIPS, epochs=20, patience=20, output=output)
+    _history(steady, [1.0] + [2.0] * 18)
+    assert not steady.finished, "as patient as there are epochs: it never stops early"
 
 
 def test_the_best_epoch_is_what_is_kept() -> None:
