@@ -48,6 +48,7 @@ files = ["weather.csv"]
 name = "synthetic"
 """
 
+_WORDS = 10
 _FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there.")
 
 
@@ -55,7 +56,7 @@ _FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there
 def prepare(
     records: Annotated[
         Path,
-        typer.Argument(metavar="RECORDS", help="Your records: a .csv, or NEMSIS v3.5 as .xml."),
+        typer.Argument(metavar="RECORDS", help="Your records: .csv, .xlsx, or NEMSIS v3.5 .xml."),
     ],
     network_file: Annotated[
         Path,
@@ -69,7 +70,7 @@ def prepare(
         Path,
         typer.Option(
             metavar="FILE",
-            help="A .csv of your depots: columns name, lon, lat and, if you like, call_sign.",
+            help="Your depots, .csv or .xlsx: name, lon, lat and, if you like, call_sign.",
         ),
     ],
     config: Annotated[
@@ -192,6 +193,7 @@ def _show(facts: dict[str, Any]) -> None:
     from ideal_dispatch.cli.terminal import err, print_facts
 
     rows = {
+        "read as": facts["form"],
         "rows": f"{facts['rows']:,}",
         "quarantined": f"{facts['quarantined']:,}",
         "excluded": f"{facts['excluded']:,}",
@@ -215,6 +217,33 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["quarantine_reasons"]:
         reasons = {reason: f"{n:,}" for reason, n in facts["quarantine_reasons"].items()}
         print_facts("Quarantined, every reason of a row", reasons)
+    _show_words(facts["unknown_words"])
     for note in facts["notes"]:
         err.print("[yellow]note:[/]", end=" ")
         err.print(note, markup=False, soft_wrap=True)
+
+
+def _show_words(words: list[dict[str, Any]]) -> None:
+    """Words nobody understood; one that costs many rows is soon explained."""
+    from ideal_dispatch.cli.terminal import out, print_facts
+
+    if not words:
+        return
+    shown = words[:_WORDS]
+    rows = {
+        f"{one['field']} {one['word']!r}": f"{one['rows']:,}"
+        + (f", nearest {one['nearest']}" if one["nearest"] else "")
+        for one in shown
+    }
+    more = f", {_WORDS} of {len(words):,}; all are in report.json" if len(words) > _WORDS else ""
+    print_facts(f"Words that were not understood, and their rows{more}", rows, "left")
+    out.print(
+        "to explain them, put such lines into the settings, each with the right value:", style="dim"
+    )
+    for line in dict.fromkeys(text for one in sorted(shown, key=_table) for text in one["setting"]):
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    out.print()
+
+
+def _table(word: dict[str, Any]) -> str:
+    return str(word["setting"][0])

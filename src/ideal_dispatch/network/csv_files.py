@@ -1,18 +1,14 @@
 """Networks and depots as CSV: a file of nodes, a file of edges, and which column is which."""
 
-import csv
-import gzip
-import io
 import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 import shapely
 
+from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.geodesy import polyline_length_m
@@ -41,6 +37,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Our field and the column names it is looked for under, first match with a value first."""
 
 _NEEDED_NODES, _NEEDED_EDGES = ("id", "lon", "lat"), ("tail", "head")
+_NUMBERS = ("lon", "lat", "length_m", "speed_kmh")
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "t", "y"}), frozenset({"0", "false", "no", "f", "n"})
 _DEPOT_NAMES = ("name", "depot", "station", "station #", "index", "id")
 _HEADER_ROWS = 5  # a title may stand above the header
@@ -106,31 +103,11 @@ def _rows(
     where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and our fields of every row, blank values left out."""
-    check_source(where)
-    try:
-        with open(where, "rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-        with (gzip.open if zipped else open)(where, "rb") as file:
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            reader = csv.reader(text, strict=True)
-            yield from _parsed(where, reader, names, needed)
-    except csv.Error as error:
-        raise FileFormatError(
-            f"{where} line {reader.line_num}: {error}; is a quotation mark not closed?"
-        ) from None
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileFormatError(f"{where}: not a whole UTF-8 CSV file ({error})") from None
-
-
-def _parsed(
-    where: str,
-    reader: Iterator[list[str]],
-    names: Mapping[str, tuple[str, ...]],
-    needed: Sequence[str],
-) -> Iterator[tuple[int, dict[str, str]]]:
+    form = spreadsheets.detect(where)
+    rows = _whole(where, spreadsheets.read(where, form))
     seen: list[str] = []
     for _ in range(_HEADER_ROWS):
-        header = [cell.strip().lower() for cell in next(reader, [])]
+        header = [cell.strip().lower() for cell in next(rows, (0, []))[1]]
         seen = seen or header
         if all(any(name.lower() in header for name in names[field]) for field in needed):
             break
@@ -145,14 +122,23 @@ def _parsed(
         field: [position[n.lower()] for n in options if n.lower() in position]
         for field, options in names.items()
     }
-    for row in reader:
+    for line, row in rows:
         found = {}
         for field, places in cells.items():
             value = next((row[i].strip() for i in places if i < len(row) and row[i].strip()), "")
+            if value and field in _NUMBERS and form.delimiter != ",":
+                value = value.replace(",", ".")  # a comma that divides no cells divides decimals
             if value:
                 found[field] = value
         if found:
-            yield reader.line_num, found  # type: ignore[attr-defined]
+            yield line, found
+
+
+def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, list[str]]]:
+    for line, cells in rows:
+        if isinstance(cells, str):
+            raise FileFormatError(f"{where} line {line}: {cells}")
+        yield line, cells
 
 
 def _number(where: str, line: int, field: str, row: Mapping[str, str]) -> float:

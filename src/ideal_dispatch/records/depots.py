@@ -1,17 +1,16 @@
 """Which depot a record means: by name, id, call sign or place."""
 
-import csv
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ideal_dispatch import spreadsheets
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.records.raw_records import Source
 from ideal_dispatch.records.settings import Depots
 
 _PLACES = {"lon": ("lon", "longitude", "lng", "x"), "lat": ("lat", "latitude", "y")}
@@ -52,21 +51,19 @@ def plain_name(name: str) -> str:
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
-def read_depot_book(
-    path: str | os.PathLike[str], network: RoadNetwork, settings: Depots
-) -> DepotBook:
-    """The depots of a CSV with name, lon and lat, and any of id, code and call_sign."""
-    where = os.fspath(path)
+def read_depot_book(source: Source, network: RoadNetwork, settings: Depots) -> DepotBook:
+    """The depots of a table with name, lon and lat, and any of id, code and call_sign."""
+    where, mark, rows = _rows(source)
     names: list[str] = []
     keys: dict[str, int] = {}
     places: list[tuple[float, float]] = []
     nodes: list[int] = []
     off_network: list[str] = []
-    for line, row in _rows(where):
+    for line, row in rows:
         labels = [row[column] for column in _NAMES if row.get(column)]
         if not labels:
             raise InputError(f"{where} line {line}: the depot has no name")
-        place = _number(where, line, row, "lon"), _number(where, line, row, "lat")
+        place = _number(where, line, row, "lon", mark), _number(where, line, row, "lat", mark)
         for label in labels:
             if keys.setdefault(plain_name(label), len(names)) != len(names):
                 raise InputError(f"{where} line {line}: depot {label!r} appears twice")
@@ -95,29 +92,39 @@ def read_depot_book(
     return DepotBook(tuple(names), tuple(keys.items()), lon, lat, node, tuple(off_network))
 
 
-def _rows(where: str) -> Sequence[tuple[int, dict[str, str]]]:
-    check_source(where)
-    try:
-        with open(where, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            header = ["_".join(cell.split()).lower() for cell in next(reader, [])]
-            for column, options in _PLACES.items():
-                found = next((option for option in options if option in header), None)
-                if found is None:
-                    raise InputError(f"{where}: no column {column}; name, lon and lat are needed")
-                header[header.index(found)] = column
-            return [
-                (reader.line_num, dict(zip(header, map(str.strip, row), strict=False)))
-                for row in reader
-                if any(map(str.strip, row))
-            ]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{where}: not a whole UTF-8 CSV file ({error})") from None
+def _rows(source: Source) -> tuple[str, str, list[tuple[int, dict[str, str]]]]:
+    """What to call the source, its decimal mark, and its rows by column."""
+    if isinstance(source, (str, os.PathLike)):
+        where = os.fspath(source)
+        table = list(spreadsheets.read(where, spreadsheets.detect(where)))
+    else:
+        where, table = "depots", list(spreadsheets.frame_rows(source))
+    rows = []
+    header: list[str] = []
+    for line, cells in table:
+        if isinstance(cells, str):
+            raise FileFormatError(f"{where} line {line}: {cells}")
+        if header:
+            rows.append((line, dict(zip(header, map(str.strip, cells), strict=False))))
+        else:
+            header = _header(where, cells)
+    mark = spreadsheets.decimal_mark([row.get(name, "") for _, row in rows for name in _PLACES])
+    return where, mark, rows
 
 
-def _number(where: str, line: int, row: dict[str, str], column: str) -> float:
+def _header(where: str, cells: list[str]) -> list[str]:
+    header = ["_".join(cell.split()).lower() for cell in cells]
+    for column, options in _PLACES.items():
+        found = next((option for option in options if option in header), None)
+        if found is None:
+            raise InputError(f"{where}: no column {column}; name, lon and lat are needed")
+        header[header.index(found)] = column
+    return header
+
+
+def _number(where: str, line: int, row: dict[str, str], column: str, mark: str) -> float:
     try:
-        value = float(row.get(column, ""))
+        value = spreadsheets.number(row.get(column, ""), mark)
     except ValueError:
         value = np.nan
     if not np.isfinite(value):

@@ -1,7 +1,10 @@
 """Floors as people write them."""
 
+import math
 import re
 import unicodedata
+
+from ideal_dispatch.records.settings import Floors
 
 _GROUND = frozenset(
     {"g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",
@@ -46,6 +49,17 @@ def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
         return _shifted(_han(bare), first_is_ground)
     match = _NUMBERED.fullmatch(bare)
     return None if match is None else _number(match, first_is_ground)
+
+
+def read_floor(text: str, rules: Floors) -> float:
+    """The floor of a cell by an agency's own words and rules, NaN where it is not recognised."""
+    own = {word.casefold(): floor for word, floor in rules.words.items()}
+    if text.casefold() in own:
+        return own[text.casefold()]
+    if not text:
+        return 0.0 if rules.blank == "ground" else math.nan
+    number = parse_floor(text, first_is_ground=rules.first_is_ground)
+    return math.nan if number is None else float(number)
 
 
 def _named(text: str) -> int | None:

@@ -42,7 +42,9 @@ _FIELDS = (*(f for f in ELEMENTS.values() if f not in _PLACES), "lat", "lon", "d
 def read_nemsis(path: str | os.PathLike[str]) -> RawRecords:
     """The patient care reports of a file; a null value of any kind is an empty cell."""
     where = os.fspath(path)
-    handler = _Reports(RawRecords(os.path.basename(where), cells={name: [] for name in _FIELDS}))
+    handler = _Reports(
+        RawRecords(os.path.basename(where), "NEMSIS XML", cells={name: [] for name in _FIELDS})
+    )
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = handler.refuse

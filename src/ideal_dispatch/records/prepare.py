@@ -1,6 +1,5 @@
 """From an agency's file to trips, with an account of every row that is not one."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -16,7 +15,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import exclusions, schema, targets
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
 from ideal_dispatch.records.places import place
-from ideal_dispatch.records.raw_records import RawRecords, read_records
+from ideal_dispatch.records.raw_records import RawRecords, Source, read_records
 from ideal_dispatch.records.schema import Reasons, RecordTable
 from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.travel_times import travel_times
@@ -63,13 +62,13 @@ class Prepared:
 
 
 def prepare(
-    records: str | os.PathLike[str],
+    records: Source,
     network: RoadNetwork,
-    depots: str | os.PathLike[str],
+    depots: Source,
     settings: AgencySettings,
     progress: Progress = lambda stage: None,
 ) -> Prepared:
-    """The trips of a CSV or NEMSIS file on ``network``.
+    """The trips of a CSV, Excel or NEMSIS file, or of a pandas DataFrame, on ``network``.
 
     A row that cannot be used never stops the others. Trips may be none; the
     account says why.

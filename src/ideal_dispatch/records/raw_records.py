@@ -4,23 +4,25 @@ What is not mapped never gets past the reader: names, addresses and ages are
 not in memory after it, let alone in an output.
 """
 
-import codecs
-import csv
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch import spreadsheets
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.records.settings import FIELDS, AgencySettings
 
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
+"""Where records come from: a file, or a pandas DataFrame with the same columns."""
+
 EXTRA = "extra."
 """Prefix of the columns that hold further context numbers."""
-
-_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_DELIMITERS = {";": "';'", "\t": "'\\t'", "|": "'|'"}
 
 
 @dataclass(slots=True)
@@ -30,9 +32,12 @@ class RawRecords:
     ``row`` is the row as a spreadsheet shows it, the header being row 1; of
     XML it is the number of the report in the file. ``broken`` are rows without
     cells, with the reason. ``dropped`` counts columns that were not read.
+    ``form`` says how the file is written and ``decimal`` is its decimal mark.
     """
 
     source: str
+    form: str = ""
+    decimal: str = "."
     checksum: str = ""
     row: list[int] = field(default_factory=list)
     cells: dict[str, list[str]] = field(default_factory=dict)
@@ -49,16 +54,18 @@ class RawRecords:
         return len(self.row)
 
 
-def read_records(path: str | os.PathLike[str], settings: AgencySettings) -> RawRecords:
-    """The records of a CSV or NEMSIS file, by its ending unless the settings say which."""
+def read_records(source: Source, settings: AgencySettings) -> RawRecords:
+    """The records of a file (by its ending unless the settings say which) or a DataFrame."""
     from ideal_dispatch.records.nemsis import read_nemsis
 
-    check_source(path)
+    if not isinstance(source, (str, os.PathLike)):
+        return _from_frame(source, settings)
+    check_source(source)
     kind = settings.input.format
     if kind == "auto":
-        kind = "nemsis" if os.fspath(path).lower().endswith(".xml") else "csv"
-    records = read_nemsis(path) if kind == "nemsis" else read_csv(path, settings)
-    records.checksum = file_checksum(path)
+        kind = "nemsis" if os.fspath(source).lower().endswith(".xml") else "csv"
+    records = read_nemsis(source) if kind == "nemsis" else _read_table(source, settings)
+    records.checksum = file_checksum(source)
     return records
 
 
@@ -68,68 +75,46 @@ def file_checksum(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def read_csv(path: str | os.PathLike[str], settings: AgencySettings) -> RawRecords:
-    """The mapped columns of a CSV file."""
-    where, form = os.fspath(path), settings.input
-    with open(where, "rb") as raw:
-        if raw.read(2) in _MARKS and not form.encoding.lower().startswith("utf-16"):
-            raise FileFormatError(f'{where}: the file is UTF-16; set input.encoding = "utf-16"')
-    encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
-    records = RawRecords(os.path.basename(where))
-    try:
-        with open(where, encoding=encoding, newline="") as file:
-            reader = csv.reader(file, delimiter=form.delimiter, strict=True)
-            rows = _rows(where, reader)
-            header = next((r for r in rows if isinstance(r[1], list) and any(r[1])), None)
-            if header is None or not isinstance(header[1], list):
-                raise InputError(f"{where}: the file is empty")
-            places = _places(where, header[1], settings)
-            records.cells = {name: [] for name in places}
-            records.dropped = len(header[1]) - len({i for found in places.values() for i in found})
-            for number, cells in rows:
-                _take(records, number, cells, places, len(header[1]))
-    except UnicodeDecodeError as error:
-        line, byte = _undecodable(where, encoding), error.object[error.start]
-        raise FileFormatError(
-            f"{where}{line}: byte 0x{byte:02x} is not "
-            f'{form.encoding}; name the encoding, such as input.encoding = "cp1252" or "big5hkscs"'
-        ) from None
-    except UnicodeError as error:
-        raise FileFormatError(f"{where}: not {form.encoding} text ({error})") from None
+def _read_table(path: str | os.PathLike[str], settings: AgencySettings) -> RawRecords:
+    asked = settings.input
+    form = spreadsheets.detect(
+        path, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
+    )
+    where = os.fspath(path)
+    records = _mapped(where, form.says, spreadsheets.read(path, form), settings)
+    records.source = os.path.basename(where)
     return records
 
 
-def _undecodable(where: str, encoding: str) -> str:
-    """The first line that cannot be decoded, where lines can be told before decoding."""
-    with open(where, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode(encoding)
-            except UnicodeDecodeError:
-                return f" line {number}"
-    return ""
+def _from_frame(frame: "pd.DataFrame", settings: AgencySettings) -> RawRecords:
+    if not hasattr(frame, "itertuples"):
+        kind = type(frame).__name__
+        raise InputError(f"records: a file or a pandas DataFrame is needed, not {kind}")
+    records = _mapped("DataFrame", "pandas", spreadsheets.frame_rows(frame), settings)
+    digest = hashlib.blake2b(repr(records.cells).encode(), digest_size=16)
+    records.checksum = digest.hexdigest()
+    return records
 
 
-def _rows(where: str, reader: Any) -> Iterator[tuple[int, list[str] | str]]:
-    """Number and cells of every row, or why it has none; blank rows are skipped."""
-    number, last = 0, 0
-    while True:
-        number += 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if "end of data" in str(error) and reader.line_num - last > 1:
-                raise FileFormatError(
-                    f"{where}: a quotation mark opened in row {number} (line {last + 1}) is never "
-                    "closed; close it, or the rows after it are lost"
-                ) from None
-            yield number, f"cannot be taken apart into cells: {error}"
-        else:
-            if any(cell.strip() for cell in cells):
-                yield number, cells
-        last = reader.line_num
+def _mapped(
+    where: str, form: str, rows: Iterable[spreadsheets.Row], settings: AgencySettings
+) -> RawRecords:
+    """The mapped columns of a table whose first row names them."""
+    records = RawRecords(where)
+    rows = iter(rows)
+    header = next((cells for _, cells in rows if isinstance(cells, list)), None)
+    if header is None:
+        raise InputError(f"{where}: the file is empty")
+    places = _places(where, header, settings)
+    records.cells = {name: [] for name in places}
+    records.dropped = len(header) - len({i for found in places.values() for i in found})
+    for number, cells in rows:
+        _take(records, number, cells, places, len(header))
+    records.decimal = settings.input.decimal or spreadsheets.decimal_mark(
+        [*records.cells["lon"], *records.cells["lat"]]
+    )
+    records.form = f"{form}, decimal {'commas' if records.decimal == ',' else 'points'}"
+    return records
 
 
 def _take(
@@ -145,11 +130,15 @@ def _take(
         # shifted cells would bring a name into a column that is kept
         records.broken.append((number, f"has {len(cells)} cells where the header has {width}"))
     else:
-        texts = {
-            name: " ".join(cells[i].strip() for i in found).strip()
-            for name, found in places.items()
-        }
-        records.add(number, texts)
+        records.add(number, {name: _joined(cells, found) for name, found in places.items()})
+
+
+def _joined(cells: Sequence[str], places: Sequence[int]) -> str:
+    """The cells of a field; a date beside a time of day loses its midnight."""
+    if len(places) == 1:
+        return cells[places[0]].strip()
+    parts = [cells[i].strip().removesuffix(" 00:00:00") for i in places]
+    return " ".join(part for part in parts if part)
 
 
 def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str, list[int]]:
@@ -161,7 +150,7 @@ def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str
     for name, columns in wanted.items():
         lost = next((column for column in columns if _plain(column) not in position), None)
         if lost is not None:
-            raise InputError(f"{where}: no column {lost!r} for {name}{_hint(header, settings)}")
+            raise InputError(f"{where}: no column {lost!r} for {name}")
         if columns:
             places[name] = [position[_plain(column)] for column in columns]
         elif name in position:
@@ -169,19 +158,11 @@ def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str
     for one_of in (("lon",), ("lat",), ("call_at", "notified_at"), ("depot", "depot_lon")):
         if not any(name in places for name in one_of):
             raise InputError(
-                f"{where}: no column for {' or '.join(one_of)}; "
-                f"name yours under [columns]{_hint(header, settings)}"
+                f"{where}: no column for {' or '.join(one_of)}; name yours under [columns]; "
+                f"the file has {', '.join(map(repr, header[:20]))}"
             )
     return places
 
 
 def _plain(name: str) -> str:
     return "_".join(name.split()).lower()
-
-
-def _hint(header: list[str], settings: AgencySettings) -> str:
-    if len(header) == 1:
-        for mark, text in _DELIMITERS.items():
-            if mark in header[0] and mark != settings.input.delimiter:
-                return f"; are cells divided by {text}? set input.delimiter"
-    return ""

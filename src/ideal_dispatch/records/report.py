@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.quarantine import shown, write_quarantine
 from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
+from ideal_dispatch.records.unknown_words import unknown_words
 
 FILES = ("trips.trips", "quarantine.csv", "report.json", "report.html")
 """What :func:`write_outputs` writes into its folder."""
@@ -33,6 +35,7 @@ PRIVACY = (
     "who knows of the call: keep these files as you keep the records."
 )
 _CELL_M = 1000.0
+_WORDS = 50
 _DETAILS = tuple(
     (re.compile(pattern), general)
     for pattern, general in (
@@ -64,6 +67,7 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
     return {
         "source": prepared.raw.source,
         "source_checksum": prepared.raw.checksum,
+        "form": prepared.raw.form,
         "network_checksum": network.checksum,
         "rows": prepared.total,
         "trips": len(trips),
@@ -71,6 +75,10 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
         "excluded": len(prepared.excluded),
         "columns_not_read": prepared.raw.dropped,
         "quarantine_reasons": dict(reasons.most_common()),
+        "unknown_words": [
+            asdict(one) | {"setting": list(one.setting)}
+            for one in unknown_words(prepared, settings.floors)
+        ],
         "exclusion_rules": [
             {"rule": rule.name, "says": rule.says, "applies": rule.applies, "removed": rule.removed}
             for rule in prepared.rules
@@ -125,7 +133,7 @@ def page(
     """The report for people."""
     result = Page(
         f"Records of {settings.agency.name}",
-        f"{facts['source']}, checksum {facts['source_checksum']}; "
+        f"{facts['source']} ({facts['form']}), checksum {facts['source_checksum']}; "
         f"network {facts['network_checksum']}",
     )
     rows = max(facts["rows"], 1)
@@ -156,6 +164,7 @@ def page(
             [(reason, f"{count:,}") for reason, count in facts["quarantine_reasons"].items()],
         )
         result.text("A row may have several reasons; it counts for each.")
+    _unknown_words(result, facts["unknown_words"])
     if len(prepared.trips):
         _travel(result, prepared)
         _when_and_where(result, prepared, network)
@@ -165,6 +174,27 @@ def page(
     result.text(facts["privacy"])
     result.text(f"{facts['columns_not_read']} columns of the file were not read.")
     return result
+
+
+def _unknown_words(result: Page, words: list[dict[str, Any]]) -> None:
+    if not words:
+        return
+    result.heading("Words that were not understood")
+    result.table(
+        ("word", "field", "rows", "nearest depot", "to explain it, in the settings"),
+        [
+            (
+                one["word"],
+                one["field"],
+                f"{one['rows']:,}",
+                one["nearest"],
+                " ".join(one["setting"]),
+            )
+            for one in words[:_WORDS]
+        ],
+    )
+    more = f" {len(words) - _WORDS:,} more are in report.json." if len(words) > _WORDS else ""
+    result.text(f"Check each value before you use it, and put one where it is empty.{more}")
 
 
 def _travel(result: Page, prepared: Prepared) -> None:

@@ -17,6 +17,7 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.records.raw_records import EXTRA, RawRecords
 from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.timestamps import TimeReader, shape
+from ideal_dispatch.spreadsheets import number
 
 TIMES = ("call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at", "cancelled_at")
 NUMBERS = ("lon", "lat", "depot_lon", "depot_lat")
@@ -88,14 +89,18 @@ def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reaso
             calls = [call or moment for call, moment in zip(calls, moments, strict=True)]
         plain = [None if m is None else m.replace(tzinfo=None) for m in moments]
         times[name] = np.array(plain, "M8[us]")
+
+    def numbers(cells: str, name: str) -> FloatArray:
+        return _numbers(column(cells), name, raw.decimal, reasons)
+
     unit_s = {"seconds": 1.0, "minutes": 60.0}[settings.input.interval_unit]
     table = RecordTable(
         row=np.array(raw.row, np.int64),
         times=times,
-        numbers={name: _numbers(column(name), name, reasons) for name in NUMBERS},
+        numbers={name: numbers(name, name) for name in NUMBERS},
         texts={name: column(name) for name in TEXTS},
-        call_to_cpr_s=unit_s * _numbers(column("call_to_cpr"), "call_to_cpr", reasons),
-        extra={name: _numbers(column(EXTRA + name), name, reasons) for name in settings.extra},
+        call_to_cpr_s=unit_s * numbers("call_to_cpr", "call_to_cpr"),
+        extra={name: numbers(EXTRA + name, name) for name in settings.extra},
     )
     return table, reasons
 
@@ -117,16 +122,17 @@ def _moment(
         return None
 
 
-def _numbers(cells: Sequence[str], name: str, reasons: Reasons) -> FloatArray:
+def _numbers(cells: Sequence[str], name: str, decimal: str, reasons: Reasons) -> FloatArray:
     values = np.full(len(cells), np.nan)
     for index, text in enumerate(cells):
         if not text:
             continue
         with suppress(ValueError):
-            values[index] = float(text)
+            values[index] = number(text, decimal)
         if not math.isfinite(values[index]):
             values[index] = np.nan
-            reasons[index].append(f"{name} is no finite number (it looks like {shape(text)!r})")
+            what = "finite number" if decimal == "." else "finite number with a decimal comma"
+            reasons[index].append(f"{name} is no {what} (it looks like {shape(text)!r})")
     return values
 
 

@@ -48,20 +48,25 @@ class Agency:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """How the file is written. ``time_formats`` are tried before the built-in ones."""
+    """How the file is written; what is empty is found out by looking at it.
+
+    ``time_formats`` are tried before the built-in ones.
+    """
 
     format: Literal["auto", "csv", "nemsis"] = "auto"
-    delimiter: str = ","
-    encoding: str = "utf-8"
+    delimiter: str = ""
+    encoding: str = ""
+    decimal: Literal["", ".", ","] = ""
+    sheet: str = ""
     date_order: Literal["", "dmy", "mdy"] = ""
     time_formats: tuple[str, ...] = ()
     interval_unit: Literal["seconds", "minutes"] = "seconds"
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
+        if len(self.delimiter) > 1 or self.delimiter in set('\r\n"'):
             raise InputError(f"delimiter {self.delimiter!r}: one character is needed")
         try:
-            "".encode(self.encoding)
+            "".encode(self.encoding or "utf-8")
         except (LookupError, ValueError):
             raise InputError(f"encoding {self.encoding!r} is not known; try utf-8") from None
         for form in self.time_formats:
@@ -103,12 +108,16 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Floors:
-    """Seconds per floor: given, or estimated by OLS; and what an empty cell means."""
+    """Seconds per floor: given, or estimated by OLS; and how floors are read.
+
+    ``words`` says which floor an agency's own word means.
+    """
 
     seconds_per_floor: float | None = None
     estimate: Literal["auto", "paired", "paper"] = "auto"
     blank: Literal["ground", "unrecognised"] = "ground"
     first_is_ground: bool = False
+    words: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seconds = self.seconds_per_floor
@@ -193,7 +202,7 @@ class AgencySettings:
     depots: Depots = field(default_factory=Depots)
     target: Target = Target()
     preparation: Preparation = field(default_factory=Preparation)
-    floors: Floors = Floors()
+    floors: Floors = field(default_factory=Floors)
     exclusions: Exclusions = Exclusions()
     snapping: Snapping = Snapping()
     weather: WeatherSettings = field(default_factory=WeatherSettings)

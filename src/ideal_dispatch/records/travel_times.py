@@ -12,7 +12,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.records import exclusions, targets
 from ideal_dispatch.records.depots import DepotBook
 from ideal_dispatch.records.exclusions import Rule
-from ideal_dispatch.records.floors import parse_floor
+from ideal_dispatch.records.floors import read_floor
 from ideal_dispatch.records.places import Places
 from ideal_dispatch.records.schema import Reasons, RecordTable
 from ideal_dispatch.records.settings import AgencySettings
@@ -164,12 +164,7 @@ def _repeated(table: RecordTable, usable: BoolArray) -> BoolArray:
 
 
 def _floors(table: RecordTable, settings: AgencySettings) -> FloatArray:
-    rules = settings.floors
-    blank = 0.0 if rules.blank == "ground" else np.nan
-    known: dict[str, float] = {"": blank}
-    for text in set(table.texts["floor"]) - {""}:
-        number = parse_floor(text, first_is_ground=rules.first_is_ground)
-        known[text] = np.nan if number is None else float(number)
+    known = {text: read_floor(text, settings.floors) for text in set(table.texts["floor"])}
     return np.array([known[text] for text in table.texts["floor"]], float)
 
 

@@ -25,6 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_made_up_records_to_trips(place: Path) -> None:
     done = ideal(*PREPARE, "out/deep", cwd=place)
     for text in ("by subtraction", "seconds per floor", "preparation, Kelp Point",
+                 "CSV divided by commas, utf-8, decimal points", "Words that were not understood",
+                 "depot 'Lighthouse Depot'", '"Lighthouse Depot" = ""', "[depots.aliases]",
                  "the same call and unit as in an earlier row", "wrote trips.trips"):  # fmt: skip
         assert text in done.stdout
     assert "\x1b" not in done.stdout
@@ -59,7 +61,7 @@ def test_nothing_usable_is_an_error_with_a_report(place: Path, tmp_path: Path) -
         (("agency/city.network", "agency/agency.toml"), "agency.toml: not a network file"),
         (("agency/agency.toml", "agency/depots.csv"), "depots.csv: not TOML"),
         (("agency/depots.csv", "agency/agency.toml"), "no column lon; name, lon and lat are"),
-        (("agency/records.csv", "agency/city.network"), "is not utf-8; name the encoding"),
+        (("agency/records.csv", "agency/city.network"), "is not utf-8; save the file"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr(

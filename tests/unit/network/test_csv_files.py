@@ -98,7 +98,8 @@ def test_rows_that_are_no_roads_are_dropped(tmp_path: Path) -> None:
 def test_quotation_marks_that_are_not_closed(tmp_path: Path) -> None:
     for row in ('A1,3,5,"Rue\n2,4,5,\n', 'A1,3,5,"Rue" X\n', "A1,3,5," + "x" * 200_000 + "\n"):
         with pytest.raises(
-            FileFormatError, match=r"edges.csv line \d: .*; is a quotation mark not"
+            FileFormatError,
+            match=r"edges.csv line \d: cannot be taken apart|quotation mark opened in row \d",
         ):
             read_network(**_write(tmp_path, EDGES + row))
 
@@ -165,8 +166,8 @@ def test_rows_with_unknown_ends_are_counted(tmp_path: Path) -> None:
 
 def test_files_that_are_not_text(tmp_path: Path) -> None:
     files = _write(tmp_path)
-    files["nodes"].write_bytes(b"id,lon,lat\n1,\xff\xfe,3\n")
-    with pytest.raises(FileFormatError, match="nodes.csv: not a whole UTF-8 CSV file"):
+    files["nodes"].write_bytes(b"id,lon,lat\n1,\xff\xfe\xa4,3\n")
+    with pytest.raises(FileFormatError, match="nodes.csv line 2: byte 0xff is not utf-8"):
         read_network(**files)
     with pytest.raises(InputError, match="is a folder, not a file"):
         read_network(files["source"], nodes=tmp_path)
@@ -174,6 +175,16 @@ def test_files_that_are_not_text(tmp_path: Path) -> None:
         read_network(files["source"], nodes=tmp_path / "nope.csv")
     with pytest.raises(InputError, match="an edge list needs its nodes: add --nodes"):
         read_network(files["source"])
+
+
+def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    plain = read_network(**_write(tmp_path), simplify=False)
+    edges = EDGES.replace(",", ";").replace("900", "900,0")
+    nodes = NODES.replace(",", ";").replace(".", ",")
+    assert read_network(**_write(tmp_path, edges, nodes), simplify=False).checksum == plain.checksum
+    (tmp_path / "depots.csv").write_bytes("name;lon;lat\nZürich;7,0001;43,0\n".encode("cp1252"))
+    depots, elsewhere = read_depots(tmp_path / "depots.csv", plain)
+    assert ([depot.name for depot in depots], elsewhere) == (["Zürich"], [])
 
 
 def test_depots(tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
     assert json.loads((tmp_path / "report.json").read_text())["excluded"] == 1
 
 
+def test_the_report_lists_unknown_words(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(tmp_path, grid, "\n".join([GOOD.replace("West Side", "Westside 1")] * 3))
+    facts = write_outputs(prepared, grid, settings(), tmp_path)
+    assert facts["unknown_words"] == [
+        {"field": "depot", "word": "Westside 1", "rows": 3, "nearest": "West Side",
+         "setting": ["[depots.aliases]", '"Westside 1" = "West Side"']}
+    ]  # fmt: skip
+    html = (tmp_path / "report.html").read_text()
+    assert "Words that were not understood" in html
+    assert "[depots.aliases] &#34;Westside 1&#34; = &#34;West Side&#34;" in html
+    assert "CSV divided by commas, utf-8, decimal points" in html
+
+
 def test_the_report_escapes_what_it_quotes(tmp_path: Path, grid: RoadNetwork) -> None:
     script = "<script>alert(1)</script>"
     depots = f"name,lon,lat\n{script},114.0,22.0\n"

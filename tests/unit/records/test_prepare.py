@@ -1,4 +1,6 @@
-from datetime import datetime, timedelta
+import io
+import sys
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +9,14 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context.encoding import PAPER_COLUMNS
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.records import Trips
+from ideal_dispatch.records.prepare import prepare
+from ideal_dispatch.records.settings import Floors
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
+from ideal_dispatch.records.unknown_words import unknown_words
 from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL
-from tests.unit.records.towns import GOOD, HEADER, run
+from tests.unit.records.towns import DEPOTS, GOOD, HEADER, run, settings
 
 
 def _reasons(prepared: object, kind: str) -> dict[int, str]:
@@ -276,18 +281,148 @@ def test_encodings_and_delimiters(tmp_path: Path, grid: RoadNetwork) -> None:
     town = "name,lon,lat\nZürich,114.0,22.0\n"
     assert len(run(tmp_path, grid, text.encode("utf-8-sig"), depots=town).trips) == 1
     assert len(run(tmp_path, grid, text.replace("\n", "\r\n").encode(), depots=town).trips) == 1
-    with pytest.raises(FileFormatError, match="line 2: byte 0xfc is not utf-8; name the"):
-        run(tmp_path, grid, text.encode("cp1252"), depots=town)
-    western: dict[str, Any] = {"input": {"encoding": "cp1252"}}
-    assert len(run(tmp_path, grid, text.encode("cp1252"), depots=town, **western).trips) == 1
-    with pytest.raises(FileFormatError, match='is UTF-16; set input.encoding = "utf-16"'):
-        run(tmp_path, grid, text.encode("utf-16"), depots=town)
-    wide: dict[str, Any] = {"input": {"encoding": "utf-16"}}
-    assert len(run(tmp_path, grid, text.encode("utf-16"), depots=town, **wide).trips) == 1
-    with pytest.raises(InputError, match=r"are cells divided by ';'\? set input.delimiter"):
-        run(tmp_path, grid, text.replace(",", ";").encode(), depots=town)
-    divided: dict[str, Any] = {"input": {"delimiter": ";"}}
-    assert len(run(tmp_path, grid, text.replace(",", ";").encode(), depots=town, **divided).trips)
+    for encoding in ("cp1252", "utf-16"):
+        for given in ("", encoding):
+            written = text.encode(encoding)
+            prepared = run(tmp_path, grid, written, depots=town, input={"encoding": given})
+            assert len(prepared.trips) == 1
+            assert encoding in prepared.raw.form
+            assert ("a guess" in prepared.raw.form) == (encoding == "cp1252" and not given)
+    chinese = text.replace("Zürich", "摩理臣山救護站").encode("big5hkscs")
+    with pytest.raises(FileFormatError, match="line 2: byte 0xbc is not utf-8; save the file"):
+        run(tmp_path, grid, chinese, depots=town)
+    wrong: dict[str, Any] = {"input": {"delimiter": "|"}}
+    with pytest.raises(InputError, match="no column for lon; name yours .* the file has 'call_id,"):
+        run(tmp_path, grid, text.encode(), depots=town, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "named"),
+    [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars"), (",", "commas")],
+)
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_delimiters_and_decimal_commas(
+    tmp_path: Path, grid: RoadNetwork, delimiter: str, named: str, decimal: str
+) -> None:
+    rows = [line.split(",") for line in (HEADER, GOOD, "2" + GOOD[1:])]
+    for row in rows[1:]:
+        row[6:8] = [cell.replace(".", decimal) for cell in row[6:8]]
+    cells = ['"' + f'"{delimiter}"'.join(row) + '"' for row in rows]  # every cell quoted
+    depots = DEPOTS.replace(",", delimiter)
+    if delimiter != ",":
+        depots = depots.replace(".", decimal)
+    (tmp_path / "depots.csv").write_text(depots)
+    prepared = run(tmp_path, grid, "\n".join(cells).encode(), depots=depots)
+    assert prepared.trips.destination.tolist() == [12 * 4 + 8] * 2
+    marks = "commas" if decimal == "," else "points"
+    assert prepared.raw.form == f"CSV divided by {named}, utf-8, decimal {marks}"
+
+
+def test_a_point_among_decimal_commas_is_set_aside(tmp_path: Path, grid: RoadNetwork) -> None:
+    rows = [GOOD.replace(",", ";").replace(".", ","), f"2{GOOD[1:]}".replace(",", ";")]
+    rows.insert(0, rows[0].replace("1;", "7;", 1))
+    text = "\n".join([HEADER.replace(",", ";"), *rows])
+    prepared = run(tmp_path, grid, text.encode())
+    assert len(prepared.trips) == 2
+    assert "lon is no finite number with a decimal comma" in _reasons(prepared, "quarantined")[4]
+    fixed = run(tmp_path, grid, text.encode(), input={"decimal": "."})
+    assert fixed.trips.row.tolist() == [4]  # type: ignore[union-attr]
+
+
+def _frame() -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame(
+        {
+            "Day": [datetime(2023, 1, 2)] * 3,
+            "Clock": [time(10), time(10), time(0)],
+            "en_route_at": [datetime(2023, 1, 2, 10, 1, 30)] * 2 + [datetime(2023, 1, 2, 0, 1)],
+            "on_scene_at": [datetime(2023, 1, 2, 10, 5)] * 2 + [datetime(2023, 1, 2, 0, 5)],
+            "depot": ["West Side", None, "A1"],
+            "lon": [114.008] * 3,
+            "lat": [22.004] * 3,
+            "floor": [12.0, float("nan"), 3],
+            "name": ["somebody"] * 3,
+        }
+    )
+
+
+def test_excel_workbooks(tmp_path: Path, grid: RoadNetwork) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = _frame()
+    with pd.ExcelWriter(tmp_path / "records.xlsx") as book:
+        frame.to_excel(book, sheet_name="calls", index=False)
+        pd.DataFrame({"note": ["none"]}).to_excel(book, sheet_name="notes", index=False)
+    pd.read_csv(io.StringIO(DEPOTS)).to_excel(tmp_path / "depots.xlsx", index=False)
+    columns = {"columns": {"call_at": ["Day", "Clock"]}}
+    own = settings(**columns)
+    prepared = prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", own)
+    assert prepared.trips.observed_s.tolist() == [210.0, 240.0]
+    assert prepared.trips.row.tolist() == [2, 4]  # type: ignore[union-attr]
+    assert [str(at) for at in prepared.trips.at] == ["2023-01-02T02:00:00", "2023-01-01T16:00:00"]  # type: ignore[union-attr]
+    assert prepared.table.texts["floor"] == ["12", "", "3"]
+    assert prepared.raw.form == "Excel, sheet 'calls', decimal points"
+    frame.assign(call_at=datetime(2023, 1, 2)).to_excel(tmp_path / "records.xlsx", index=False)
+    midnight = prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings())
+    assert str(midnight.table.at[0]) == "2023-01-01T16:00:00.000000"
+    named = settings(input={"sheet": "calls"})
+    with pytest.raises(InputError, match=r"no sheet 'calls'; it has 'Sheet1'"):
+        prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", named)
+    (tmp_path / "records.xlsx").write_bytes(b"PK\x03\x04 no workbook")
+    with pytest.raises(FileFormatError, match="records.xlsx: not a readable Excel workbook"):
+        prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings())
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    with pytest.raises(FileFormatError, match="old.xls: the old Excel form is not read; save it"):
+        prepare(tmp_path / "old.xls", grid, tmp_path / "depots.xlsx", settings())
+
+
+def test_excel_without_its_package(
+    tmp_path: Path, grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "depots.xlsx").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ideal-dispatch\[records\]'"):
+        prepare("records.csv", grid, tmp_path / "depots.xlsx", settings())
+
+
+def test_data_frames(grid: RoadNetwork) -> None:
+    pd = pytest.importorskip("pandas")
+    own = settings(columns={"call_at": ["Day", "Clock"]})
+    depots = pd.read_csv(io.StringIO(DEPOTS))
+    prepared = prepare(_frame(), grid, depots, own)
+    assert prepared.trips.observed_s.tolist() == [210.0, 240.0]
+    assert prepared.trips.row.tolist() == [2, 4]  # type: ignore[union-attr]
+    assert prepared.raw.source == "DataFrame"
+    assert prepared.raw.checksum == prepare(_frame(), grid, depots, own).raw.checksum
+    zoned = _frame().assign(call_at=pd.Timestamp("2023-01-02 02:00", tz="UTC"))
+    assert str(prepare(zoned, grid, depots, settings()).table.at[0]).startswith("2023-01-02T02:00")
+    with pytest.raises(InputError, match="a file or a pandas DataFrame is needed, not list"):
+        prepare([1], grid, depots, own)
+
+
+def test_unknown_words_are_counted(tmp_path: Path, grid: RoadNetwork) -> None:
+    late = GOOD.replace(",,West", ",2023-01-02 10:09:00,West").replace("2023-01-02 10:05:00", "")
+    rows = [
+        GOOD.replace("West Side", "Westside Depot"),
+        *[GOOD.replace("West Side", "Medic 9")] * 2,
+        *[GOOD.replace("2023-01-02 10:00:00", "2023 week 1")] * 3,
+        *[late + "R/F"] * 4,
+        GOOD,
+    ]
+    given: dict[str, Any] = {"preparation": {"seconds": {"A1": 60}}}
+    prepared = run(tmp_path, grid, "\n".join(rows), **given)
+    words = unknown_words(prepared, Floors())
+    assert [(one.field, one.word, one.rows, one.nearest) for one in words] == [
+        ("floor", "R/F", 4, ""),
+        ("call_at", "9999 aaaa 9", 3, ""),
+        ("depot", "Medic 9", 2, ""),
+        ("depot", "Westside Depot", 1, "West Side"),
+    ]
+    assert words[3].setting == ("[depots.aliases]", '"Westside Depot" = "West Side"')
+    told: dict[str, Any] = {"floors": {"words": {"r/f": 12}}, "depots_table": {"aliases": {
+        "Westside Depot": "West Side", "Medic 9": "A1"}}, **given}  # fmt: skip
+    again = run(tmp_path, grid, "\n".join(f"{i}{row[1:]}" for i, row in enumerate(rows)), **told)
+    assert len(again.trips) == 8
+    assert [one.field for one in unknown_words(again, Floors(words={"r/f": 12}))] == ["call_at"]
 
 
 def test_rows_that_cannot_be_taken_apart(tmp_path: Path, grid: RoadNetwork) -> None:

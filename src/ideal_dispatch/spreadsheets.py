@@ -1,0 +1,241 @@
+"""Tables as people save them: CSV with any usual delimiter and encoding, and Excel workbooks."""
+
+import codecs
+import csv
+import gzip
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import IO, Any
+
+import numpy as np
+
+from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
+from ideal_dispatch.files import check_source
+
+Row = tuple[int, list[str] | str]
+"""A row's number, the first being 1, and its cells; or why it cannot be taken apart."""
+
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+_SAMPLE_ROWS = 50
+_FOREIGN = re.compile(r"[^\x00-\x7f€„…‘’“”–—\xa0§°«»¡¿´A-Za-zÀ-ÖØ-öø-ÿŒœŠšŽžŸªº]|[^\W\d_a-zA-Z]{3}")
+"""What Western text (cp1252) never holds: other signs, or three accented letters in a row."""
+_DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
+_WORKBOOKS = (".xlsx", ".xlsm")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a table is written. ``delimiter`` and ``encoding`` are of a CSV, ``sheet`` of a workbook.
+
+    ``guessed`` says that the encoding is only the most likely one.
+    """
+
+    delimiter: str = ""
+    encoding: str = ""
+    sheet: str = ""
+    guessed: bool = False
+
+    @property
+    def says(self) -> str:
+        """The form in words."""
+        if self.sheet:
+            return f"Excel, sheet {self.sheet!r}"
+        parts = _DELIMITERS.get(self.delimiter, repr(self.delimiter))
+        guess = " (a guess: it is not UTF-8)" if self.guessed else ""
+        return f"CSV divided by {parts}, {self.encoding.removesuffix('-sig')}{guess}"
+
+
+def detect(
+    path: str | os.PathLike[str], *, delimiter: str = "", encoding: str = "", sheet: str = ""
+) -> Form:
+    """The form of a file; what is given is taken, the rest is found by looking at it."""
+    check_source(path)
+    where = os.fspath(path)
+    if where.lower().endswith(_WORKBOOKS):
+        with _workbook(where) as book:
+            if sheet and sheet not in book.sheet_names:
+                names = ", ".join(map(repr, book.sheet_names))
+                raise InputError(f"{where}: no sheet {sheet!r}; it has {names}")
+            return Form(sheet=sheet or str(book.sheet_names[0]))
+    if where.lower().endswith(".xls"):
+        raise FileFormatError(f"{where}: the old Excel form is not read; save it as .xlsx or .csv")
+    found = encoding or _encoding(where)
+    if codecs.lookup(found).name == "utf-8":
+        found = "utf-8-sig"  # the mark at the start is no part of the first name
+    form = Form(delimiter or ",", found, guessed=not encoding and found == "cp1252")
+    if delimiter:
+        return form
+    with _text(where, found) as text:
+        lines = [line for line in islice(text, _SAMPLE_ROWS) if line.strip()]
+    return Form(_delimiter(lines), found, guessed=form.guessed)
+
+
+def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
+    """The rows of a file that are not blank."""
+    where = os.fspath(path)
+    if form.sheet:
+        with _workbook(where) as book:
+            frame = _pandas().read_excel(book, form.sheet, header=None, dtype=object)
+        yield from _filled(
+            enumerate((list(map(_cell, row)) for row in frame.itertuples(index=False)), 1)
+        )
+        return
+    with _text(where, form.encoding) as text:
+        reader = csv.reader(text, delimiter=form.delimiter, strict=True)
+        yield from _filled(_csv_rows(where, reader))
+
+
+def frame_rows(frame: Any) -> Iterator[Row]:
+    """The rows of a pandas DataFrame; row 1 is its column names, as in the file it would make."""
+    yield 1, [str(name).strip() for name in frame.columns]
+    yield from _filled(
+        enumerate((list(map(_cell, row)) for row in frame.itertuples(index=False)), 2)
+    )
+
+
+def decimal_mark(cells: Iterable[str]) -> str:
+    """What divides the decimals of these numbers: a comma where most have one, else a point."""
+    marks = Counter("," if "," in cell else "." for cell in cells if _DECIMAL.fullmatch(cell))
+    return "," if marks[","] > marks["."] else "."
+
+
+def number(text: str, mark: str = ".") -> float:
+    """The number a cell holds, or a ValueError; the other mark is refused, not guessed at."""
+    if mark == ".":
+        return float(text)
+    if "." in text:
+        raise ValueError("a point in a number with decimal commas")
+    return float(text.replace(",", "."))
+
+
+def _filled(rows: Iterable[Row]) -> Iterator[Row]:
+    return (row for row in rows if isinstance(row[1], str) or any(map(str.strip, row[1])))
+
+
+def _csv_rows(where: str, reader: Any) -> Iterator[Row]:
+    row, last = 0, 0
+    while True:
+        row += 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "end of data" in str(error) and reader.line_num - last > 1:
+                raise FileFormatError(
+                    f"{where}: a quotation mark opened in row {row} (line {last + 1}) is never "
+                    "closed; close it, or the rows after it are lost"
+                ) from None
+            yield row, f"cannot be taken apart into cells: {error}"
+        else:
+            yield row, cells
+        last = reader.line_num
+
+
+def _encoding(where: str) -> str:
+    """UTF-8 or what the file's mark says, else cp1252 where all of it could be Western text."""
+    with _opened(where) as file:
+        start = file.read(3)
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    try:
+        with _text(where, "utf-8") as text:
+            for _ in text:
+                pass
+        return "utf-8"
+    except FileFormatError:
+        with suppress(FileFormatError), _text(where, "cp1252") as text:
+            if not any(_FOREIGN.search(line) for line in text):
+                return "cp1252"
+        raise
+
+
+def _delimiter(lines: list[str]) -> str:
+    """The mark that gives the header, or else most rows, the most cells of one count."""
+    scores: dict[str, float] = {}
+    for mark in _DELIMITERS:
+        try:
+            widths = [len(cells) for cells in csv.reader(lines, delimiter=mark)]
+        except csv.Error:  # told where the row is read
+            widths = []
+        if not widths:
+            continue
+        width, rows = Counter(widths).most_common(1)[0]
+        if width > 1:
+            scores[mark] = width * rows / len(widths) + (1000 if widths[0] == width else 0)
+    return max(scores, key=lambda mark: scores[mark], default=",")
+
+
+def _opened(where: str, mode: str = "rb", **how: str) -> Any:
+    with open(where, "rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(where, mode, **how) if zipped else open(where, mode, **how)  # type: ignore
+
+
+@contextmanager
+def _text(where: str, encoding: str) -> Iterator[IO[str]]:
+    """The file as text; what goes wrong in reading it is one line."""
+    try:
+        with _opened(where, "rt", encoding=encoding, newline="") as text:
+            yield text
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise FileFormatError(
+            f"{where}{_undecodable(where, encoding)}: byte 0x{byte:02x} is not "
+            f"{encoding.removesuffix('-sig')}; save the file as UTF-8, or name its encoding in the "
+            'settings of records, such as input.encoding = "big5hkscs"'
+        ) from None
+    except UnicodeError as error:
+        raise FileFormatError(f"{where}: not {encoding} text ({error})") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FileFormatError(f"{where}: not a whole gzip file ({error})") from None
+
+
+def _undecodable(where: str, encoding: str) -> str:
+    """The first line that cannot be decoded, where lines can be told before decoding."""
+    with _opened(where) as file:
+        for row, line in enumerate(file, 1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError:
+                return f" line {row}"
+    return ""
+
+
+@contextmanager
+def _workbook(where: str) -> Iterator[Any]:
+    try:
+        book = _pandas().ExcelFile(where, engine="openpyxl")
+    except ImportError:
+        raise MissingExtraError("reading Excel files", "records") from None
+    except Exception as error:  # its readers raise whatever they meet
+        raise FileFormatError(f"{where}: not a readable Excel workbook ({error})") from None
+    with book:
+        yield book
+
+
+def _pandas() -> Any:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd
+
+
+def _cell(cell: Any) -> str:
+    if _pandas().isna(cell) is True:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.isoformat(" ")
+    if isinstance(cell, (float, np.floating)) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
