@@ -8,9 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt tools/cpu_torch.py
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the pinned packages (a minute or two the first time)"
+	@$(BIN)/python tools/cpu_torch.py
 	@$(PIP) --editable '.[cluster,dev,docs,geo,records,service,sumo,train]'
 	@$(BIN)/python -m compileall -q src  # also where the environment forbids bytecode: it starts sooner
 	@$(BIN)/python -m ideal_dispatch.gap.warm_up
