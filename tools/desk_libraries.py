@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def fetch(renew: bool) -> None:
     """Write the pinned files anew; ``renew`` also takes over their checksums."""
     pins = _pins()
     for name, pin in pins.items():
-        for file, content in _packed(name, pin["version"], pin["integrity"], pin["files"]).items():
+        for file, content in packed(name, pin["version"], pin["integrity"], pin["files"]).items():
             checksum = hashlib.sha256(content).hexdigest()
             if renew:
                 pin["files"][file] = checksum
@@ -57,8 +58,8 @@ def fetch(renew: bool) -> None:
     PINS.write_text(json.dumps(pins, indent=2) + "\n", encoding="utf-8")
 
 
-def _packed(name: str, version: str, integrity: str, files: dict[str, str]) -> dict[str, bytes]:
-    """The named files of a package, once its archive has the pinned integrity."""
+def packed(name: str, version: str, integrity: str, files: Iterable[str]) -> dict[str, bytes]:
+    """The named files of an npm package, once its archive has the pinned integrity."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", "--silent", f"{name}@{version}"]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)

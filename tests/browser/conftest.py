@@ -31,6 +31,14 @@ expect.set_options(timeout=PATIENCE_MS)
 Turn = Callable[..., Page]
 
 
+@dataclass(frozen=True)
+class Host:
+    """Where a desk is, and the token to sign in with."""
+
+    url: str
+    token: str
+
+
 @dataclass
 class Service:
     """`ideal serve` in a process of its own, and what a CAD would ask it."""
@@ -173,7 +181,7 @@ def own_service(chromium: str, tmp_path: Path) -> Iterator[Service]:
     service.kill()
 
 
-def sign_in(page: Page, service: Service) -> None:
+def sign_in(page: Page, service: Service | Host) -> None:
     """From the first page to the desk, with the keyboard."""
     page.goto(service.url)
     expect(page.locator("#token")).to_be_focused()
@@ -189,7 +197,7 @@ def _desks() -> Iterator[Turn]:
 
     def turn(
         browser: Browser,
-        service: Service,
+        service: Service | Host,
         size: tuple[int, int] = (1280, 800),
         meddle: tuple[str, Callable[[Route], None]] | None = None,
         **more: Any,

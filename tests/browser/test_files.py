@@ -2,19 +2,36 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from ideal_dispatch.service.tables import LANGUAGES
 from tests.conftest import ROOT
 
 STATIC = ROOT / "src" / "ideal_dispatch" / "service" / "static"
 OWN = [*STATIC.glob("*.js"), STATIC / "index.html"]
 
 
-def test_libraries_are_the_pinned_ones() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "desk_libraries.py"), "--check"]
+@pytest.mark.parametrize("tool", ["desk_libraries.py", "desk_font.py"])
+def test_libraries_are_the_pinned_ones_and_the_font_has_all_characters(tool: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_character_that_the_font_lacks_is_named(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    static = tmp_path / STATIC.relative_to(ROOT)
+    shutil.copytree(STATIC, static)
+    (static / "locales" / "new.json").write_text('{"dragon": "龘"}', encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "tools" / "desk_font.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "noto-sans-tc-700.woff lacks 龘: run python tools/desk_font.py" in done.stderr
 
 
 def _words(language: str) -> dict[str, str]:
@@ -22,6 +39,10 @@ def _words(language: str) -> dict[str, str]:
         (STATIC / "locales" / f"{language}.json").read_text(encoding="utf-8")
     )
     return words
+
+
+def test_the_settings_know_every_language() -> None:
+    assert {file.stem for file in (STATIC / "locales").iterdir()} == set(LANGUAGES)
 
 
 def test_both_languages_say_the_same_things() -> None:

@@ -29,6 +29,7 @@ OPERATIONS = [
     ("PUT", "/v1/units"),
     ("GET", "/v1/city"),
     ("GET", "/v1/network.geojson"),
+    ("GET", "/v1/languages"),
     ("GET", "/v1/model-card"),
     ("POST", "/v1/session"),
     ("GET", "/v1/session"),
@@ -44,7 +45,7 @@ NOT_FUZZED = {("GET", "/v1/events"), ("POST", "/v1/simulated-calls")}
 
 NO_INPUT = {
     ("GET", "/v1/model-card"), ("DELETE", "/v1/session"), ("GET", "/healthz"), ("GET", "/readyz"),
-    ("GET", "/metrics"),
+    ("GET", "/metrics"), ("GET", "/v1/languages"),
 }  # fmt: skip
 """Nothing can be wrong with these."""
 

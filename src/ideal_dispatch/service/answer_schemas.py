@@ -209,7 +209,6 @@ class CityOut(BaseModel):
     depots: list[DepotOut]
     centre: tuple[float, float]
     bounds: tuple[float, float, float, float]
-    languages: list[str]
     time_zone: str
     simulated: bool
 

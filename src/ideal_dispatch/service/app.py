@@ -31,7 +31,7 @@ _ABOUT = """Advice on second ambulances beside a dispatch centre's CAD.
 
 The primary dispatch never waits for this service: every call gets an answer or an honest
 `no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`, except this
-description and signing in and out at `/v1/session`.
+description, `/v1/languages`, and signing in and out at `/v1/session`.
 """
 
 

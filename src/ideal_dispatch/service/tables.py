@@ -16,6 +16,9 @@ _DAY_S = 86_400
 LEAST_RETENTION_DAYS = 183
 """Logs of a high-risk system are kept at least six months."""
 
+LANGUAGES = ("en", "zh-Hant")
+"""What the desk can speak: the files of static/locales."""
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -64,12 +67,16 @@ class CityFiles:
     country: str
     name: str = ""
     subdivision: str = ""
-    languages: tuple[str, ...] = ("en", "zh-Hant")
+    languages: tuple[str, ...] = LANGUAGES
     snap_limit_m: float = SNAP_LIMIT_M
     accuracy_limit_m: float = 500.0
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
+        known = " and ".join(f'"{language}"' for language in LANGUAGES)
+        for language in self.languages:
+            require(language in LANGUAGES, f'languages: the desk has no "{language}"; it has {known}')
+        require(bool(self.languages), f"languages: the desk needs one at least; it has {known}")
         for name in ("snap_limit_m", "accuracy_limit_m"):
             _check_range(self, name, 100_000)
 

@@ -375,6 +375,12 @@ def test_the_city_and_its_roads(client: Local, town: Town) -> None:
     assert plain.json() == answer.json()
 
 
+def test_anybody_may_know_the_languages_of_the_desk(town: Town) -> None:
+    app = application(town.settings("languages.toml", city={"languages": ["zh-Hant"]}))
+    with local(app) as client:
+        assert client.get("/v1/languages").json() == ["zh-Hant"]
+
+
 def test_the_model_card(client: Local) -> None:
     answer = client.get("/v1/model-card", headers=bearer("auditor"))
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"

@@ -1,4 +1,4 @@
-"""The city, its roads and the model: what a desk needs to show."""
+"""The city, its roads, its languages and the model: what a desk needs to show."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1", tags=["city"])
 
 @router.get("/city", responses=documented(401, 403, 429, model=CityOut))
 async def city(service: Serving, reader: Reader) -> JSONResponse:
-    """Name, depots, extent, languages and clock."""
+    """Name, depots, extent and clock."""
     facts, units = service.solver.facts, {row["depot"]: row["units"] for row in service.units()}
     west, south, east, north = facts.bounds
     return JSONResponse({
@@ -24,10 +24,15 @@ async def city(service: Serving, reader: Reader) -> JSONResponse:
         ],
         "centre": [round((west + east) / 2, 6), round((south + north) / 2, 6)],
         "bounds": [west, south, east, north],
-        "languages": list(service.settings.city.languages),
         "time_zone": facts.time_zone,
         "simulated": service.settings.demo,
     })  # fmt: skip
+
+
+@router.get("/languages", responses={200: {"model": list[str]}})
+async def languages(service: Serving) -> JSONResponse:
+    """The languages that the desk offers, for anybody: the sign-in page has them too."""
+    return JSONResponse(list(service.settings.city.languages))
 
 
 @router.get(

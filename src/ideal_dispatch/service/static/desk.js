@@ -8,7 +8,7 @@ import { byId, write } from "./elements.js";
 import { drawFacts, tickAges } from "./facts.js";
 import { clockTime, useZone } from "./format.js";
 import { startKeys } from "./keys.js";
-import { firstLanguage, otherLanguage, t, useLanguage } from "./language.js";
+import { startLanguage, switchLanguage, t } from "./language.js";
 import { bounds, look, startMap } from "./map.js";
 import { ask, Events } from "./server.js";
 import { showSignIn, signedIn, startSignIn } from "./sign_in.js";
@@ -160,7 +160,7 @@ const actions = {
   },
   theme: () => {}, // set when the theme starts
   async language() {
-    await useLanguage(otherLanguage());
+    await switchLanguage();
     drawLink();
     draw();
   },
@@ -285,7 +285,7 @@ function useMap(drawn) {
 
 async function start() {
   actions.theme = startTheme(() => map?.use(look(theme())));
-  await useLanguage(firstLanguage());
+  await startLanguage();
   startSignIn(begin);
   byId("follow").addEventListener("change", actions.follow);
   startOverride(draw);

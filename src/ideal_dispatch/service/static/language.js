@@ -1,28 +1,38 @@
 // The words of the page, in the language chosen.
 
 import { recall, remember } from "./memory.js";
+import { ask } from "./server.js";
 
-const LANGUAGES = ["en", "zh-Hant"];
-
+let offered = ["en"];
 let words = {};
-let current = LANGUAGES[0];
+let current = offered[0];
 
 export const language = () => current;
-export const otherLanguage = () => LANGUAGES[(LANGUAGES.indexOf(current) + 1) % LANGUAGES.length];
 
-/** The language last chosen here, else the browser's, else English. */
-export function firstLanguage() {
+/** Begin with the language last chosen here, else the browser's, else the first that is offered. */
+export async function startLanguage() {
+  offered = await ask("v1/languages").catch(() => offered);
+  for (const button of document.querySelectorAll('[data-action="language"]')) {
+    button.hidden = offered.length < 2;
+  }
+  const [asked] = navigator.language.split("-");
   const kept = recall("language");
-  if (LANGUAGES.includes(kept)) return kept;
-  return navigator.language.toLowerCase().startsWith("zh") ? "zh-Hant" : "en";
+  const wanted = offered.includes(kept) ? kept : offered.find((name) => name.split("-")[0] === asked);
+  await useLanguage(wanted ?? offered[0]);
 }
 
-export async function useLanguage(name) {
+/** Somebody chose the next language that is offered. */
+export async function switchLanguage() {
+  const next = offered[(offered.indexOf(current) + 1) % offered.length];
+  await useLanguage(next);
+  remember("language", next);
+}
+
+async function useLanguage(name) {
   const answer = await fetch(`locales/${name}.json`);
   if (!answer.ok) throw new Error(`locales/${name}.json: ${answer.status}`);
   words = await answer.json();
   current = name;
-  remember("language", name);
   document.documentElement.lang = name;
   document.title = t("title");
   for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
