@@ -74,9 +74,9 @@ class CityFiles:
     def __post_init__(self) -> None:
         zone(self.time_zone)
         known = " and ".join(f'"{language}"' for language in LANGUAGES)
-        for language in self.languages:
-            require(language in LANGUAGES, f'languages: the desk has no "{language}"; it has {known}')
-        require(bool(self.languages), f"languages: the desk needs one at least; it has {known}")
+        require(bool(self.languages), f"languages: one at least is needed; the desk has {known}")
+        for one in self.languages:
+            require(one in LANGUAGES, f'languages: the desk has no "{one}"; it has {known}')
         for name in ("snap_limit_m", "accuracy_limit_m"):
             _check_range(self, name, 100_000)
 

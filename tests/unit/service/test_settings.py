@@ -38,7 +38,7 @@ def test_defaults_are_those_of_the_documentation(town: Town) -> None:
         ({"server": {"log_level": "loud"}}, "server.log_level 'loud': one of"),
         ({"city": {"time_zone": "Asia/Hongkong"}}, "did you mean Asia/Hong_Kong"),
         ({"city": {"languages": ["fr"]}}, 'the desk has no "fr"; it has "en" and "zh-Hant"'),
-        ({"city": {"languages": []}}, "languages: the desk needs one at least"),
+        ({"city": {"languages": []}}, "languages: one at least is needed"),
         ({"traffic": {"kind": "radar"}}, "traffic.kind 'radar': one of 'forecast'"),
         ({"traffic": {"kind": "valhalla", "url": ""}}, "url is missing"),
         ({"traffic": {"kind": "valhalla", "url": "host"}}, "an address such as https://host"),
