@@ -246,3 +246,38 @@ def test_simulated_calls_flow(flat_browser: Browser, own_service: Service, open_
     page.get_by_role("button", name="Stop simulated calls").click()
     expect(page.get_by_role("button", name="Simulated calls", exact=True)).to_be_visible()
     assert own_service.ask("GET", "/v1/simulated-calls")["running"] is False
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("locale", ["en-GB", "zh-HK"])
+def test_the_first_remark_is_in_sight(
+    flat_browser: Browser,
+    service: Service,
+    open_desk: Turn,
+    size: tuple[int, int],
+    locale: str,
+) -> None:
+    page = open_desk(flat_browser, service, size, locale=locale)
+    city = service.ask("GET", "/v1/city")
+    lon, lat = city["centre"]
+    made = service.call(
+        "send_second",
+        location={"lon": lon, "lat": lat, "accuracy_m": 900.0},
+        depots=None,
+        primary={"depot": city["depots"][0]["name"]},
+        context={"weather": {"temperature_c": -40.0, "rainfall_mm": 300.0}},
+    )
+    assert made["degraded"][0]["code"] == "unusual_context"
+    show(page, made)
+    shoot(page, f"remarks_{locale}_{size[0]}")
+    lines = page.locator("#doubts li")
+    expect(lines.first).to_contain_text(made["degraded"][0]["words"])
+    expect(lines).to_have_count(len(made["degraded"]) - 1)
+    for number in range(lines.count()):
+        expect(lines.nth(number)).to_be_in_viewport(ratio=1)
+    above = [page.locator(name).bounding_box() for name in ("#verdict", "#doubts", "#facts")]
+    tops = [box["y"] for box in above if box is not None]
+    assert tops == sorted(tops), "between the verdict and what it rests on"
+    standing = page.locator("#standing-doubts li")
+    expect(standing).to_have_count(1)
+    expect(standing).to_be_in_viewport(ratio=1)

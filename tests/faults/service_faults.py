@@ -36,11 +36,11 @@ def advised(client: Local, body: Any) -> Recommendation:
 
 
 def codes(made: Recommendation) -> list[str]:
-    return [reason.code for reason in made.degraded]
+    return [code for reason in made.degraded for code in (reason.code, *reason.also)]
 
 
 def words(made: Recommendation, code: str) -> str:
-    return next(reason.words for reason in made.degraded if reason.code == code)
+    return next(one.words for one in made.degraded if code in (one.code, *one.also))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ideal_dispatch.cities import City
 from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.reasons import Remark, doubts, fallbacks, remarks
 from ideal_dispatch.dispatch.way import longest_roads
 from ideal_dispatch.gap import explain
 from ideal_dispatch.network import Path
@@ -19,12 +20,13 @@ from ideal_dispatch.traffic.source import RouteQuote
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A decision with what it was made from, and what the gap says road by road."""
+    """A decision with what it was made from, what the gap says by road, and what is doubtful."""
 
     situation: Situation
     decision: Decision
     threshold: str
     explanation: str
+    remarks: list[Remark]
     city: City | None
 
     @classmethod
@@ -56,7 +58,8 @@ class Answer:
             known = decision.details
             primary_s = known.get("primary_s", known.get("nominal_primary_s", quote_s))
             words = rule.words(primary_s, situation.free_units)
-        return cls(situation, decision, words, explanation, city)
+        said = remarks([*doubts(decision), *fallbacks(situation)])
+        return cls(situation, decision, words, explanation, said, city)
 
     # --- for programs -----------------------------------------------------------
 
@@ -96,6 +99,7 @@ class Answer:
                 "details": dict(made.details),
             },
             "explanation": self.explanation,
+            "remarks": [asdict(remark) for remark in self.remarks],
         } | ({"trace": [step.as_dict() for step in steps]} if steps else {})
 
     def _assignment(self, one: Assignment) -> dict[str, Any]:
@@ -121,18 +125,14 @@ class Answer:
         colour = "red" if made.send_second else "green"
         orders = Text("\n".join(self._orders()))
         out.print(Panel(orders, title=title, title_align="left", width=width, border_style=colour))
+        for remark in self.remarks:
+            warn(remark.words)
         out.print()
         print_facts(self._heading(), self._stations(), justify="left")
         print_facts(f"Why, by policy {made.policy}", self._reasons(), justify="left")
         if self.explanation:
             out.print("What another road could gain", style="bold")
             out.print(self.explanation, markup=False, width=width)
-        if "unusual" in made.details:
-            warn(f"unlike anything in training: {made.details['unusual']}")
-        if made.details.get("transferred"):
-            warn("the model was trained on another network")
-        for note in sorted({s.quote.fell_back for s in situation.stations if s.quote} - {""}):
-            warn(note)
         if situation.trace.steps:
             print_trace(situation.trace)
 

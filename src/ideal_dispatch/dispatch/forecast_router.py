@@ -8,6 +8,7 @@ from functools import cached_property
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.context.context import require_zone
+from ideal_dispatch.dispatch.reasons import NO_LIVE_TRAFFIC
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
@@ -38,5 +39,5 @@ class ForecastRouter:
             pessimistic_s=math.nan,
             asked_at=at,
             data_age_s=math.nan,
-            fell_back="no live traffic: the model's own times",
+            fell_back=NO_LIVE_TRAFFIC[1],
         )

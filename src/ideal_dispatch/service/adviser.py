@@ -12,12 +12,13 @@ import numpy as np
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Decision, Incident, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.reasons import Reason, doubts
 from ideal_dispatch.dispatch.scenario_gap import Outlook
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.gap.explanation import Explanation, explain
 from ideal_dispatch.service import answer_parts
-from ideal_dispatch.service.answer import Reason, degraded, finite, no_advice
+from ideal_dispatch.service.answer import degraded, finite, no_advice
 from ideal_dispatch.service.answer_parts import Routes
 from ideal_dispatch.service.assets import Assets
 from ideal_dispatch.service.call import Call
@@ -108,7 +109,7 @@ class Adviser:
         decision = policy.decide(situation, np.random.default_rng(0))
         outlook, gap = decision.outlook, decision.gap
         first, second = decision.primary, decision.second
-        reasons.extend(_doubts(decision))
+        reasons.extend(doubts(decision))
         explained = None
         if outlook is not None and gap is not None:
             explained = explain(gap, situation.network, outlook.scenarios, first.path)
@@ -184,17 +185,3 @@ class Adviser:
                 situation.network, decision.primary.path, decision.second.path, times
             )
         return {"text": "\n".join(lines), "roads": roads, "stress": answer_parts.stress(explained)}
-
-
-def _doubts(decision: Decision) -> list[Reason]:
-    """What makes the numbers less certain than they look."""
-    reasons: list[Reason] = []
-    outlook = decision.outlook
-    if outlook is not None and outlook.forecast.unusual:
-        words = "; ".join(outlook.forecast.unusual)
-        reasons.append(("unusual_context", f"unlike anything in training: {words}"))
-    if outlook is not None and outlook.forecast.transferred:
-        reasons.append(("other_network", "the model was trained on another network"))
-    if decision.details.get("gap_status") == "open" and decision.details["gap_upper_s"] is None:
-        reasons.append(("gap_open", "the search for the gap ran out of time"))
-    return reasons

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from ideal_dispatch.dispatch.reasons import Reason, remarks
 from ideal_dispatch.service.call import Call
-
-Reason = tuple[str, str]
-"""A code for programs and words for people."""
 
 
 def finite(value: float | None) -> float | None:
@@ -16,7 +15,7 @@ def finite(value: float | None) -> float | None:
 
 
 def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
-    """All fields of an advice, with nothing in them but why."""
+    """All fields of an advice, with nothing in them but why; the first reason is the cause."""
     place = call.location
     return {
         "decision": "no_advice",
@@ -33,11 +32,11 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
         "explanation": {
             "text": "\n".join(words for _, words in reasons), "roads": [], "stress": [],
         },
-        "degraded": degraded(reasons),
+        "degraded": degraded(reasons[:1]) + degraded(reasons[1:]),
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},
     }  # fmt: skip
 
 
-def degraded(reasons: Sequence[Reason]) -> list[dict[str, str]]:
-    """Reasons in their order, each once."""
-    return [{"code": code, "words": words} for code, words in dict.fromkeys(reasons)]
+def degraded(reasons: Sequence[Reason]) -> list[dict[str, Any]]:
+    """Reasons as the API gives them, the most serious first."""
+    return [asdict(one) for one in remarks(reasons)]

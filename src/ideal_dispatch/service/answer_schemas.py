@@ -25,10 +25,16 @@ class ErrorAnswer(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why an advice is less than it could be, or is none."""
+    """Why an advice is less than it could be, or is none.
+
+    The ``standing`` one holds for every call of the centre as it is set up, and may stand for
+    several: ``also`` has the codes of the others.
+    """
 
     code: str
     words: str
+    standing: bool = False
+    also: list[str] = []
 
 
 class Place(BaseModel):

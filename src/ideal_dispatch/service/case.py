@@ -9,9 +9,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.weather import utc_now
+from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
-from ideal_dispatch.service.answer import Reason
 from ideal_dispatch.service.assets import Assets
 from ideal_dispatch.service.call import Call, Sent
 from ideal_dispatch.service.known import KnownUnits, KnownWeather, named, unknown_depot

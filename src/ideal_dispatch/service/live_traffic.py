@@ -8,6 +8,7 @@ from typing import Protocol
 from ideal_dispatch.context import Calendar, Context, Weather
 from ideal_dispatch.dispatch import Assignment, Incident, Situation, observe
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+from ideal_dispatch.dispatch.reasons import NO_LIVE_TRAFFIC, Reason
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Depot, Path, RoadNetwork
@@ -15,8 +16,6 @@ from ideal_dispatch.traffic.source import TrafficSource
 
 PREPARE_S = 5.0
 """How often sources of traffic are prepared for what comes."""
-
-_FORECAST = ("no_live_traffic", "no live traffic is known; times are the model's own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Seen:
 
     situation: Situation
     age_s: float | None
-    reasons: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
 
 class LiveTraffic(Protocol):
@@ -124,7 +123,7 @@ class ForecastTraffic:
         context = self.context(asked)
         router = ForecastRouter(self.model, self.network, context)
         situation = asked.observed(router, self.network, asked.incident, context)
-        return Seen(situation, None, (_FORECAST,))
+        return Seen(situation, None, (NO_LIVE_TRAFFIC,))
 
 
 def oldest_quote_s(situation: Situation) -> float | None:

@@ -223,7 +223,7 @@ class Recommender:
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()
         self.observations.latency.observe(seconds)
-        codes = [reason["code"] for reason in made["degraded"]]
+        codes = [code for one in made["degraded"] for code in (one["code"], *one["also"])]
         for code in codes:
             self.observations.degraded.labels(code).inc()
         log.info(

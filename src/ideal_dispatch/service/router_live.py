@@ -7,6 +7,7 @@ from threading import Lock
 import numpy as np
 
 from ideal_dispatch.dispatch import Situation
+from ideal_dispatch.dispatch.reasons import fallbacks
 from ideal_dispatch.dispatch.situation import Station
 from ideal_dispatch.errors import IdealError, UnreachableError
 from ideal_dispatch.network import RoadNetwork
@@ -88,8 +89,7 @@ class RouterLive:
         )
         context = self._otherwise.context(asked)
         situation = Situation(self._otherwise.network, asked.incident, context, stations)
-        notes = sorted({q.fell_back for q in quotes.values() if q is not None and q.fell_back})
-        reasons = tuple(("router_fell_back", note) for note in notes)
+        reasons = tuple(fallbacks(situation))
         return Seen(asked.completed(situation), oldest_quote_s(situation), reasons)
 
     def _quote(self, origin: int, asked: Asked) -> RouteQuote | None:

@@ -134,8 +134,12 @@ def test_without_traffic_the_model_stands_in_for_the_router(
     assert answer["decision"]["details"]["times_from"] == "forecast"
     assert answer["stations"][0]["quote"]["fell_back"] == "no live traffic: the model's own times"
     assert answer["stations"][0]["quote"]["optimistic_s"] is None
+    assert [one["code"] for one in answer["remarks"]] == ["unusual_context", "no_live_traffic"]
+    assert answer["remarks"][-1]["standing"]
     decide(**told | {"at": None})
-    assert "no live traffic: the model's own times" in capsys.readouterr().err
+    first, second = capsys.readouterr().err.splitlines()
+    assert "unlike anything in training" in first
+    assert "no live traffic: the model's own times" in second
 
 
 def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:

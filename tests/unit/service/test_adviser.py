@@ -54,7 +54,7 @@ def completed(advice: dict[str, Any]) -> Recommendation:
 
 
 def codes(advice: dict[str, Any]) -> list[str]:
-    return [reason["code"] for reason in advice["degraded"]]
+    return [code for one in advice["degraded"] for code in (one["code"], *one["also"])]
 
 
 def test_an_advice_has_all_its_parts(advise: Advise, town: Town) -> None:
@@ -191,10 +191,34 @@ def test_old_counts_of_units_are_said_to_be_old(advise: Advise) -> None:
 
 def test_counts_that_nobody_told_are_said_to_be_unknown(advise: Advise) -> None:
     advice = advise(depots=None, units=KnownUnits({"D1": 1}, 1.0))
-    (words,) = [one["words"] for one in advice["degraded"] if one["code"] == "units_unknown"]
-    assert words == "nobody told free units of D0, D2; 2 each are assumed"
+    assert "units_unknown" in codes(advice)
+    words = advice["degraded"][-1]["words"]
+    assert "nobody told free units of D0, D2; 2 each are assumed" in words
     for known in ({"depots": None, "units": KnownUnits({"D0": 1, "D1": 1, "D2": 1}, 1.0)}, {}):
         assert "units_unknown" not in codes(advise(**known))
+
+
+def test_remarks_come_by_how_serious_they_are(town: Town) -> None:
+    settings = town.settings(traffic={"kind": "forecast"})
+    adviser = Adviser(load_assets(settings), settings)
+    place = town.place(65) | {"accuracy_m": 5000.0}
+    body = town.call(location=place, depots=None, primary={"depot": "D0"})
+    request = RecommendationRequest.model_validate(body).call()
+    known = KnownWeather(problem="no answer")
+    advice = adviser.advise(request, KnownUnits({}, None), known, time.monotonic() + 60)
+    told = completed(advice).degraded
+    assert [one.code for one in told] == [
+        "unusual_context", "location_uncertain", "weather_unavailable", "no_live_traffic",
+    ]  # fmt: skip
+    assert told[-1].also == ["units_unknown", "units_assumed"]
+    assert [one.standing for one in told] == [False, False, False, True]
+
+
+def test_the_cause_of_no_advice_comes_first(advise: Advise, town: Town) -> None:
+    place = town.place(65) | {"accuracy_m": 5000.0}
+    told = completed(advise(location=place, primary={"depot": "nowhere"}))
+    assert [one.code for one in told.degraded] == ["unknown_depot", "location_uncertain"]
+    assert told.headline == f"No advice: {told.degraded[0].words}"
 
 
 def test_a_second_from_the_same_depot_may_be_the_last_resort(advise: Advise) -> None:

@@ -10,6 +10,7 @@ import { clockTime, useZone } from "./format.js";
 import { startKeys } from "./keys.js";
 import { startLanguage, switchLanguage, t } from "./language.js";
 import { bounds, look, startMap } from "./map.js";
+import { drawRemarks } from "./remarks.js";
 import { ask, Events } from "./server.js";
 import { showSignIn, signedIn, startSignIn } from "./sign_in.js";
 import { play, soundOn, switchSound } from "./sound.js";
@@ -34,6 +35,7 @@ let mapped = null; // what the map last looked at
 function draw() {
   const [advice, time] = [store.shown, now()];
   drawVerdict(advice, store, time);
+  drawRemarks(advice);
   drawFacts(advice, store.city);
   drawWhy(advice);
   drawWhatIf(advice);

@@ -4,7 +4,8 @@ import { roads, score } from "./advice.js";
 import { byId, element } from "./elements.js";
 import { age, drive, kilometres, figure } from "./format.js";
 import { intervalGraphic } from "./interval.js";
-import { knows, t } from "./language.js";
+import { t } from "./language.js";
+import { line } from "./remarks.js";
 
 const ROADS = 4;
 
@@ -13,9 +14,6 @@ export function drawFacts(advice, city) {
   const parts = advice ? of(advice) : hints.map((key) => element("p", { class: "plain" }, t(key)));
   byId("facts").replaceChildren(...parts.filter(Boolean));
   byId("ages").replaceChildren(...(advice ? ages(advice) : []));
-  const doubts = advice && advice.decision !== "no_advice" ? warnings(advice) : [];
-  byId("doubts").replaceChildren(...doubts);
-  byId("doubts").hidden = !doubts.length;
 }
 
 /** Ages grow while an advice is looked at. */
@@ -26,17 +24,9 @@ export function tickAges(advice, now) {
   }
 }
 
-/** What is wrong: in the reader's language where the code is known, and as the service says it. */
-const warnings = (advice) =>
-  (advice.degraded ?? []).map(({ code, words }) =>
-    knows(`degraded.${code}`)
-      ? element("li", { title: words }, t(`degraded.${code}`), element("small", { lang: "en" }, words))
-      : element("li", { title: words }, words),
-  );
-
 function of(advice) {
   if (advice.decision === "no_advice") {
-    const reasons = element("ul", { class: "degraded" }, ...warnings(advice));
+    const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
     return [reasons, element("p", { class: "plain" }, t("facts.no_advice"))];
   }
   const [first, then] =

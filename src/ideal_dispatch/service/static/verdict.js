@@ -4,6 +4,7 @@ import { oldBecause } from "./advice.js";
 import { byId, write } from "./elements.js";
 import { clockTime, countdown, figure } from "./format.js";
 import { t } from "./language.js";
+import { firstDoubt } from "./remarks.js";
 
 let said = "";
 
@@ -51,7 +52,8 @@ function spoken(advice, old) {
       parts.push(`${t("facts.gain")} ${t("time.seconds", { seconds: figure(advice.gain_s) })}`);
     }
   }
-  return parts.join(". ");
+  if (!old && advice.decision !== "no_advice") parts.push(firstDoubt(advice));
+  return parts.filter(Boolean).join(". ");
 }
 
 /** Why it is old; there is nothing to use by mistake in an expired "no advice". */

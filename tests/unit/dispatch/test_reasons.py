@@ -1,0 +1,76 @@
+"""What is said beside a decision: the most serious first, and what always holds in one."""
+
+import json
+import random
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.reasons import SEVERITY, STANDING, Reason, doubts, remarks
+from tests.conftest import ROOT
+from tests.unit.dispatch.worlds import random_model, situation
+
+
+def codes(*reasons: str) -> list[str]:
+    return [one.code for one in remarks([(code, f"words of {code}") for code in reasons])]
+
+
+def test_the_most_serious_comes_first() -> None:
+    shuffled = random.Random(0).sample(SEVERITY, len(SEVERITY))
+    assert codes(*shuffled) == list(SEVERITY)
+    assert codes("gap_open", "weather_stale", "location_uncertain", "unusual_context")[0] == (
+        "unusual_context"
+    )
+    assert codes("unusual_context", "forecast_bounded")[0] == "forecast_bounded"
+
+
+def test_what_holds_for_every_call_is_one_remark_at_the_end() -> None:
+    said: list[Reason] = [
+        ("units_assumed", "a"), ("no_live_traffic", "b"), ("gap_open", "c"), ("units_unknown", "d"),
+    ]  # fmt: skip
+    first, last = remarks(said)
+    assert (first.code, first.standing) == ("gap_open", False)
+    assert (last.code, last.also) == ("no_live_traffic", ("units_unknown", "units_assumed"))
+    assert (last.words, last.standing) == ("b · d · a", True)
+
+
+def test_a_reason_is_said_once_and_a_code_may_be_said_twice() -> None:
+    twice: list[Reason] = [("unknown_depot", "x"), ("unknown_depot", "y"), ("unknown_depot", "x")]
+    assert [one.words for one in remarks(twice)] == ["x", "y"]
+
+
+def test_a_code_of_others_comes_before_what_always_holds() -> None:
+    assert codes("no_live_traffic", "of_a_plugin", "gap_open") == [
+        "gap_open", "of_a_plugin", "no_live_traffic",
+    ]  # fmt: skip
+
+
+def test_the_table_has_every_code_that_is_documented_and_translated() -> None:
+    table = {*SEVERITY, *STANDING}
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    rows = page.split("## Degraded codes")[1].split("\n## ")[0].splitlines()
+    said = {
+        code
+        for row in rows
+        if row.startswith("| `")
+        for code in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert said == table
+    static = ROOT / "src" / "ideal_dispatch" / "service" / "static"
+    words = json.loads((static / "locales" / "zh-Hant.json").read_text(encoding="utf-8"))
+    assert {key for key in words if key.startswith("degraded.")} == {f"degraded.{c}" for c in table}
+
+
+def test_doubts_of_a_decision(grid: RoadNetwork) -> None:
+    call, model = situation(grid, 65), random_model(grid)
+    made = Ideal(replace(model, network_checksum="other"), time_limit_s=None).decide(
+        call, np.random.default_rng(0)
+    )
+    said = dict(doubts(made))
+    assert said["unusual_context"].startswith("unlike anything in training: ")
+    assert said["other_network"] == "the model was trained on another network"
+    assert "gap_open" not in said
+    assert doubts(replace(made, outlook=None, gap=None)) == []
