@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.stack import DEPLOY, free_ports, nginx_command, put_in
 from ideal_dispatch.service.observations import Observations
-from ideal_dispatch.service.settings import ServiceSettings
-from tests.deploy.stack import DEPLOY, free_ports, nginx_files, nginx_program, put_in
+from ideal_dispatch.service.settings import Server, ServiceSettings
 
 
 def test_the_example_configuration_can_be_used() -> None:
@@ -43,13 +43,23 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
     assert {rule["labels"]["severity"] for rule in rules} == {"page", "ticket"}
 
 
+@pytest.mark.usefixtures("nginx_is_there")
 def test_nginx_understands_its_file(tmp_path: Path) -> None:
     tls, plain, *workers = free_ports(4)
-    config = nginx_files(tmp_path, tls, plain, workers)
-    command = [nginx_program(), "-t", "-p", str(tmp_path), "-c", str(config)]
+    command = [*nginx_command(tmp_path, tls, plain, workers), "-t"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "[warn]" not in done.stderr
+
+
+def test_a_call_has_time_for_a_second_worker_within_the_patience_of_a_cad() -> None:
+    """The deadline of a worker, then what nginx waits for it, then what the CAD waits."""
+    call = (DEPLOY / "nginx.conf").read_text().partition("location = /call {")[2].partition("}")[0]
+    waits_s = {name: int(ms) / 1000 for name, ms in re.findall(r"proxy_(\w+) (\d+)ms;", call)}
+    assert waits_s.keys() == {"send_timeout", "read_timeout", "next_upstream_timeout"}
+    deadline_s, cad_s = Server().deadline_s, 3.0
+    assert deadline_s < waits_s["read_timeout"] < waits_s["next_upstream_timeout"] < cad_s
+    assert waits_s["send_timeout"] < waits_s["next_upstream_timeout"]
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:

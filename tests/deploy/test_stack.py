@@ -1,6 +1,7 @@
 """nginx, two workers and PostgreSQL as deploy/ sets them up, with parts of it failing."""
 
 import json
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -13,17 +14,28 @@ import httpx
 import psycopg
 import pytest
 
+from benchmarks.stack import DEPLOY, IDEAL, PATIENCE_S, WorkerProcess, free_ports, proxied
 from ideal_dispatch.service.audit import Row, open_store
-from tests.deploy.stack import DEPLOY, PATIENCE_S, WorkerProcess, free_ports, ideal, proxied
+from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nginx_is_there")]
 
 ASK = "/v1/recommendations"
-SLACK_S = 5.0
-LEFT_ALONE_S = 2.2
-"""nginx asks a worker that refused it again after `fail_timeout`, 2 s."""
+
+
+def ideal(*arguments: str) -> str:
+    """What a command says that must succeed."""
+    done = subprocess.run([IDEAL, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def audit_of(worker: WorkerProcess) -> str:
+    """What its health says about the audit."""
+    said = httpx.get(f"{worker.url}/healthz", timeout=PATIENCE_S).json()
+    return str(said["parts"]["audit"])
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Stack:
     town: Town
     workers: list[WorkerProcess]
     client: httpx.Client
-    plain: int
+    plain_url: str
     postgres: Postgres
     owner: str
 
@@ -58,8 +70,8 @@ class Stack:
 
     def wait_for_replay(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while any(worker.part("audit") != "ready" for worker in self.workers):
-            assert time.monotonic() < deadline, [worker.part("audit") for worker in self.workers]
+        while any(audit_of(worker) != "ready" for worker in self.workers):
+            assert time.monotonic() < deadline, [audit_of(worker) for worker in self.workers]
             time.sleep(0.1)
 
 
@@ -76,19 +88,19 @@ def database(postgres: Postgres) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def stack(
-    town: Town, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
+    nginx_is_there: None, town: Town, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
     owner, url = database(postgres)
     server = {"solvers": 1, "queue": 8, "secure_cookie": True}
     config = town.config("stack.toml", audit={"url": url, "spool": "stack.spool"}, server=server)
-    tls, plain, *ports = free_ports(4)
+    ports = free_ports(2)
     workers = [WorkerProcess(config, port) for port in ports]
     folder = tmp_path_factory.mktemp("nginx")
     try:
         for worker in workers:
             worker.start()
-        with proxied(folder, tls, plain, ports) as client:
-            yield Stack(town, workers, client, plain, postgres, owner)
+        with proxied(folder, ports) as proxy, client_of(proxy) as client:
+            yield Stack(town, workers, client, proxy.plain_url, postgres, owner)
     finally:
         for worker in workers:
             worker.stop()
@@ -102,7 +114,6 @@ class Flood:
     callers: int = 4
     ids: dict[str, str] = field(default_factory=dict)  # of an answer: its call
     others: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -129,13 +140,11 @@ class Flood:
         while not self._stop.is_set():
             turn += 1
             body = self.stack.town.call(f"flood-{caller}-{turn}")
-            began = time.monotonic()
             try:
                 answer = self.stack.client.post(ASK, json=body, headers=bearer("cad"))
             except httpx.TransportError as error:
                 self.others[type(error).__name__] += 1
                 continue
-            self.seconds.append(time.monotonic() - began)
             if answer.status_code == 200:
                 self.ids[answer.json()["id"]] = body["call_id"]
             else:
@@ -153,7 +162,6 @@ def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> Non
         left.kill()
         flood.more(40)
         left.start()
-        time.sleep(LEFT_ALONE_S)
         flood.more(20)
         stack.postgres.stop("immediate")
         try:
@@ -162,7 +170,7 @@ def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> Non
             flood.more(20)
             right.start()
             flood.more(20)
-            assert "spooling" in left.part("audit")
+            assert "spooling" in audit_of(left)
         finally:
             stack.postgres.start()
         flood.more(20)
@@ -171,7 +179,6 @@ def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> Non
     stack.wait_for_replay()
     # a disk that is busy with other things may fail to take a row in time, and says so
     assert set(flood.others) <= {"503 not_recorded"}
-    assert max(flood.seconds) < 2.0 + SLACK_S
     rows = stack.rows()
     stored = {row.entry.id: row.entry.call_id for row in rows}
     assert len(flood.ids) >= 190
@@ -214,7 +221,7 @@ def test_events_pass_without_delay(stack: Stack) -> None:
         assert not waiting
         # pings keep it open for longer than nginx waits for an ordinary answer
         began = time.monotonic()
-        while time.monotonic() - began < 7.0:
+        while time.monotonic() - began < 12.0:
             next(lines)
 
 
@@ -229,7 +236,7 @@ def test_the_desk_is_fresh_and_cheap_to_ask_for(stack: Stack) -> None:
     assert script.headers["content-encoding"] == "gzip"
     again = stack.client.get("/desk.css", headers={"If-None-Match": script.headers["etag"]})
     assert again.status_code == 304
-    plain = httpx.get(f"http://127.0.0.1:{stack.plain}/v1/city?x=1")
+    plain = httpx.get(f"{stack.plain_url}/v1/city?x=1")
     assert plain.status_code == 308
     assert plain.headers["location"].endswith("/v1/city?x=1")
 
@@ -259,13 +266,11 @@ def test_what_nginx_refuses_has_the_form_of_the_api(stack: Stack) -> None:
     assert refused(stack.client.post(ASK, json=body, headers=bearer("cad"))) == (413, "too_large")
     assert stack.client.get("/metrics", headers=bearer("admin")).status_code == 404
     tries = [stack.client.post("/v1/session", json={"token": "guess"}) for _ in range(40)]
-    assert (429, "too_many") in [refused(one) for one in tries]
+    assert (429, "too_many_failures") in [refused(one) for one in tries]
 
 
 def test_without_any_worker_callers_know_at_once(tmp_path: Path) -> None:
-    tls, plain, *nobody = free_ports(4)
-    with proxied(tmp_path, tls, plain, nobody) as client:
+    with proxied(tmp_path, free_ports(2)) as proxy, client_of(proxy) as client:
         answer = client.post(ASK, json={})
     assert refused(answer) == (503, "down")
     assert answer.headers["retry-after"] == "1"
-    assert answer.elapsed.total_seconds() < 2.0 + SLACK_S

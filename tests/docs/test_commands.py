@@ -234,7 +234,6 @@ def test_commands_for_administrators(
         "/etc/ideal-dispatch/": "etc/",
         "/opt/ideal-dispatch/2/bin/ideal": "ideal",
         "postgresql://ideal_owner@/ideal": postgres.new_database(),
-        "1234:5d41402abc4b2a76b9719d911017c592": f"0:{'0' * 64}",
         "-o next-model": "-o next-model --epochs 1",
     }
     environment = {"IDEAL_DATABASE_URL": others["postgresql://ideal_owner@/ideal"]}
@@ -246,6 +245,15 @@ def test_commands_for_administrators(
             "ideal train out/trips.trips --network city.network -o served-model --epochs 1"
         )
     run(page_named(name), workplace)
+
+
+def test_the_head_that_is_noted_can_be_checked_as_printed(tmp_path: Path) -> None:
+    lines = [one for one in commands(page_named("deployment.md")) if "head" in one]
+    assert len(lines) == 2
+    place = Workplace(tmp_path, {"--config /etc/ideal-dispatch/ideal.toml": "sqlite:///audit.db"})
+    place.run("ideal audit migrate sqlite:///audit.db")
+    for line in lines:
+        place.run(line)
 
 
 def test_no_page_is_left_out() -> None:

@@ -2,19 +2,23 @@
 
 import asyncio
 import logging
+import re
 import signal
 import socket
+import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.admission import BEGAN
-from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.settings import ServiceSettings, notify_socket
 
 HEADERS_S = 10.0
 """How long a client may take, from the start or from an answer, to the end of its headers."""
@@ -85,8 +89,26 @@ def options(settings: ServiceSettings) -> dict[str, Any]:
 def run(app: FastAPI | str, settings: ServiceSettings, host: str, port: int, workers: int) -> None:
     """Serve until a signal ends it; ``app`` is the name of a factory for several workers."""
     _check_address(host, port)
-    factory = isinstance(app, str)
-    uvicorn.run(app, host=host, port=port, workers=workers, factory=factory, **options(settings))
+    given: dict[str, Any] = {"host": host, "port": port, **options(settings)}
+    if isinstance(app, str):
+        uvicorn.run(app, workers=workers, factory=True, **given)
+        return
+    server = _Server(uvicorn.Config(app, **given))
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(STARTUP_FAILURE)
+
+
+class _Server(uvicorn.Server):
+    """Tells systemd (``Type=notify``) once it listens: `systemctl restart` waits for that."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        address = notify_socket()
+        if address and self.started:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
+                told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
 async def ready_or_ended(ready: threading.Event) -> None:

@@ -27,7 +27,7 @@ from ideal_dispatch.toml_tables import built, read_toml, require
 
 __all__ = [
     "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
-    "UnitsTable", "WeatherTable", "from_environment", "hand_down", "state_folder",
+    "UnitsTable", "WeatherTable", "from_environment", "hand_down", "notify_socket", "state_folder",
 ]  # fmt: skip
 
 CONFIG = "IDEAL_CONFIG"
@@ -127,6 +127,11 @@ def from_environment() -> "ServiceSettings | None":
 def hand_down(path: str) -> None:
     """Let worker processes find the settings."""
     os.environ[CONFIG] = path
+
+
+def notify_socket() -> str:
+    """Where systemd waits to be told that the service is ready; empty where nobody does."""
+    return os.environ.get("NOTIFY_SOCKET", "")
 
 
 def state_folder() -> Path:

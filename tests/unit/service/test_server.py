@@ -1,11 +1,15 @@
-"""Waiting for the start."""
+"""Waiting for the start, and telling others of it."""
 
 import asyncio
+import os
+import socket
 import threading
 
 import pytest
 
 from ideal_dispatch.service import server
+from tests.service_town import PATIENCE_S, Town, launched
+from tests.service_town import town as town
 
 
 def test_who_waits_is_told_that_it_is_not_ready_yet(
@@ -27,3 +31,14 @@ def test_who_waits_is_told_that_it_is_not_ready_yet(
         said = len(caplog.records)
         asyncio.run(server.ready_or_ended(ready))
     assert len(caplog.records) == said
+
+
+def test_systemd_is_told_once_the_service_listens(town: Town) -> None:
+    """`systemctl restart` of a unit of type notify returns then, and not sooner."""
+    name = f"ideal-dispatch-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(f"\0{name}")
+        systemd.settimeout(PATIENCE_S)
+        with launched(town.config("told.toml"), environment={"NOTIFY_SOCKET": f"@{name}"}) as told:
+            assert systemd.recv(1024) == b"READY=1"
+            assert told.client.get(f"{told.url}/readyz").status_code == 200
