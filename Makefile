@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test coverage test-all check docs bench evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
+.PHONY: setup demo test coverage test-all check docs bench load evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -42,6 +42,10 @@ check: setup
 # WRITE=1 puts the tables on docs/benchmarks.md
 bench: $(VENV)/.bench
 	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/ideal bench $(ONLY) $(if $(WRITE),--write)
+
+# the service as deployed, while its parts fail: a table of what callers got; about eight minutes
+load: setup
+	@$(BIN)/python -m benchmarks.load
 
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from benchmarks import (
     gap,
+    load,
     map_matching,
     replay,
     service,
@@ -26,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "traffic": traffic.run,
     "replay": replay.run,
     "service": service.run,
+    "load": load.run,
 }
 
 

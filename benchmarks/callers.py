@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.stack import children_of
 from ideal_dispatch.arrays import FloatArray
 
 ASK = "/v1/recommendations"
@@ -171,8 +172,6 @@ def _untidied() -> Iterator[None]:
 
 def _cpu_s(process: int) -> float:
     """Of a process and of those that it started."""
-    threads = Path(f"/proc/{process}/task").iterdir()
-    started = [child for one in threads for child in (one / "children").read_text().split()]
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     own_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own_s + sum(_cpu_s(int(child)) for child in started)
+    return own_s + sum(map(_cpu_s, children_of(process)))

@@ -12,8 +12,6 @@ call, does not mind a busy machine.
 
 import json
 import os
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,10 +28,10 @@ from rich.table import Table
 
 import ideal_dispatch
 from benchmarks.callers import ASK, Callers
+from benchmarks.stack import WorkerProcess, free_ports
 from benchmarks.timing import human
 from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_model_folder, harbour_traffic
 
-_START_S = 90.0
 _STORM = 1, 3, 10  # times the capacity
 _SETTLE_S = 6.0  # a worker's other solvers start when the first can advise
 
@@ -65,17 +63,23 @@ log_level = "warning"
 name = "load"
 role = "cad"
 sha256 = "{hashed}"
+[[tokens]]
+name = "other"
+role = "cad"
+sha256 = "{other_hashed}"
 """
 
 
 @dataclass(frozen=True)
 class Town:
-    """The embedded city's files, and the token of the callers."""
+    """The embedded city's files, the token of the callers, and one of somebody else."""
 
     folder: Path
+    places: list[dict[str, float]]
     token: str
     hashed: str
-    places: list[dict[str, float]]
+    other_token: str
+    other_hashed: str
 
     @classmethod
     def write(cls, folder: Path) -> "Town":
@@ -89,14 +93,15 @@ class Town:
         (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
         nodes = rng.choice(city.network.num_nodes, 500, replace=False).tolist()
         places = [{"lon": float(lon[node]), "lat": float(lat[node])} for node in nodes]
-        return cls(folder, *new_token(), places)
+        return cls(folder, places, *new_token(), *new_token())
 
     def config(self, workers: int, method: str) -> Path:
         """Settings with as many solvers as there are cores, over all workers."""
         city, model = harbour_city(), harbour_model_folder()
         path = self.folder / f"{workers}.toml"
         path.write_text(_CONFIG.format(
-            zone=city.time_zone, country=city.country, hashed=self.hashed, method=method,
+            zone=city.time_zone, country=city.country, method=method,
+            hashed=self.hashed, other_hashed=self.other_hashed,
             model=json.dumps(str(model)), gain=json.dumps(str(model / "gain.json")),
             solvers=max(2 // workers, 1), queue=max(16 // workers, 1),
         ))  # fmt: skip
@@ -108,52 +113,23 @@ class Town:
         config = self.config(workers, method)
         with ExitStack() as stack:
             running, took_s = {}, 0.0
-            for _ in range(workers):
-                port, process, took_s = stack.enter_context(_worker(config, bare))
-                running[port] = process
+            for port in free_ports(workers):
+                theirs = [sys.executable, "-m", "benchmarks.service", str(config), str(port)]
+                worker = WorkerProcess(config, port, theirs if bare else None)
+                stack.callback(worker.stop)
+                began = time.perf_counter()
+                worker.start()
+                took_s = time.perf_counter() - began
+                running[port] = worker.pid
             time.sleep(_SETTLE_S)
             yield Callers(running, self.token, self.places), took_s
 
 
-@contextmanager
-def _worker(config: Path, bare: bool) -> Iterator[tuple[int, int, float]]:
-    """Port and process of a worker that is ready, and the seconds until then."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    ours = [str(Path(sys.executable).with_name("ideal")), "serve", "--config", str(config)]
-    theirs = [sys.executable, "-m", "benchmarks.service", str(config)]
-    began = time.perf_counter()
-    with (config.parent / f"{port}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*theirs, str(port)] if bare else [*ours, "--port", str(port)], stdout=log, stderr=log
-        )
-    try:
-        while not _ready(port):
-            if process.poll() is not None or time.perf_counter() - began > _START_S:
-                raise RuntimeError((config.parent / f"{port}.log").read_text())
-            time.sleep(0.01)
-        yield port, process.pid, time.perf_counter() - began
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _ready(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), 5) as connection:
-            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n")
-            return b" 200 " in connection.recv(64)
-    except OSError:
-        return False
-
-
 def bare(config: str, port: int) -> None:
     """An endpoint that reads a JSON body and answers at once, under our server's settings."""
-    import uvicorn
     from fastapi import FastAPI
 
-    from ideal_dispatch.service.server import options
+    from ideal_dispatch.service import server
     from ideal_dispatch.service.settings import ServiceSettings
 
     app = FastAPI()
@@ -162,11 +138,7 @@ def bare(config: str, port: int) -> None:
     async def answer(body: dict[str, object]) -> dict[str, object]:
         return {"call_id": body["call_id"]}
 
-    @app.get("/readyz")
-    async def ready() -> dict[str, object]:
-        return {}
-
-    uvicorn.run(app, host="127.0.0.1", port=port, **options(ServiceSettings.load(config)))
+    server.run(app, ServiceSettings.load(config), "127.0.0.1", port, 1)
 
 
 def run(

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 IDEAL = Path(sys.executable).with_name("ideal")
-PATIENCE_S = 60.0
+PATIENCE_S = 90.0
 WORKER_PORTS = (8101, 8102)  # in the files
 _STOP_S = 20.0
 
@@ -32,6 +32,12 @@ def missing_programs() -> str:
     if shutil.which("openssl") is None:
         return "openssl is not installed: no certificate can be made"
     return ""
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that a process started."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for one in threads for child in (one / "children").read_text().split()]
 
 
 def free_ports(count: int) -> list[int]:
@@ -46,18 +52,26 @@ def free_ports(count: int) -> list[int]:
 
 
 class WorkerProcess:
-    """``ideal serve`` at a port, as systemd runs it: it can die and be started again."""
+    """``ideal serve`` at a port, as systemd runs it: it can die and be started again.
 
-    def __init__(self, config: Path, port: int) -> None:
+    Another ``command`` must tell systemd, too, once it listens.
+    """
+
+    def __init__(self, config: Path, port: int, command: Sequence[str] | None = None) -> None:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
         self.log = config.with_suffix(f".{port}.log")
-        self._command = [str(IDEAL), "serve", "--config", str(config), "--port", str(port)]
+        ours = [str(IDEAL), "serve", "--config", str(config), "--port", str(port)]
+        self._command = command or ours
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    def solvers(self) -> list[int]:
+        """The processes that solve for it."""
+        return children_of(self.pid)
 
     def start(self) -> None:
         """Start it; return when it says that it can advise (``Type=notify``)."""

@@ -1,5 +1,6 @@
 """Timing that a busy machine disturbs little: contenders take turns, medians count."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
@@ -35,7 +36,9 @@ def _timed(call: Callable[[], object], repeats: int) -> float:
 
 
 def human(seconds: float) -> str:
-    """A duration with three digits and its unit."""
+    """A duration with three digits and its unit; NaN is one that was not measured."""
+    if math.isnan(seconds):
+        return "not measured"
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.stack import DEPLOY, free_ports, nginx_command, put_in
+from benchmarks.load import HANDBOOK, restarts
+from benchmarks.stack import DEPLOY, WORKER_PORTS, free_ports, nginx_command, put_in
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.settings import Server, ServiceSettings
 
@@ -60,6 +61,12 @@ def test_a_call_has_time_for_a_second_worker_within_the_patience_of_a_cad() -> N
     deadline_s, cad_s = Server().deadline_s, 3.0
     assert deadline_s < waits_s["read_timeout"] < waits_s["next_upstream_timeout"] < cad_s
     assert waits_s["send_timeout"] < waits_s["next_upstream_timeout"]
+
+
+def test_both_pages_of_the_handbook_restart_all_workers_by_the_same_words() -> None:
+    """`make load` runs these words, and refuses no call."""
+    assert [restarts(page) for page in HANDBOOK] == [list(WORKER_PORTS)] * 2
+    assert "Type=notify" in (DEPLOY / "ideal-dispatch@.service").read_text()
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:

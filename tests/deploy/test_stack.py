@@ -1,6 +1,8 @@
 """nginx, two workers and PostgreSQL as deploy/ sets them up, with parts of it failing."""
 
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -14,11 +16,23 @@ import httpx
 import psycopg
 import pytest
 
-from benchmarks.stack import DEPLOY, IDEAL, PATIENCE_S, WorkerProcess, free_ports, proxied
+from benchmarks.load import restarts
+from benchmarks.stack import (
+    DEPLOY,
+    IDEAL,
+    PATIENCE_S,
+    WORKER_PORTS,
+    WorkerProcess,
+    free_ports,
+    proxied,
+)
 from ideal_dispatch.service.audit import Row, open_store
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer
+
+PATIENT = (("2200ms", "8s"), ("2500ms", "12s"))
+"""nginx takes a worker for frozen later than in the file: the machine of a test may be slow."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nginx_is_there")]
 
@@ -99,7 +113,7 @@ def stack(
     try:
         for worker in workers:
             worker.start()
-        with proxied(folder, ports) as proxy, client_of(proxy) as client:
+        with proxied(folder, ports, PATIENT) as proxy, client_of(proxy) as client:
             yield Stack(town, workers, client, proxy.plain_url, postgres, owner)
     finally:
         for worker in workers:
@@ -111,6 +125,7 @@ class Flood:
     """Callers that ask one call after the other, as a CAD does, and keep what they were told."""
 
     stack: Stack
+    name: str = "flood"
     callers: int = 4
     ids: dict[str, str] = field(default_factory=dict)  # of an answer: its call
     others: Counter[str] = field(default_factory=Counter)
@@ -139,7 +154,7 @@ class Flood:
         turn = 0
         while not self._stop.is_set():
             turn += 1
-            body = self.stack.town.call(f"flood-{caller}-{turn}")
+            body = self.stack.town.call(f"{self.name}-{caller}-{turn}")
             try:
                 answer = self.stack.client.post(ASK, json=body, headers=bearer("cad"))
             except httpx.TransportError as error:
@@ -187,6 +202,41 @@ def test_killed_workers_and_a_stopped_database_lose_nothing(stack: Stack) -> Non
     assert set(Counter(row.entry.call_id for row in firsts).values()) == {1}
     assert ideal("audit", "verify", stack.owner).startswith(f"whole: {len(rows):,} rows")
     assert not list(stack.town.folder.glob("stack.spool/*.torn"))
+
+
+def test_a_lost_solver_costs_no_caller_an_answer(stack: Stack) -> None:
+    """Its worker refuses calls until it has another one; nginx passes them on."""
+    left = stack.workers[0]
+    with Flood(stack, "lost") as flood:
+        for _ in range(3):
+            for solver in left.solvers():
+                os.kill(solver, signal.SIGKILL)
+            flood.more(30)
+    assert set(flood.others) <= {"503 not_recorded"}
+
+
+def test_a_frozen_worker_costs_no_caller_an_answer(stack: Stack) -> None:
+    left = stack.workers[0]
+    with Flood(stack, "frozen") as flood:
+        flood.more(10)
+        os.kill(left.pid, signal.SIGSTOP)
+        try:
+            flood.more(60)
+        finally:
+            os.kill(left.pid, signal.SIGCONT)
+        flood.more(10)
+    assert set(flood.others) <= {"503 not_recorded"}
+
+
+def test_a_rolling_restart_by_the_words_of_the_handbook_refuses_nobody(stack: Stack) -> None:
+    named = dict(zip(WORKER_PORTS, stack.workers, strict=True))
+    with Flood(stack, "rolling") as flood:
+        for port in [*restarts("operations.md"), *restarts("deployment.md")]:
+            flood.more(10)
+            named[port].stop()
+            named[port].start()
+        flood.more(10)
+    assert set(flood.others) <= {"503 not_recorded"}
 
 
 def test_the_service_may_not_change_what_is_on_record(stack: Stack) -> None:
