@@ -1,5 +1,7 @@
 """The proved gap against enumeration, and what it must and must not depend on."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
@@ -123,6 +125,18 @@ def test_pairs_of_depots_agree_with_all_at_once(seed: int) -> None:
         for pair, gap in decided.pairs:
             question = town.question(0.3)
             gap.verify(question[0], question[1], pair, question[3], question[4])
+
+
+def test_pairs_of_depots_need_not_agree_by_algorithm_2() -> None:
+    """All depots at once: DCA stops at a local maximum that a single pair avoids."""
+    network, scenarios, depots, destination, primary = random_town(3, depots=4).question(0.3)
+    together, *pairs = (
+        optimistic_gap(network, scenarios, chosen, destination, primary, method="dca").lower_s
+        for chosen in (depots, *combinations(depots, 2))
+    )
+    exact = optimistic_gap(network, scenarios, depots, destination, primary).lower_s
+    assert max(pairs) == pytest.approx(exact, abs=1e-5)
+    assert together < exact - 10.0
 
 
 def test_pairs_without_a_way_are_left_out() -> None:

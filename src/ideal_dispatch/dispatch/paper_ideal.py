@@ -27,7 +27,7 @@ PREFIX = 5
 
 @dataclass(frozen=True, slots=True)
 class PaperIdeal:
-    """[IDEAL] sections 2.2 and 6.1.2, exactly.
+    """The policy of [IDEAL] sections 2.2 and 6.1.2.
 
     The primary z₁ is the router's shortest route, or the ambulance that was
     already sent. Algorithm 2 (DCA) gives the gap over the model's scenario set of
@@ -35,9 +35,9 @@ class PaperIdeal:
     kept to; it may start at the primary's own depot and even be the primary's
     path. The threshold is taken at the model's nominal time of z₁.
 
-    Unlike the paper, more than two depots are asked at once and not in pairs,
-    which gives the same gap, and a depot counts only while it has a unit. Another
-    ``method`` than Algorithm 2 shows what a better gap is worth in the same policy;
+    Unlike the paper, more than two depots are asked at once and not in pairs. The
+    exact gap is the same; Algorithm 2 may find a smaller one. A depot counts only
+    while it has a unit. Another ``method`` shows what a better gap is worth;
     "certified" proves it, or stops after ``time_limit_s`` with the best it has.
     ``form`` says in words which network and radius the model has.
     """

@@ -153,9 +153,9 @@ def pairwise_gap(
 ) -> PairwiseGap:
     """The paper's form for many depots: each pair on its own.
 
-    Unlike the paper, :func:`optimistic_gap` takes all depots at once; both give
-    the same gap. Pairs from which there is no way are left out; the time limit
-    is for each pair.
+    Unlike the paper, :func:`optimistic_gap` takes all depots at once. The exact
+    gap is the same; estimates by Algorithm 2 may differ. Pairs from which there
+    is no way are left out; the time limit is for each pair.
     """
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
     reach = problem.nominal_to_destination

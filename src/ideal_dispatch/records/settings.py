@@ -24,6 +24,12 @@ FIELDS = (
 PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
 """[IDEAL] exclusions: months of pandemic anomalies in Hong Kong."""
 
+_PAPER: Mapping[str, Mapping[str, Any]] = {
+    "exclusions": {"months": list(PAPER_MONTHS), "floors": "always"},
+    "floors": {"blank": "unrecognised"},
+}
+"""What ``exclusions.preset = "paper"`` sets where the settings say nothing else."""
+
 _SOME_TIME = datetime(2023, 4, 5, 16, 7, 8, tzinfo=UTC)  # to try a format on
 
 
@@ -127,7 +133,12 @@ class Floors:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """The paper's four rules and a sanity check; ``preset = "paper"`` adds its months."""
+    """The paper's four rules, and a limit on the speed.
+
+    ``preset = "paper"`` adds the paper's months, judges every floor and takes an
+    empty floor as not recognised. Unlike the paper, a trip of zero or negative
+    time and one above ``faster_than_kmh`` are left out with the preset, too.
+    """
 
     preset: Literal["", "paper"] = ""
     months: tuple[str, ...] = ()
@@ -229,8 +240,10 @@ class AgencySettings:
         refuse_unknown(table, [f.name for f in fields(cls) if f.name != "folder"], "")
         rules = table.get("exclusions", {})
         if isinstance(rules, Mapping) and rules.get("preset") == "paper":
-            paper = {"months": list(PAPER_MONTHS), "floors": "always"}
-            table = {**table, "exclusions": {**paper, **rules}}
+            for name, paper in _PAPER.items():
+                given = table.get(name, {})
+                if isinstance(given, Mapping):
+                    table = {**table, name: {**paper, **given}}
         return built(cls, {**table}, "", folder=folder)
 
     def plain(self) -> dict[str, Any]:

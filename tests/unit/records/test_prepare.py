@@ -173,6 +173,17 @@ def test_swapped_where_both_would_be_degrees(tmp_path: Path) -> None:
         (GOOD, {"depots_table": {"only": ["east side"]}}, "other_depot"),
         (GOOD + "61/F", {"exclusions": {"floors": "always"}}, "floor"),
         (GOOD + "R/F", {"exclusions": {"preset": "paper"}}, "floor"),
+        (GOOD, {"exclusions": {"preset": "paper"}}, "floor"),
+        (
+            (GOOD + "1/F").replace("10:05:00", "10:01:00"),
+            {"exclusions": {"preset": "paper"}},
+            "not_positive",
+        ),
+        (
+            (GOOD + "1/F").replace("10:05:00", "10:01:31"),
+            {"exclusions": {"preset": "paper"}},
+            "speed",
+        ),
         (GOOD, {"exclusions": {"floors": "always"}, "floors": {"blank": "unrecognised"}}, "floor"),
         (GOOD.replace("10:05:00", "10:01:00"), {}, "not_positive"),
         (GOOD.replace("10:05:00", "10:01:31"), {}, "speed"),

@@ -22,8 +22,11 @@ def test_defaults_are_the_papers_limits() -> None:
 
 
 def test_the_papers_preset_and_what_overrides_it() -> None:
-    rules = AgencySettings.of({"agency": AGENCY, "exclusions": {"preset": "paper"}}).exclusions
-    assert (rules.months, rules.floors) == (PAPER_MONTHS, "always")
+    paper = {"agency": AGENCY, "exclusions": {"preset": "paper"}}
+    found = AgencySettings.of(paper)
+    assert (found.exclusions.months, found.exclusions.floors) == (PAPER_MONTHS, "always")
+    assert found.floors.blank == "unrecognised"
+    assert AgencySettings.of(paper | {"floors": {"blank": "ground"}}).floors.blank == "ground"
     given = {"preset": "paper", "months": ["2020-01"], "longer_than_min": 45}
     rules = AgencySettings.of({"agency": AGENCY, "exclusions": given}).exclusions
     assert (rules.months, rules.longer_than_min, rules.floors) == (("2020-01",), 45.0, "always")
