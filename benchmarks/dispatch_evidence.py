@@ -12,6 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
 from ideal_dispatch.evaluation.difference_tables import difference_summary, difference_table
 from ideal_dispatch.evaluation.figures import pareto
@@ -30,6 +32,9 @@ from ideal_dispatch.evaluation.significance import day_t_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
 from ideal_dispatch.evaluation.tables import Column, Table
 from ideal_dispatch.files import atomic_write
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.features import edge_features
+from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.replay.study import EXPERIMENT, STARTS, TEST, TRAINING, calibration_of
 from ideal_dispatch.traffic.campaign import processor_hours
 from ideal_dispatch.traffic.recording import KIND
@@ -184,6 +189,8 @@ def _provenance(
     ]
     if traffic := experiment["city"]["traffic"]:
         said.append(_made(EXPERIMENTS / traffic))
+    if network := experiment["city"]["network"]:
+        said.append(_streets(EXPERIMENTS / network))
     if experiment["transfer"]["run"]:
         said.append(f"Nothing was fitted here: all parts are those of {starts[-1]['transfer']}.")
     for world, judged in tested.items():
@@ -205,6 +212,26 @@ def _made(traffic: Path) -> str:
     number, hours = processor_hours(days)
     cost = f", {hours:.1f} hours of one core for {number} of its days" if number else ""
     return f"It was made by `{made['command']}` ({made['engine']} {made['version']}{cost})."
+
+
+def _streets(file: Path) -> str:
+    """What the streets lack, where their file is still there, and what stands for territories."""
+    territories = (
+        "An agency's territories are not known: region-based dispatch here sends the depot that is "
+        "nearest at free flow."
+    )
+    if not file.exists():
+        return f"The network is not here any more. {territories}"
+    network = RoadNetwork.load(file)
+    features = edge_features(network)
+    lanes, limits = (np.mean(~np.isnan(v)) for v in (network.lanes, network.speed_kmh))
+    return (
+        f"Of the {network.num_edges:,} edges of its network {np.mean(~network.oneway):.0%} are "
+        f"two-way, {lanes:.0%} have a number of lanes and {limits:.0%} a speed limit; "
+        f"{np.unique(network.road_class).size} of {len(ROAD_CLASSES)} road classes occur, and "
+        f"{int((np.ptp(features, axis=0) > 0).sum())} of {features.shape[1]} features vary. "
+        f"{territories}"
+    )
 
 
 def _issues(outcomes: Outcomes) -> list[str]:

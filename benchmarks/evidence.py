@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.city_trips import PAPER_TRIPS
 from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.files import atomic_write
@@ -23,7 +24,6 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
 SEEDS = (0, 1, 2)
-PAPER_SIZE = 1771
 LOCAL_TRIPS = 200
 DIVIDE_LAT = 40.7644  # Columbus Circle, 59th Street: south of it is trained on, north is scored
 BEGIN, END = "<!-- manhattan: begin -->", "<!-- manhattan: end -->"
@@ -78,7 +78,7 @@ def _page(network: RoadNetwork, trips: Trips) -> list[str]:
         )
     lines += ["", *_against(trips, parts, rows), "", "### The radius", ""]
     lines += _radius(runs["location"][0])
-    lines += ["", f"### At the paper's size, {PAPER_SIZE:,} trips", ""]
+    lines += ["", f"### At the paper's size, {PAPER_TRIPS:,} trips", ""]
     few = _fewer(parts)
     small = _baselines(network, trips, few)
     for features in ("attributes", "location"):
@@ -156,8 +156,8 @@ def _radius(run: TrainingRun) -> list[str]:
 
 def _fewer(parts: Split) -> Split:
     rng = np.random.default_rng(0)
-    train_rows = np.sort(rng.permutation(parts.train)[: int(PAPER_SIZE * 7 / 8)])
-    held_out = np.sort(rng.permutation(parts.validation)[: PAPER_SIZE - train_rows.size])
+    train_rows = np.sort(rng.permutation(parts.train)[: int(PAPER_TRIPS * 7 / 8)])
+    held_out = np.sort(rng.permutation(parts.validation)[: PAPER_TRIPS - train_rows.size])
     return Split(train_rows, held_out, parts.test)
 
 

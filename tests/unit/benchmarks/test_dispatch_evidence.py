@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dispatch_evidence import replace_part, section
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic.recording import KIND
 from tests.unit.evaluation.logs import town_run
 
@@ -21,11 +22,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write_experiment(folder: Path, transfer: str, traffic: str = "") -> None:
+def write_experiment(folder: Path, transfer: str, traffic: str = "", network: str = "") -> None:
     experiment = {
         "name": "A town", "seed": 3, "training_days": 5, "warm_up_days": 1, "recording": "abc",
         "printed": "sha-tin", "transfer": {"run": transfer},
-        "city": {"traffic": traffic},
+        "city": {"traffic": traffic, "network": network},
     }  # fmt: skip
     folder.mkdir(exist_ok=True)
     (folder / "experiment.json").write_text(json.dumps(experiment))
@@ -48,6 +49,7 @@ def test_a_section_has_both_worlds_and_says_what_was_run(run: Path) -> None:
     assert text.count("**Training days, cross-fitted, to choose by:**") == 2
     assert "*Seconds saved per call against interval in world B" in text
     assert "images/evidence_town.png" in text
+    assert "territories" not in text, "the embedded city has its own"
 
 
 def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
@@ -61,6 +63,21 @@ def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
     assert "Nothing was fitted here: all parts are those of" in text
     assert "Training days" not in text
     assert "World A" not in text
+
+
+def test_a_network_of_its_own_is_described(run: Path, tmp_path: Path) -> None:
+    bare = RoadNetwork.from_arrays([0, 1, 1, 2], [1, 0, 2, 1], [900.0, 900.0, 1500.0, 1500.0])
+    bare.save(tmp_path / "bare.network")
+    for name, said in (
+        ("bare", "Of the 4 edges of its network 100% are two-way, 0% have a number of lanes and 0% "
+         "a speed limit; 1 of 14 road classes occur, and 3 of 20 features vary."),
+        ("lost", "The network is not here any more."),
+    ):  # fmt: skip
+        town_run(tmp_path / name / "B" / "test", first_day=25, versions={"python": "3"})
+        write_experiment(tmp_path / name, str(run), network=str(tmp_path / f"{name}.network"))
+        text = "\n".join(section(tmp_path / name))
+        assert said in text
+        assert "region-based dispatch here sends the depot that is nearest at free flow" in text
 
 
 def test_only_the_part_between_the_marks_is_replaced(tmp_path: Path) -> None:
