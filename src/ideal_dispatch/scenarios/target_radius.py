@@ -119,10 +119,10 @@ def target_radius(
     path times, and so stay apart when the observed time exceeds the nominal one
     by less than about 1e-6 of it.
 
-    Unlike the paper, which hands its dual program (Proposition 2) to a conic
-    solver, paths enter one by one: the dual function of the paths so far is
-    maximised by Newton's method, the fastest path under its metric is the next
-    cut, until upper − lower ≤ ``tolerance`` · upper, no path violates, or
+    Unlike the paper, which hands its dual program (Proposition 2) to an
+    interior-point solver, paths enter one by one: the dual function of the paths
+    so far is maximised by Newton's method, the fastest path under its metric is
+    the next cut, until upper − lower ≤ ``tolerance`` · upper, no path violates, or
     ``most_cuts`` are made; the interval returned holds ρ in each case.
 
     >>> network = RoadNetwork.from_arrays([0, 0], [1, 1], [100.0, 120.0])
