@@ -59,7 +59,9 @@ def test_every_word_is_used_and_every_used_word_exists() -> None:
     source = "\n".join(file.read_text(encoding="utf-8") for file in OWN)
     literal = set(re.findall(r"""\b(?:t|block)\("([a-z_.]+)\"""", source))
     literal |= set(re.findall(r'data-t="([a-z_.]+)"', source))
-    literal |= set(re.findall(r'"((?:sure|facts|why|what_if|tools|sign_in)\.[a-z_.]+)"', source))
+    literal |= set(
+        re.findall(r'"((?:sure|facts|map|why|what_if|tools|sign_in)\.[a-z_.]+)"', source)
+    )
     made = {
         re.sub(r"\$\{[^}]*\}", "*", key) for key in re.findall(r"`([a-z_]+\.[^`]*\$[^`]*)`", source)
     }

@@ -21,6 +21,8 @@ import { drawWhatIf, drawWhy, startWhatIf } from "./why.js";
 
 const TICK_MS = 250;
 const GUARD_MS = 1000; // after the desk moved on by itself, an answer meant for the call before is void
+const ROADS_PATIENCE_MS = 120_000; // a large city's take seconds to make, many more on a busy server
+const ROADS_AGAIN_MS = 5000;
 const SIMULATED = { every_s: 6, count: 40 };
 
 const store = new Store();
@@ -81,10 +83,10 @@ function drawLink() {
 function drawMap() {
   if (!map) return;
   const shown = scene(store.shown);
-  const depots = (store.city?.depots ?? []).map((depot) => ({
-    ...depot,
-    units: store.units.get(depot.name) ?? depot.units ?? null,
-  }));
+  const concerned = [store.shown?.primary?.depot, store.shown?.second?.depot];
+  const depots = (store.city?.depots ?? [])
+    .map((depot) => ({ ...depot, units: store.units.get(depot.name) ?? depot.units ?? null }))
+    .sort((a, b) => concerned.includes(b.name) - concerned.includes(a.name)); // named first
   map.show(shown, depots);
   if (mapped === store.selected) return; // a dispatcher who moved the map keeps it
   mapped = store.selected;
@@ -272,17 +274,30 @@ function begin() {
 async function drawNetwork() {
   if (map || mapping) return;
   mapping = true;
-  const network = await ask("v1/network.geojson").catch(() => null);
-  if (network) startMap(byId("map"), network, theme, useMap);
-  else useMap(null);
+  sayOfMap("map.waiting");
+  try {
+    const network = await ask("v1/network.geojson", "GET", undefined, ROADS_PATIENCE_MS);
+    await startMap(byId("map"), network, theme, useMap);
+  } catch {
+    setTimeout(() => byId("desk").hidden || drawNetwork(), ROADS_AGAIN_MS);
+  } finally {
+    mapping = false;
+  }
 }
 
 function useMap(drawn) {
   map = drawn;
-  mapping = false;
-  byId("map-missing").hidden = map !== null;
+  sayOfMap(map ? null : "map.missing");
   mapped = undefined;
   drawMap();
+}
+
+/** Why there is no map, in the words of a key; null where there is one. */
+function sayOfMap(key) {
+  const note = byId("map-missing");
+  note.hidden = key === null;
+  if (key) note.dataset.t = key;
+  write(note, t(note.dataset.t));
 }
 
 async function start() {

@@ -61,9 +61,7 @@ export function bounds(points) {
 }
 
 export const networkPoints = (network) =>
-  network.features.flatMap(({ geometry }) =>
-    geometry.type === "LineString" ? geometry.coordinates : geometry.coordinates.flat(),
-  );
+  network.features.flatMap(({ geometry }) => geometry.coordinates);
 
 /** Width of a road in pixels: arterial roads are wider where the network says which they are. */
 export function roadWidth({ road_class: kind }) {
@@ -77,6 +75,35 @@ export function depotMarker({ name, units }) {
   const label = element("span", { class: "name" }, name);
   return element("div", { class: "depot-marker" }, box, label);
 }
+
+/**
+ * Write the names of depots beside them where they cover nothing, the first ones first. A name
+ * without room is left out until somebody looks closer.
+ */
+export function placeNames(container) {
+  const frame = container.getBoundingClientRect();
+  const taken = [...container.parentElement.querySelectorAll(MARKS)].map((mark) =>
+    mark.getBoundingClientRect(),
+  );
+  for (const name of container.querySelectorAll(".depot-marker .name")) {
+    const side = SIDES.find((one) => {
+      name.dataset.side = one;
+      const box = name.getBoundingClientRect();
+      return within(box, frame) && !taken.some((other) => overlap(box, other));
+    });
+    name.dataset.side = side ?? "none";
+    if (side) taken.push(name.getBoundingClientRect());
+  }
+}
+
+const MARKS = ".units, .incident-marker, .whole, .legend, .maplibregl-ctrl-group, .leaflet-bar";
+const SIDES = ["below", "above", "right", "left"];
+
+const within = (box, frame) =>
+  box.left >= frame.left && box.right <= frame.right && box.top >= frame.top && box.bottom <= frame.bottom;
+
+const overlap = (a, b) =>
+  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
 export const incidentMarker = () =>
   element("div", { class: "incident-marker", role: "img", "aria-label": t("map.incident") });

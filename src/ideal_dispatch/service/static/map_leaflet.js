@@ -1,6 +1,6 @@
 // The same map by Leaflet on a plain canvas, for browsers without WebGL2.
 
-import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, roadWidth } from "./map.js";
+import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, placeNames, roadWidth } from "./map.js";
 
 export async function create(container, network, look) {
   await Promise.all([
@@ -25,9 +25,15 @@ class LeafletMap {
     Object.assign(this, { library, map, look });
     this.everything = box(bounds(networkPoints(network)));
     map.fitBounds(this.everything);
-    this.roads = library.geoJSON(network, { interactive: false }).addTo(map);
+    // one layer a width: a city has tens of thousands of roads
+    const widths = Map.groupBy(network.features, ({ properties }) => roadWidth(properties ?? {}));
+    this.roads = [...widths].map(([width, roads]) => {
+      const lines = roads.map(({ geometry }) => geometry.coordinates.map(flip));
+      return [width, library.polyline(lines, { interactive: false }).addTo(map)];
+    });
     this.drawn = library.layerGroup().addTo(map);
     map.on("zoomend", () => this.paint());
+    map.on("moveend", () => placeNames(map.getContainer()));
     this.use(look);
   }
 
@@ -45,6 +51,7 @@ class LeafletMap {
     this.line(second, this.look.second, 6, { dashArray: "13 7", lineCap: "butt" });
     for (const depot of depots) this.mark(depotMarker(depot), [depot.lon, depot.lat]);
     if (incident) this.mark(incidentMarker(), incident);
+    placeNames(this.map.getContainer());
   }
 
   line(coordinates, color, weight, more = {}) {
@@ -76,11 +83,9 @@ class LeafletMap {
 
   paint() {
     const scale = Math.min(3, Math.max(0.5, 1.4 ** (this.map.getZoom() - 14)));
-    this.roads.setStyle(({ properties }) => ({
-      color: this.look.road,
-      weight: scale * roadWidth(properties ?? {}),
-      opacity: 1,
-    }));
+    for (const [width, roads] of this.roads) {
+      roads.setStyle({ color: this.look.road, weight: scale * width, opacity: 1 });
+    }
   }
 
   remove() {

@@ -1,6 +1,6 @@
 // The map drawn by MapLibre, from the service's own road network: no tiles, no fonts, no internet.
 
-import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, roadWidth } from "./map.js";
+import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, placeNames, roadWidth } from "./map.js";
 
 const PADDING = { top: 56, bottom: 72, left: 72, right: 72 };
 const CITY = { top: 16, bottom: 48, left: 56, right: 56 };
@@ -41,6 +41,7 @@ export async function create(container, network, look, onLost) {
 class MapLibreMap {
   constructor(library, map, everything) {
     Object.assign(this, { library, map, everything, markers: [] });
+    map.on("moveend", () => placeNames(map.getContainer()));
   }
 
   show({ primary, second, shared, incident }, depots) {
@@ -50,6 +51,7 @@ class MapLibreMap {
     for (const marker of this.markers) marker.remove();
     this.markers = depots.map((depot) => this.mark(depotMarker(depot), [depot.lon, depot.lat]));
     if (incident) this.markers.push(this.mark(incidentMarker(), incident));
+    placeNames(this.map.getContainer());
   }
 
   mark(node, place) {

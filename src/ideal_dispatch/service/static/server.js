@@ -15,14 +15,14 @@ export class ServerError extends Error {
   }
 }
 
-export async function ask(path, method = "GET", body = undefined) {
+export async function ask(path, method = "GET", body = undefined, patienceMs = PATIENCE_MS) {
   let answer;
   try {
     answer = await fetch(path, {
       method,
       body: body === undefined ? undefined : JSON.stringify(body),
       headers: body === undefined ? {} : { "Content-Type": "application/json" },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(patienceMs),
       cache: "no-store",
     });
   } catch (error) {

@@ -1,0 +1,107 @@
+"""The map of a city with 40,000 roads and many depots, by WebGL2 and without it."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from ideal_dispatch import RoadNetwork
+from tests.browser.conftest import Host, Turn, shoot
+from tests.service_town import Town, serving, token
+from tests.unit.dispatch.worlds import random_model
+
+pytestmark = pytest.mark.slow
+
+SIDE = 101  # junctions along each side
+DEPOTS = [(row, column) for row in (20, 35, 50, 65) for column in (15, 30, 45, 60, 75)]
+
+SEEN = """() => {
+  const box = (node) => node.getBoundingClientRect();
+  const marks = [...document.querySelectorAll(
+    "#map .units, #map .incident-marker, .map button, .legend")].map(box);
+  const names = [...document.querySelectorAll("#map .name")]
+    .filter((node) => node.checkVisibility({ visibilityProperty: true })).map(box);
+  const overlap = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const covered = names.filter((name, i) =>
+    [...names.slice(i + 1), ...marks].some((other) => overlap(name, other)));
+  return [names.length, covered.length];
+}"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """A service on a grid of 40,400 roads with twenty depots."""
+    node = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
+    a = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
+    b = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
+    lon = 114.0 + 0.001 * (np.arange(node.size) % SIDE)
+    lat = 22.0 + 0.001 * (np.arange(node.size) // SIDE)
+    network = RoadNetwork.from_arrays(
+        np.concatenate([a, b]), np.concatenate([b, a]), np.full(2 * a.size, 115.0), lon, lat,
+        road_class=np.arange(2 * a.size) % 14,
+    )  # fmt: skip
+    assert network.num_edges > 40_000
+    folder = tmp_path_factory.mktemp("large")
+    network.save(folder / "town.network")
+    rows = [
+        f"Station {row}-{column} Harbour,{lon[node[row, column]]},{lat[node[row, column]]}"
+        for row, column in DEPOTS
+    ]
+    (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
+    random_model(network).save(folder / "model")
+    town = Town(folder, network)
+    config = town.config(model={"gain": ""}, traffic={"kind": "forecast", "file": ""})
+    with serving(config) as running:
+        yield Host(running.url, token("dispatcher"))
+
+
+def _drawn(page: Page, kind: str) -> None:
+    expect(page.locator("#map")).to_have_attribute("data-drawn-by", kind)
+    expect(page.locator("#map-missing")).to_be_hidden()
+
+
+@pytest.mark.parametrize("kind", ["maplibre", "leaflet"])
+def test_all_roads_are_drawn_and_no_name_covers_another(
+    browser: Browser, flat_browser: Browser, large: Host, open_desk: Turn, kind: str
+) -> None:
+    page = open_desk(browser if kind == "maplibre" else flat_browser, large)
+    _drawn(page, kind)
+    shoot(page, f"large_city_{kind}")
+    names, covered = page.evaluate(SEEN)
+    assert covered == 0
+    assert 0 < names < len(DEPOTS)  # there is no room for all of them
+    for _ in range(3):
+        page.locator("#map").get_by_role("button", name="Zoom in").click()
+    page.wait_for_function(f"({SEEN})()[0] > 0")
+    shoot(page, f"large_city_{kind}_near")
+    assert page.evaluate(SEEN)[1] == 0
+
+
+def test_roads_that_come_late_are_waited_for(
+    flat_browser: Browser, large: Host, open_desk: Turn
+) -> None:
+    def late(route: Route) -> None:
+        time.sleep(10)  # other questions are given up after 8 s
+        route.continue_()
+
+    page = open_desk(flat_browser, large, meddle=("**/v1/network.geojson", late))
+    _drawn(page, "leaflet")
+
+
+def test_roads_that_are_refused_are_asked_for_again(
+    flat_browser: Browser, large: Host, open_desk: Turn
+) -> None:
+    refusals = iter([503, 503])
+
+    def refused(route: Route) -> None:
+        status = next(refusals, None)
+        if status is None:
+            return route.continue_()
+        return route.fulfill(status=status, json={"error": {"code": "solver_lost"}})
+
+    page = open_desk(flat_browser, large, meddle=("**/v1/network.geojson", refused))
+    expect(page.locator("#map-missing")).to_contain_text("The roads are on their way")
+    _drawn(page, "leaflet")
