@@ -35,7 +35,8 @@ from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import edge_features
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.replay.study import EXPERIMENT, STARTS, TEST, TRAINING, calibration_of
+from ideal_dispatch.replay.experiment import EXPERIMENT
+from ideal_dispatch.replay.study import STARTS, TEST, TRAINING, calibration_of
 from ideal_dispatch.traffic.campaign import processor_hours
 from ideal_dispatch.traffic.recording import KIND
 

@@ -21,6 +21,7 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.roles import roles_of
+from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.manifest import read_manifest
 from ideal_dispatch.replay.run import LOG
@@ -287,8 +288,6 @@ def _run_name(folder: Path) -> str:
 
 def _title(folder: Path) -> str:
     """The experiment's name and which of its days, where the run is one of an experiment."""
-    from ideal_dispatch.replay.study import EXPERIMENT
-
     file = folder.resolve().parent.parent / EXPERIMENT
     if not file.is_file():
         return ""

@@ -25,6 +25,9 @@ from ideal_dispatch.traffic.recording import RecordedTraffic
 Printed = Literal["hong-kong-island", "sha-tin"]
 """The experiments whose tables the paper prints."""
 
+EXPERIMENT = "experiment.json"
+"""What a replay's folder says of its experiment."""
+
 _FREE_TABLES = ("policies", "training", "paper_training")
 
 

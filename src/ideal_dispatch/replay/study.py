@@ -15,7 +15,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.experiment import Experiment, Ground
+from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, load_parts, missing_parts
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
@@ -23,7 +23,7 @@ from ideal_dispatch.replay.past import collect_past
 from ideal_dispatch.replay.run import replay
 from ideal_dispatch.replay.trained import PastDays
 
-EXPERIMENT, STARTS = "experiment.json", "starts.jsonl"
+STARTS = "starts.jsonl"
 TRAINING, TEST, ALL = "training", "test", "all"
 
 Watch = Callable[[str, float], None]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch", reason="the train extra is not installed")
+
 from benchmarks.dispatch_evidence import replace_part, section
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic.recording import KIND

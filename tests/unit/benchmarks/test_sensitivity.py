@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")
+
 from benchmarks.sensitivity import BASE, OF_POLICIES, Size, _compared, small, worlds_of
 from ideal_dispatch.dispatch.settings import asked_of
 from ideal_dispatch.evaluation.outcomes import Outcomes

@@ -1,5 +1,7 @@
 """Logs become arrays: every number as worked out by hand, every odd line refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,16 @@ def test_entries_are_the_lines(tmp_path: Path, lines: list[dict[str, Any]]) -> N
 
 def test_one_world_alone(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     assert Outcomes.load(write_run(tmp_path / "run", lines)).only("B").worlds == ("B",)
+
+
+def test_a_run_is_read_without_torch(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    folder = write_run(tmp_path / "run", lines)
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from ideal_dispatch.evaluation.outcomes import Outcomes\n"
+        "Outcomes.load(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", program, folder], check=True)
 
 
 def test_folders_that_hold_no_run(tmp_path: Path, lines: list[dict[str, Any]]) -> None:

@@ -4,6 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch import Model, RoadNetwork, Trips
 from ideal_dispatch.forecast import Architecture

@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")

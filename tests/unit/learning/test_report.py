@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the train extra is not installed")
-
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import RadiusParams, Split, TrainingRun, TrainParams, train

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="the train extra is not installed")
+
 from ideal_dispatch import Calendar, Depot, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.dispatch.fitted import Seconds, kinds
