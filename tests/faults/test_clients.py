@@ -9,20 +9,21 @@ from contextlib import suppress
 
 import pytest
 
-from ideal_dispatch.service import server
+from benchmarks.load_clients import Endless, endless_head
+from ideal_dispatch.service import connection
 from tests.faults.service_faults import ASK, advised, post
 from tests.service_town import Local, Town, application, bearer, local, token
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    patient_s, server.HEADERS_S = server.HEADERS_S, 1.0
+    patient_s, connection.HEADERS_S = connection.HEADERS_S, 1.0
     try:
         settings = town.settings("clients.toml", server={"body_timeout_s": 1.0})
         with local(application(settings)) as opened:
             yield opened
     finally:
-        server.HEADERS_S = patient_s
+        connection.HEADERS_S = patient_s
 
 
 def connected(client: Local) -> socket.socket:
@@ -49,6 +50,38 @@ def test_slow_clients(client: Local, town: Town) -> None:
         if number % len(kinds) == 2:
             assert b"408" in said.split(b"\r\n")[0]
         one.close()
+
+
+@pytest.mark.parametrize("kind", ["headers", "value", "line"])
+def test_endless_heads(client: Local, town: Town, kind: Endless) -> None:
+    """The service stops reading: no more is taken than what the system's buffers hold."""
+    assert client.base_url.port is not None
+    ended = endless_head(client.base_url.port, kind, seconds=60, most_bytes=200_000_000)
+    assert ended.hung_up
+    assert ended.sent_bytes < 30_000_000
+    assert ended.answer.startswith(b"HTTP/1.1 431 ")
+    assert b'"head_too_large"' in ended.answer
+    assert advised(client, town.call(f"after endless {kind}")).decision != "no_advice"
+
+
+def test_a_call_whose_head_took_too_long_gets_no_advice(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its deadline runs from its first byte."""
+    monkeypatch.setattr(connection, "HEADERS_S", 60.0)
+    settings = town.settings("slow_head.toml", server={"deadline_s": 0.5})
+    body = json.dumps(town.call("slow head")).encode()
+    head = (
+        f"POST {ASK} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token('cad')}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    with local(application(settings)) as client, connected(client) as raw:
+        raw.sendall(head[:20])
+        assert client.get("/healthz").status_code == 200  # so that has been read
+        time.sleep(1.0)
+        raw.sendall(head[20:] + body)
+        answer = raw.recv(65536)
+    assert b'"decision":"no_advice"' in answer or b'"not_recorded"' in answer, answer
 
 
 def test_body_of_50_mb(client: Local, town: Town) -> None:

@@ -3,12 +3,14 @@
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 
-from tests.faults.service_faults import ASK, SLACK_S, advised
-from tests.service_town import Town, application, bearer, local
+from ideal_dispatch.service.call import Call
+from tests.faults.service_faults import ASK, SLACK_S, advised, wait_for
+from tests.service_town import PATIENCE_S, Town, application, bearer, local
 
 
 def test_ten_times_the_load(town: Town) -> None:
@@ -70,3 +72,40 @@ def test_ten_times_the_load(town: Town) -> None:
         # a disk that is busy with other things may fail to take a row in time
         assert set(codes) <= {"busy", "not_recorded"}
         assert codes["busy"] > 10 * codes["not_recorded"]
+
+
+def test_who_storms_leaves_places_and_turns_to_others(town: Town) -> None:
+    """The others' call is admitted beside a storm of one token, and is the next to be answered."""
+    server = {"solvers": 1, "queue": 7, "deadline_s": 60.0}
+    with local(application(town.settings("storm.toml", server=server))) as client:
+        service, advise, order = client.service, client.adviser.advise, list[str]()
+        begun, go_on = threading.Event(), threading.Event()
+
+        def held(call: Call, *given: Any) -> Any:
+            begun.set()
+            assert go_on.wait(PATIENCE_S)
+            order.append(call.call_id)
+            return advise(call, *given)
+
+        def ask(call_id: str, role: str) -> int:
+            with httpx.Client(timeout=PATIENCE_S, base_url=client.base_url) as own:
+                return own.post(ASK, json=town.call(call_id), headers=bearer(role)).status_code
+
+        setattr(client.adviser, "advise", held)  # noqa: B010
+        try:
+            with ThreadPoolExecutor(10) as callers:
+                storm = [callers.submit(ask, "storm-0", "cad")]
+                assert begun.wait(PATIENCE_S)
+                storm += [callers.submit(ask, f"storm-{n}", "cad") for n in range(1, 9)]
+                wait_for(lambda: sum(one.done() for one in storm) == 3)  # refused at once
+                assert service.engine.inside == 6
+                other = callers.submit(ask, "other", "dispatcher")
+                wait_for(lambda: service.engine._waiting.get("dispatcher"))
+                assert service.engine.inside == 7
+                go_on.set()
+                statuses = sorted(one.result() for one in storm)
+                assert statuses == [200] * 6 + [503] * 3
+                assert other.result() == 200
+        finally:
+            setattr(client.adviser, "advise", advise)  # noqa: B010
+        assert order[:2] == ["storm-0", "other"]

@@ -72,7 +72,7 @@ def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
         body_bytes=limits.body_bytes,
         nesting=limits.nesting,
         body_timeout_s=limits.body_timeout_s,
-        let_in=lambda scope: token_of(Request(scope)),
+        let_in=lambda scope: token_of(Request(scope)).name,
         open_bytes={"/v1/session": SESSION_BYTES},
         path_bytes={incidents.EIDO: limits.eido_bytes},
         calls=(recommendations.ASK, incidents.EIDO),

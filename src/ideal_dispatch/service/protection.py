@@ -13,7 +13,7 @@ from typing import Any
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.admission import Gate
+from ideal_dispatch.service.admission import REFUSED, Gate
 from ideal_dispatch.service.refusals import Problem, problem_of, problem_text
 
 Scope = MutableMapping[str, Any]
@@ -70,11 +70,11 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    ``let_in`` looks at the scope and raises where nobody known asks: no body of
-    a stranger is read. ``open_bytes`` are paths where a stranger may send so
-    many bytes, ``path_bytes`` paths with another limit than ``body_bytes``. What
-    is posted to ``calls`` passes the ``gate``: where that is shut, nothing is
-    read either. ``refused`` is told the code of every refusal.
+    ``let_in`` looks at the scope and gives the name of who asks, or raises where
+    nobody knows: no body of a stranger is read. ``open_bytes`` are paths where a
+    stranger may send so many bytes, ``path_bytes`` paths with another limit than
+    ``body_bytes``. What is posted to ``calls`` passes the ``gate``: where that is
+    shut, nothing is read either. ``refused`` is told the code of every refusal.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Protection:
         body_bytes: int,
         nesting: int,
         body_timeout_s: float,
-        let_in: Callable[[Scope], object],
+        let_in: Callable[[Scope], str],
         open_bytes: Mapping[str, int],
         path_bytes: Mapping[str, int],
         calls: Collection[str],
@@ -125,6 +125,8 @@ class Protection:
             problem = await self._guarded(scope, receive, answering, headers)
             if problem is not None:
                 self._refused(problem.code)
+                if problem.status == 503 and REFUSED in scope:
+                    scope[REFUSED].append(scope["client"])  # its next request waits a little
                 await _refuse(answering, problem)
         finally:
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
@@ -143,11 +145,12 @@ class Protection:
             await self._app(scope, receive, send)
             return None
         called = scope["method"] == "POST" and scope["path"] in self._calls
+        who = ""
         try:
-            if called:  # first, for it is cheap: a storm of calls is to cost little
-                self._gate.check()
             if scope["path"] not in self._open:
-                self._let_in(scope)
+                who = self._let_in(scope)
+            if called:
+                self._gate.check(who)
         except IdealError as error:
             return problem_of(error)
         body = await self._body(scope["path"], length, receive)
@@ -163,7 +166,7 @@ class Protection:
             return {"type": "http.request", "body": body, "more_body": False}
 
         try:
-            place = self._gate.pass_on(scope) if called else None
+            place = self._gate.pass_on(scope, who) if called else None
         except IdealError as error:
             return problem_of(error)
         try:

@@ -9,70 +9,28 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.admission import BEGAN
+from ideal_dispatch.service.connection import Connection
 from ideal_dispatch.service.settings import ServiceSettings, notify_socket
-
-HEADERS_S = 10.0
-"""How long a client may take, from the start or from an answer, to the end of its headers."""
 
 log = logging.getLogger(__name__)
 
 _SAY_EVERY_S = 10.0
 _KEEP_ALIVE_S = 10
-_MOST_CONNECTIONS = 1000  # below the usual limit of file descriptors
 _GRACE_S = 2
 _BACKLOG = 512
-
-
-class PatientProtocol(HttpToolsProtocol):
-    """HTTP, but a connection that does not ask for anything in time is closed.
-
-    uvicorn waits for ever for the rest of a request's headers; many such
-    connections would use up all file descriptors.
-    """
-
-    _late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._expect()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._in_time()
-        super().connection_lost(exc)
-
-    def on_headers_complete(self) -> None:
-        self._in_time()
-        cast(dict[str, Any], self.scope)[BEGAN] = time.monotonic()
-        super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete:  # else the next request was there before this answer
-            self._expect()
-
-    def _expect(self) -> None:
-        self._in_time()
-        self._late = self.loop.call_later(HEADERS_S, self.transport.close)
-
-    def _in_time(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
 
 
 def options(settings: ServiceSettings) -> dict[str, Any]:
     """How uvicorn is to serve the application."""
     return {
-        "http": PatientProtocol,
+        "http": Connection,
         "ws": "none",
         "log_config": None,
         "access_log": False,
@@ -80,7 +38,6 @@ def options(settings: ServiceSettings) -> dict[str, Any]:
         "timeout_keep_alive": _KEEP_ALIVE_S,
         "timeout_graceful_shutdown": _GRACE_S,
         "backlog": _BACKLOG,
-        "limit_concurrency": _MOST_CONNECTIONS,
         "proxy_headers": True,
         "forwarded_allow_ips": list(settings.server.trusted_proxies),
     }

@@ -58,7 +58,7 @@ class Simulator:
                 try:
                     # first: nobody would give back a place taken before it
                     call = await self._service.aside(self.call)
-                    admitted = self._service.gate.admit()
+                    admitted = self._service.gate.admit(ACTOR)
                     await self._service.recommender.recommend(
                         call, None, ACTOR, admitted, simulated=True
                     )

@@ -77,9 +77,10 @@ def ask(
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None}
     waiting, sent = list(pieces), []
 
-    def let_in(_: Any) -> None:
+    def let_in(_: Any) -> str:
         if stranger is not None:
             raise stranger
+        return "cad"
 
     async def receive() -> dict[str, Any]:
         await asyncio.sleep(pause_s)
@@ -149,7 +150,7 @@ def test_calls_are_refused_before_they_are_read() -> None:
     status, body = ask(**call, refused=refused)
     assert (status, json.loads(body)["error"]["code"]) == (503, "starting")
     warm.set()
-    place = engine.admit()
+    place = engine.admit("cad")
     status, body = ask(**call, refused=refused)
     assert (status, json.loads(body)["error"]["code"]) == (503, "busy")
     assert refused == ["starting", "busy"]
@@ -164,9 +165,9 @@ def test_a_place_that_went_while_the_body_came_is_refused_too() -> None:
     warm.set()
 
     class Filling(Gate):
-        def pass_on(self, scope: Any) -> Any:
-            engine.admit()
-            return super().pass_on(scope)
+        def pass_on(self, scope: Any, holder: str) -> Any:
+            engine.admit("cad")
+            return super().pass_on(scope, holder)
 
     status, body = ask([b"{}"], length=2, path="/call", gate=Filling(engine, warm))
     assert (status, json.loads(body)["error"]["code"]) == (503, "busy")

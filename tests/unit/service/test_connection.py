@@ -1,0 +1,228 @@
+"""Heads have bounds; who is refused is read again after a rest; a crowd is told so."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+import uvicorn
+
+from ideal_dispatch.service import connection
+from ideal_dispatch.service.admission import BEGAN, REFUSED
+from ideal_dispatch.service.connection import HEAD_BYTES, Connection
+
+PATIENCE_S = 30.0
+
+
+class Refusing:
+    """An application that refuses what comes to /full, and knows when each request began."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.began[scope["path"]] = scope[BEGAN]
+        status = 503 if scope["path"] == "/full" else 200
+        if status == 503:
+            scope[REFUSED].append(scope["client"])
+        headers = [(b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+
+class Running:
+    """The application at a port of this machine."""
+
+    def __init__(self, server: uvicorn.Server, app: Refusing) -> None:
+        self.server, self.app = server, app
+        self.port = server.servers[0].sockets[0].getsockname()[1]
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+
+    @property
+    def connections(self) -> list[Connection]:
+        return [one for one in self.server.server_state.connections if isinstance(one, Connection)]
+
+    def heard_since(self, moment: float) -> bool:
+        return any(one._arrived_at >= moment for one in self.connections)
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    app = Refusing()
+    config = uvicorn.Config(app, port=0, http=Connection, lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield Running(server, app)
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_S)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def get(path: str, *lines: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *lines, "", ""]).encode()
+
+
+def all_said(stream: socket.socket) -> bytes:
+    """What is answered until the connection is closed."""
+    said = b""
+    with suppress(ConnectionResetError):
+        while piece := stream.recv(65_536):
+            said += piece
+    return said
+
+
+def code(said: bytes) -> tuple[int, str]:
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head
+    assert b"connection: close" in head
+    return int(head.split(b" ")[1]), json.loads(body)["error"]["code"]
+
+
+# --- the head ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        get("/", *["x: y"] * (HEAD_BYTES // 30)),
+        get("/", "x: " + "y" * HEAD_BYTES),
+        get("/", "y" * HEAD_BYTES + ": x"),
+        get("/" + "y" * HEAD_BYTES),
+        b"GET / HTTP/1.1\r\nHost: x\r\nx: " + b"y" * 40 * HEAD_BYTES,  # it does not end
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * (HEAD_BYTES // 30),
+        b"GET /" + b"y" * 40 * HEAD_BYTES,
+        b"\r\n" * HEAD_BYTES,
+    ],
+    ids=["headers", "value", "name", "address", "no end of a value", "no end of headers",
+         "no end of the address", "empty lines"],
+)  # fmt: skip
+@pytest.mark.parametrize("piece", [1000, 1_000_000])
+def test_a_head_that_is_too_large_is_refused(running: Running, head: bytes, piece: int) -> None:
+    with running.connect() as stream:
+        for at in range(0, len(head), piece):
+            stream.sendall(head[at : at + piece])
+        assert code(all_said(stream)) == (431, "head_too_large")
+    assert running.app.began == {}
+
+
+def test_a_large_head_within_the_limit_is_served(running: Running) -> None:
+    with running.connect() as stream:
+        for _ in range(3):  # each counts for itself
+            stream.sendall(get("/", "x: " + "y" * (HEAD_BYTES - 200)))
+            assert stream.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
+def test_trailers_count_as_the_head_does(running: Running) -> None:
+    """The request is under way, so that the connection is closed without a word."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with running.connect() as stream, suppress(OSError):
+        stream.sendall(head)
+        until(lambda: "/" in running.app.began)
+        stream.sendall(b"1\r\nx\r\n0\r\n")
+        stream.sendall(b"x: y\r\n" * HEAD_BYTES)
+        said = all_said(stream)
+        assert said.count(b"HTTP/1.1") <= 2
+
+
+def test_what_is_no_http_is_refused_in_the_usual_form(running: Running) -> None:
+    with running.connect() as stream:
+        stream.sendall(b"nonsense\r\n\r\n")
+        assert code(all_said(stream)) == (400, "bad_request")
+
+
+def test_a_request_begins_with_its_first_byte(running: Running) -> None:
+    with running.connect() as stream:
+        for path in ("/first", "/second"):
+            whole = get(path)
+            before = time.monotonic()
+            stream.sendall(whole[:9])
+            until(partial(running.heard_since, before))
+            between = time.monotonic()
+            stream.sendall(whole[9:])
+            assert stream.recv(65_536).startswith(b"HTTP/1.1 200")
+            assert before <= running.app.began[path] <= between
+
+
+# --- the rest after a refusal -----------------------------------------------------------
+
+
+@pytest.fixture
+def endless_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_FIRST_REST_S", 3600.0)
+    monkeypatch.setattr(connection, "RETRY_AFTER_S", 3600.0)
+
+
+@pytest.mark.usefixtures("endless_rest")
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_who_is_refused_is_not_read_during_the_rest(running: Running, pipelined: bool) -> None:
+    with running.connect() as refused, running.connect() as other:
+        refused.sendall(get("/full") + (get("/again") if pipelined else b""))
+        assert refused.recv(65_536).startswith(b"HTTP/1.1 503")
+        if not pipelined:
+            refused.sendall(get("/again"))
+            until(lambda: any(one._early for one in running.connections))
+        for path in ("/other", "/and again"):
+            other.sendall(get(path.replace(" ", "%20")))
+            assert other.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert set(running.app.began) == {"/full", "/other", "/and again"}
+
+
+@pytest.mark.usefixtures("endless_rest")
+def test_what_a_proxy_passes_on_has_no_rest(running: Running) -> None:
+    """Other clients' requests come over the same connection."""
+    with running.connect() as stream:
+        for path, status in (("/full", b"503"), ("/full", b"503"), ("/next", b"200")):
+            stream.sendall(get(path, "X-Forwarded-For: 192.0.2.1"))
+            assert stream.recv(65_536)[9:12] == status
+
+
+def test_a_request_that_came_during_the_rest_began_then(running: Running) -> None:
+    with running.connect() as stream:
+        before = time.monotonic()
+        for _ in range(2):
+            stream.sendall(get("/full"))
+            assert stream.recv(65_536).startswith(b"HTTP/1.1 503")
+        stream.sendall(get("/early"))
+        (one,) = running.connections
+        until(lambda: one._early or "/early" in running.app.began)
+        came = time.monotonic()
+        assert stream.recv(65_536).startswith(b"HTTP/1.1 200")
+        assert before <= running.app.began["/early"] <= came
+        assert one._rests == 0  # an answer ends the series
+
+
+# --- too many -----------------------------------------------------------------------------
+
+
+def test_beyond_so_many_connections_the_refusal_has_the_usual_form(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 2)
+    with running.connect(), running.connect():
+        until(lambda: len(running.connections) == 2)
+        with running.connect() as third:
+            third.sendall(get("/"))
+            said = all_said(third)
+            assert code(said) == (503, "busy")
+            assert b"Retry-After: 1\r\n" in said
+    until(lambda: not running.connections)
+    with running.connect() as again:
+        again.sendall(get("/"))
+        assert again.recv(65_536).startswith(b"HTTP/1.1 200")
