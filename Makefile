@@ -68,7 +68,7 @@ dispatch-evidence: setup
 DEMANDS := 0.8 1 1.2
 sensitivity: setup
 	mkdir -p out/sensitivity
-	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic || exit 1; done
+	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic --force || exit 1; done
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic) --write docs/evidence.md
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
@@ -76,19 +76,19 @@ HONG_KONG := ../shared/data/hong_kong
 EVENINGS := --hours 17-19 --whole-days 0 --first 2026-01-01
 experiment-traffic: setup
 	mkdir -p out/experiments
-	$(BIN)/ideal network build $(HONG_KONG)/irn_nw_hk_island_edges.csv --nodes $(HONG_KONG)/irn_nw_hk_island_nodes.csv -o out/experiments/nw_hk_island.network
-	$(BIN)/ideal network build $(HONG_KONG)/irn_sha_tin_edges.csv --nodes $(HONG_KONG)/irn_sha_tin_nodes.csv -o out/experiments/sha_tin.network
-	$(BIN)/ideal network build ../shared/data/manhattan/manhattan_osm_20190115.osm.zip --bbox=-74.02,40.70,-73.96,40.76 -o out/experiments/manhattan.network
-	nice $(BIN)/ideal traffic simulate --engine sumo --days 12 --seed 6 --first 2026-01-01 --whole-days 0 --work out/experiments/port_almery_fresh_days -o out/experiments/port_almery_fresh.traffic
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic
+	$(BIN)/ideal network build $(HONG_KONG)/irn_nw_hk_island_edges.csv --nodes $(HONG_KONG)/irn_nw_hk_island_nodes.csv -o out/experiments/nw_hk_island.network --force
+	$(BIN)/ideal network build $(HONG_KONG)/irn_sha_tin_edges.csv --nodes $(HONG_KONG)/irn_sha_tin_nodes.csv -o out/experiments/sha_tin.network --force
+	$(BIN)/ideal network build ../shared/data/manhattan/manhattan_osm_20190115.osm.zip --bbox=-74.02,40.70,-73.96,40.76 -o out/experiments/manhattan.network --force
+	nice $(BIN)/ideal traffic simulate --engine sumo --days 12 --seed 6 --first 2026-01-01 --whole-days 0 --work out/experiments/port_almery_fresh_days -o out/experiments/port_almery_fresh.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic --force
 
 # SUMO days of the embedded city: hours of computing, in the background, resumable
 city-traffic: setup
 	@$(PIP) --editable '.[sumo]'
-	nice $(BIN)/ideal traffic simulate --engine sumo --days 18 --seed 5 --first 2025-01-01 --work out/city_days -o src/ideal_dispatch/cities/data/harbour.traffic
+	nice $(BIN)/ideal traffic simulate --engine sumo --days 18 --seed 5 --first 2025-01-01 --work out/city_days -o src/ideal_dispatch/cities/data/harbour.traffic --force
 
 # the model that ships with the embedded city, from its training days
 city-model: setup

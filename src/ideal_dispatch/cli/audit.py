@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.outputs import ForceOption, check_file
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -96,11 +97,13 @@ def export(
         str | None,
         typer.Option(metavar="TIME", help="Up to, not including, this day or time."),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
     from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.service.audit import export as exporting
 
+    check_file(output, force)
     first, last = _moment("--since", since), _moment("--until", until)
     with _store(url, config) as store, stages("Exporting"):
         count = exporting.export(store, output, since=first, until=last)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.outputs import ForceOption, check_folder
 from ideal_dispatch.cli.workers import CoresOption
-from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model
@@ -96,9 +96,9 @@ def evaluate(
     if not 1 / _FAR_OFF < found.ratio < _FAR_OFF:
         warn(f"times are off by a factor of {found.ratio:.2f} in the median")
         print_next(
-            f"ideal model rescale {model_folder} {trips_file} --network {network_file} "
-            f"-o {model_folder.with_name(f'{model_folder.name}-local')}"
-        )
+            "ideal", "model", "rescale", model_folder, trips_file, "--network", network_file,
+            "-o", model_folder.with_name(f"{model_folder.name}-local"),
+        )  # fmt: skip
 
 
 @app.command(
@@ -111,6 +111,7 @@ def rescale(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the new model.")
     ],
+    force: ForceOption = False,
     jobs: CoresOption = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.
@@ -122,12 +123,12 @@ def rescale(
     from dataclasses import replace
 
     from ideal_dispatch.cli.terminal import out, print_facts, print_next, warn
+    from ideal_dispatch.forecast.model import CARD, MANIFEST
     from ideal_dispatch.learning.assessment import rescaled_error_s
     from ideal_dispatch.learning.rescaling import local_scale
     from ideal_dispatch.learning.scores import scores
 
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise InputError(f"-o {output}: exists already; name a new folder")
+    check_folder(output, (MANIFEST, CARD), force, [model_folder / MANIFEST])
     model, network, trips = _load(model_folder, network_file, trips_file)
     found = _assess(model, network, trips, jobs)
     factor = local_scale(trips.observed_s, found.predicted_s)
@@ -154,7 +155,7 @@ def rescale(
     if found.seen:
         warn("the model was trained on these very trips; a local scale needs trips of its own")
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
-    print_next(f"ideal model card {output}")
+    print_next("ideal", "model", "card", output)
 
 
 def _load(

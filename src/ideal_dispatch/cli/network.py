@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.outputs import ForceOption, check_file
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,12 +97,15 @@ def build(
     ] = True,
     map_file: MapOption = None,
     depots: DepotsOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Read a road network, report what was kept and dropped, and write one file."""
+    if depots is not None and map_file is None:
+        raise InputError("--depots marks a map: add --map FILE.png")
     from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.network.read import read_network
 
-    _check_files([source, nodes], output, map_file, depots)
+    _check_files([depots, source, nodes], output, map_file, force)
     with stages("Building") as progress:
         network = read_network(
             source,
@@ -125,12 +129,15 @@ def info(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .network file.")],
     map_file: MapOption = None,
     depots: DepotsOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Show what a network file holds and how it was built."""
+    if depots is not None and map_file is None:
+        raise InputError("--depots marks a map: add --map FILE.png")
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.network import RoadNetwork
 
-    _check_files([file], None, map_file, depots)
+    _check_files([depots, file], None, map_file, force)
     with stages("Loading"):
         network = RoadNetwork.load(file)
     _show(network, file.name)
@@ -138,29 +145,21 @@ def info(
 
 
 def _check_files(
-    inputs: list[Path | None], output: Path | None, map_file: Path | None, depots: Path | None
+    inputs: list[Path | None], output: Path | None, map_file: Path | None, force: bool
 ) -> None:
-    """Refuse before the work what would overwrite an input or fail after it."""
-    from ideal_dispatch.files import check_source, check_target
+    """Refuse before the work what would overwrite something or fail after it."""
+    from ideal_dispatch.files import check_source
 
-    if depots is not None and map_file is None:
-        raise InputError("--depots marks a map: add --map FILE.png")
-    if depots is not None:
-        check_source(depots)
-    taken = {path.resolve(): "is read" for path in (*inputs, depots) if path is not None}
-    for option, target in (("-o", output), ("--map", map_file)):
-        if target is None:
-            continue
-        if target.resolve() in taken:
-            raise InputError(
-                f"{option} {target}: this file {taken[target.resolve()]} too; choose another name"
-            )
-        taken[target.resolve()] = "is written"
-        check_target(target)
+    if output is not None:
+        check_file(output, force, inputs)
     if map_file is not None:
         from ideal_dispatch.network.drawing import map_kind
 
         map_kind(map_file)
+        check_file(map_file, force, [*inputs, output], "--map")
+    for path in inputs:
+        if path is not None:
+            check_source(path)
 
 
 def _columns(options: list[str]) -> dict[str, list[str]]:

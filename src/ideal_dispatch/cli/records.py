@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.outputs import ForceOption, check_folder
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ name = "synthetic"
 """
 
 _WORDS = 10
-_FORCE = typer.Option("--force", help="Overwrite what an earlier run wrote there.")
 
 
 @app.command(epilog=_PREPARE_EPILOG)
@@ -80,7 +80,7 @@ def prepare(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
     ],
-    force: Annotated[bool, _FORCE] = False,
+    force: ForceOption = False,
 ) -> None:
     """Read records, keep what can be trusted, and account for the rest.
 
@@ -97,7 +97,7 @@ def prepare(
 
     for file in (records, network_file, depots, config):
         check_source(file)
-    _check_folder(output, FILES, [records, network_file, depots, config], force)
+    check_folder(output, FILES, force, [records, network_file, depots, config])
     with stages("Preparing") as progress:
         settings = AgencySettings.load(config)
         network = RoadNetwork.load(network_file)
@@ -109,7 +109,7 @@ def prepare(
     out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
     if not facts["trips"]:
         raise InputError(f"{records}: no usable trip remains; see {output / 'report.html'}")
-    print_next(f"ideal train {output / 'trips.trips'} --network {network_file} -o model/")
+    print_next("ideal", "train", output / "trips.trips", "--network", network_file, "-o", "model/")
 
 
 @app.command(epilog="Example:\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
@@ -121,7 +121,7 @@ def synthesise(
     seed: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Another number, other records.")
     ] = 7,
-    force: Annotated[bool, _FORCE] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write made-up records of the embedded city, messy on purpose, and all they need.
 
@@ -132,17 +132,17 @@ def synthesise(
     from ideal_dispatch.cli.terminal import out, print_next, stages
 
     files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
-    _check_folder(output, files, [], force)
+    check_folder(output, files, force)
     with stages("Making up records"):
         city = harbour_city()
         output.mkdir(parents=True, exist_ok=True)
         _write_agency(city, output, count, seed)
     out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
-    here = output.as_posix()
     print_next(
-        f"ideal records prepare {here}/records.csv --network {here}/city.network "
-        f"--depots {here}/depots.csv --config {here}/agency.toml -o {here}/prepared"
-    )
+        "ideal", "records", "prepare", output / "records.csv",
+        "--network", output / "city.network", "--depots", output / "depots.csv",
+        "--config", output / "agency.toml", "-o", output / "prepared",
+    )  # fmt: skip
 
 
 def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
@@ -174,19 +174,6 @@ def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
     settings = _SETTINGS.format(name=city.name, time_zone=city.time_zone, country=city.country)
     with atomic_write(folder / "agency.toml") as file:
         file.write(settings.encode())
-
-
-def _check_folder(folder: Path, files: tuple[str, ...], inputs: list[Path], force: bool) -> None:
-    """Refuse before the work what would overwrite an input, or files without ``--force``."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"-o {folder}: is a file; name a folder")
-    targets = {(folder / name).resolve() for name in files}
-    for path in inputs:
-        if path.resolve() in targets:
-            raise InputError(f"-o {folder}: {path} would be overwritten; choose another folder")
-    there = next((name for name in files if (folder / name).exists()), None)
-    if there is not None and not force:
-        raise InputError(f"-o {folder}: holds {there} already; add --force to overwrite it")
 
 
 def _show(facts: dict[str, Any]) -> None:

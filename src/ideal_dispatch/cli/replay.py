@@ -56,5 +56,9 @@ def replay(
         out.print(f"wrote {output / world / made}", soft_wrap=True)
     first = output / experiment.worlds[-1]
     thresholds = calibration_of(output, first.name)
-    calibration = "" if training_only else f" --calibration {thresholds}"
-    print_next(f"ideal report {first / made}{calibration} --world {first.name} -o report")
+    command: list[object] = ["ideal", "report", first / made, "--world", first.name]
+    if not training_only:
+        command += ["--calibration", thresholds]
+    if experiment.city.network:
+        command += ["--network", experiment.folder / experiment.city.network]
+    print_next(*command, "-o", first / "report")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.outputs import ForceOption, check_folder
 from ideal_dispatch.cli.places import read_network
 from ideal_dispatch.errors import InputError
 
@@ -71,6 +72,7 @@ def report(
         int,
         typer.Option(min=0, metavar="NUMBER", help="Another number, other random draws of days."),
     ] = 0,
+    force: ForceOption = False,
 ) -> None:
     """Make tables, figures and one HTML page of a replay; compare several replays.
 
@@ -85,8 +87,8 @@ def report(
 
     if incident is not None and len(runs) > 1:
         raise InputError("--incident goes with one run; give a single folder")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"-o {output}: is a file; name a folder")
+    page = "report.html" if len(runs) == 1 else "comparison.html"
+    check_folder(output, (page, "tables", "figures"), force)
     with stages("Reporting") as progress:
         progress("reading")
         judged = _judged(runs, calibration or [], world, survival, seed)

@@ -1,5 +1,6 @@
 """What every command shares: where to print, how to show progress."""
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,10 +76,10 @@ def warn(line: str) -> None:
     err.print(line, markup=False, soft_wrap=True)
 
 
-def print_next(command: str) -> None:
+def print_next(*words: object) -> None:
     """Print the command that comes next, in one piece to copy."""
     out.print("next:", style="bold", end=" ")
-    out.print(command, markup=False, soft_wrap=True)
+    out.print(shlex.join(map(str, words)), markup=False, soft_wrap=True)
 
 
 def print_facts(

@@ -9,6 +9,7 @@ from ideal_dispatch.cli import traffic_plausibility, traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.moments import read_day
+from ideal_dispatch.cli.outputs import ForceOption, check_file
 from ideal_dispatch.cli.places import NetworkOption, read_network
 from ideal_dispatch.errors import InputError
 
@@ -105,6 +106,7 @@ def simulate(
             min=1, metavar="NUMBER", help="SUMO: days at once; one per processor core by default."
         ),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Make traffic up: how long each road takes, minute by minute, in one file.
 
@@ -115,9 +117,8 @@ def simulate(
     from ideal_dispatch import __version__
     from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.context import Calendar
-    from ideal_dispatch.files import check_target
 
-    check_target(output)
+    check_file(output, force, [network_file])
     network, calendar = read_network(network_file), Calendar(time_zone, country)
     begin, periods = read_day("--first", first), _periods(hours)
     if engine == "synthetic":

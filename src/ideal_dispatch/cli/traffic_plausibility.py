@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.held_out import held_out_dates
+from ideal_dispatch.cli.outputs import ForceOption, check_file
 from ideal_dispatch.cli.places import (
     DepotsOption,
     NetworkOption,
@@ -56,6 +57,7 @@ def plausibility(
     seed: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
     ] = 0,
+    force: ForceOption = False,
 ) -> None:
     """Show whether made-up traffic is like real traffic, and why a second ambulance may help.
 
@@ -64,10 +66,9 @@ def plausibility(
     """
     from ideal_dispatch.cli.terminal import out, stages, warn
     from ideal_dispatch.evaluation import traffic_page
-    from ideal_dispatch.files import check_target
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
-    check_target(output)
+    check_file(output, force, [*files, network_file, depots_file])
     if figures_folder is not None and not figures_folder.is_dir():
         raise InputError(f"{figures_folder}: no such folder; create it first")
     network = read_network(network_file)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.cli.outputs import ForceOption, check_folder
 from ideal_dispatch.cli.workers import ClusterOption, CoresOption
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
@@ -127,7 +128,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where training was interrupted.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the model there.")] = False,
+    force: ForceOption = False,
     jobs: CoresOption = None,
     cluster: ClusterOption = None,
     distributed: Annotated[
@@ -189,12 +190,7 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
     """Refuse before the work what would overwrite a model, or files that are none."""
     from ideal_dispatch.forecast.model import CARD, MANIFEST
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"-o {folder}: is a file; name a folder")
     files = (MANIFEST, CARD, REPORT, NUMBERS)
-    for path in inputs:
-        if path is not None and path.resolve() in {(folder / name).resolve() for name in files}:
-            raise InputError(f"-o {folder}: {path} would be overwritten; choose another folder")
     checkpoint, model = _checkpoint(folder).exists(), (folder / MANIFEST).exists()
     there = next((name for name in files if (folder / name).exists()), None)
     if there and not (checkpoint or model):
@@ -206,8 +202,7 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
         )
     if model and not checkpoint and resume:
         raise InputError(f"-o {folder}: training is finished; add --force to train anew")
-    if model and not (resume or force):
-        raise InputError(f"-o {folder}: holds a model already; add --force to overwrite it")
+    check_folder(folder, files, resume or force, inputs)
 
 
 def _checkpoint(folder: Path) -> Path:
@@ -278,7 +273,7 @@ def _finish(run: "TrainingRun", network: "RoadNetwork", trips: "Trips", output: 
         _checkpoint(output).unlink(missing_ok=True)
     _show(facts, output.name)
     out.print(f"wrote {output}; see {output / REPORT}", markup=False, soft_wrap=True)
-    print_next(f"ideal model card {output}")
+    print_next("ideal", "model", "card", output)
 
 
 def _show(facts: dict[str, Any], name: str) -> None:

@@ -88,6 +88,16 @@ def policies_from(tables: Mapping[str, Any], parts: Fitted) -> tuple[Policy, ...
     return tuple(_policy(name, table, parts) for name, table in tables.items())
 
 
+def check_policies(tables: Mapping[str, Any]) -> None:
+    """Refuse tables that :func:`policies_from` would refuse once all is fitted."""
+    any_part: Any = object()
+    forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
+    policies_from(
+        tables,
+        Fitted(any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the policies of some tables must be fitted with."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import harbour_city, harbour_traffic
+from ideal_dispatch.dispatch.settings import check_policies
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -28,6 +29,7 @@ Printed = Literal["hong-kong-island", "sha-tin"]
 EXPERIMENT = "experiment.json"
 """What a replay's folder says of its experiment."""
 
+_LEAST_DAYS = 2  # one to learn from and one to stop by
 _FREE_TABLES = ("policies", "training", "paper_training")
 
 
@@ -44,6 +46,11 @@ class CityFiles:
     depots: str = ""
     traffic: str = ""
     only: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("depots", "traffic"):
+            if self.network and not getattr(self, name):
+                raise InputError(f"{name} is missing: a network of your own needs it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,13 @@ class Experiment:
                 f"folds {self.folds} of {days} training days: at least two folds and a day for "
                 "each are needed"
             )
+        taught = days - -(-days // self.folds)  # by the days outside the largest fold
+        if not self.transfer.run and taught < _LEAST_DAYS:
+            raise InputError(
+                f"folds {self.folds} of {days} training days: {taught} day would be left to learn "
+                f"from; at least {_LEAST_DAYS} are needed: give 3 training days and 3 folds, or "
+                "more"
+            )
         wrong = [name for name in self.worlds if name not in tuple(World)]
         if wrong or not self.worlds:
             raise InputError(f"worlds {list(self.worlds)}: choose of A and B")
@@ -152,6 +166,7 @@ class Experiment:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
         digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
         try:
+            check_policies(given["policies"])
             return built(cls, tables, "", **given, folder=Path(path).parent, digest=digest)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None

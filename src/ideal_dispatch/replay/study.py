@@ -21,7 +21,7 @@ from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.past import collect_past
 from ideal_dispatch.replay.run import replay
-from ideal_dispatch.replay.trained import PastDays
+from ideal_dispatch.replay.trained import PastDays, check_training
 
 STARTS = "starts.jsonl"
 TRAINING, TEST, ALL = "training", "test", "all"
@@ -61,6 +61,12 @@ def run_experiment(
             f"{experiment.name}: with a transfer nothing is fitted, so there are no training days "
             "to replay without the test days"
         )
+    ground.calls(experiment, range(experiment.warm_up_days, days))
+    if experiment.transferred is None:
+        check_training(experiment)
+    else:
+        for world in experiment.worlds:
+            _check_carried(experiment, experiment.transferred / world)
     place = Path(folder)
     with locked(place):
         _take_up(place, experiment, ground)
@@ -150,14 +156,17 @@ def _run_world(stage: _Stage, test: bool) -> None:
         stage.replay(policies, range(experiment.training_days, len(dates)), TEST)
 
 
-def _carry_over(stage: _Stage, other: Path) -> None:
-    """Test days decided with what another run learned from all its training days."""
-    experiment = stage.experiment
+def _check_carried(experiment: Experiment, other: Path) -> None:
     if missing := missing_parts(experiment, other / ALL):
         raise InputError(
             f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
             "experiment to the end first, with the same policies"
         )
+
+
+def _carry_over(stage: _Stage, other: Path) -> None:
+    """Test days decided with what another run learned from all its training days."""
+    experiment = stage.experiment
     policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
     days = range(experiment.training_days, len(stage.ground.dates()))
     stage.replay(policies, days, TEST)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -42,6 +42,16 @@ def model_folder(folder: Path, form: Form) -> Path:
 def load_models(folder: Path, forms: Collection[Form]) -> dict[Form, Model]:
     """The forms that were trained before."""
     return {form: Model.load(model_folder(folder, form)) for form in sorted({USUAL, *forms})}
+
+
+def check_training(experiment: Experiment) -> None:
+    """Refuse parameters of training that would be refused once the past is collected."""
+    for trained in get_args(Trained):
+        table = "paper_training" if trained == "paper" else "training"
+        try:
+            _params(experiment, trained)
+        except InputError as error:
+            raise InputError(f"[{table}] {error}") from None
 
 
 def train_models(

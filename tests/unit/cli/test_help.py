@@ -63,6 +63,14 @@ def test_commands_come_in_the_order_of_their_use(commands: dict[str, Any]) -> No
     assert first[-1] == "bench"
 
 
+def test_what_is_there_is_overwritten_with_force_alone(commands: dict[str, Any]) -> None:
+    goes_on = {"ideal demo", "ideal replay", "ideal traffic record"}  # with their own work
+    writing = {name for name, one in _params(commands) if "-o" in one.opts}
+    assert {"ideal network build", "ideal report", "ideal audit export"} <= writing
+    forced = {name for name, one in _params(commands) if "--force" in one.opts}
+    assert writing - forced == goes_on
+
+
 def test_every_option_has_a_sentence(commands: dict[str, Any]) -> None:
     silent = [
         (name, one.name) for name, one in _params(commands)

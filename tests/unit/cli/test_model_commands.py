@@ -104,7 +104,7 @@ def test_rescale(
     before, after = (assess(model, network, trips).scores.mae_s for model in (old, new))
     assert after < 0.7 * before
     assert f"all times rescaled by {factor:.3f}" in (output / "card.md").read_text()
-    with pytest.raises(InputError, match="exists already; name a new folder"):
+    with pytest.raises(InputError, match="holds manifest.json already; add --force"):
         rescale(trained, local, world / "town.network", output)
 
 

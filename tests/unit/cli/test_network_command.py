@@ -62,12 +62,15 @@ def test_same_input_same_bytes(town: Path) -> None:
         (["build", "edges.csv", "--column", "tail", "-o", "x"], "write it as FIELD=COLUMN"),
         (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "no/x"], "the folder no does not"),
         (["info", "edges.csv"], "error: edges.csv: not a network file"),
-        (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "."], "error: .: is a folder"),
+        (["build", "edges.csv", "--nodes", "nodes.csv", "-o", "."], "error: -o .: is a folder"),
         (["build", "none.osm", "-o", "x", "--map", "x.jpg"], "x.jpg: a map ends in .png"),
         (["build", "none.osm", "-o", "x", "--map", "no/x.png"], "no/x.png: the folder no does"),
         (["build", "none.osm", "-o", "x", "--depots", "depots.csv"], "--depots marks a map"),
         (["build", "none.osm", "-o", "x", "--map", "x.png", "--depots", "d.csv"], "d.csv: no such"),
-        (["build", "none.osm", "-o", "x.png", "--map", "x.png"], "this file is written too"),
+        (
+            ["build", "none.osm", "-o", "x.png", "--map", "x.png"],
+            "--map x.png: x.png would be overwritten",
+        ),
         (["info", "none.network", "--map", "x.jpg"], "x.jpg: a map ends in .png"),
         (["info", "[red].network"], r"error: [red].network: no such file"),
     ],
@@ -103,8 +106,21 @@ def test_inputs_are_never_overwritten(
     done = ideal(
         "network", "build", "edges.csv", "--nodes", nodes, "-o", output, *options, cwd=town, code=2
     )
-    assert "this file is read too; choose another name" in done.stderr
+    assert "would be overwritten; choose another name" in done.stderr
     assert (town / victim).read_bytes() == before
+
+
+def test_what_is_there_is_kept_unless_forced(town: Path) -> None:
+    """The same rule as of all commands: see tests/unit/cli/test_outputs.py."""
+    build = ("network", "build", "edges.csv", "--nodes", "nodes.csv", "-o", "kept.network")
+    (town / "kept.network").write_text("mine")
+    done = ideal(*build, cwd=town, code=2)
+    assert "-o kept.network: is there already; add --force to overwrite it" in done.stderr
+    assert (town / "kept.network").read_text() == "mine"
+    ideal(*build, "--force", cwd=town)
+    (town / "kept.png").write_text("mine")
+    done = ideal("network", "info", "kept.network", "--map", "kept.png", cwd=town, code=2)
+    assert "--map kept.png: is there already" in done.stderr
 
 
 def test_usage_errors_keep_their_own_message(town: Path) -> None:

@@ -75,8 +75,11 @@ def test_another_network_has_no_maps(
     from ideal_dispatch.cities import harbour_city
 
     harbour_city().network.save(tmp_path / "other.network")
+    with pytest.raises(InputError, match="holds report.html already; add --force"):
+        report([runs / "test"], tmp_path / "bare", world="A")
     with pytest.raises(InputError, match="another network than that of"):
-        report([runs / "test"], tmp_path / "bare", network_file=tmp_path / "other.network")
+        report([runs / "test"], tmp_path / "new", network_file=tmp_path / "other.network")
+    assert not (tmp_path / "new").exists()
 
 
 def test_bad_input(runs: Path, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     assert len(days) == 2
     whole = packed.read_bytes()
     days[0].unlink()
-    assert re.search(r"1 day simulated, \d+ CPU s", said(*options))
+    assert re.search(r"1 day simulated, \d+ CPU s", said(*options, "--force"))
     assert packed.read_bytes() == whole
 
 

@@ -179,7 +179,7 @@ def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "holds a model already; add --force to overwrite it"),
+        ({}, "holds manifest.json already; add --force to overwrite it"),
         ({"resume": True}, "training is finished; add --force to train anew"),
         ({"resume": True, "force": True}, "--resume goes on, --force starts anew: choose one"),
         ({"force": True, "distributed": True}, "torchrun --nproc-per-node 2 --no-python ideal"),

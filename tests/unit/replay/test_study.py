@@ -1,5 +1,9 @@
 import hashlib
 import json
+import re
+import shlex
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -86,7 +90,7 @@ run = "run"
 
 @pytest.fixture(scope="module")
 def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("town")
+    folder = tmp_path_factory.mktemp("a town")
     grid.save(folder / "town.network")
     recording(grid, days=6).save(folder / "town.traffic")
     places = (("W", 0), ("E", 119), ("Other", 60))
@@ -288,6 +292,11 @@ def test_quotes_of_world_a_come_true_as_shown(town: Path) -> None:
     ("change", "message"),
     [
         (("folds = 3", "folds = 4"), "folds 4 of 3 training days"),
+        (("folds = 3", "folds = 2"), "folds 2 of 3 training days: 1 day would be left to learn"),
+        (('kind = "router"', 'kind = "rooter"'), "policies.router.kind 'rooter': choose one of"),
+        (('method = "multistart"', 'methode = "dca"'), "policies.ideal.methode is not known; did"),
+        (('trained = "practical"', 'trained = "quickly"'), "'quickly': choose practical or paper"),
+        (('traffic = "town.traffic"', ""), "traffic is missing: a network of your own needs it"),
         (("warm_up_days = 1", "warm_up_days = 5"), "warm_up_days 5 of 4 training days"),
         (('["B"]', '["C"]'), r"worlds \['C'\]: choose of A and B"),
         (("per_day = 15", "perday = 15"), "perday is not known; did you mean per_day?"),
@@ -299,6 +308,43 @@ def test_a_wrong_file_is_one_line(town: Path, change: tuple[str, str], message: 
     file.write_text(TEXT.format(world="B", per_day=15).replace(*change))
     with pytest.raises((InputError, FileFormatError), match=message):
         Experiment.load(file)
+
+
+def test_all_is_checked_before_any_work(town: Path) -> None:
+    text = TEXT.format(world="B", per_day=15)
+    for change, message in (
+        (("[training]\nepochs", "[training]\nepoks"), "[training] epoks: no such training"),
+        (("[paper_training]\nepochs = 1", "[paper_training]\nepochs = 0"), "[paper_training] epo"),
+        (("per_day = 15", "per_day = 0"), "per_day 0: at least one call a day"),
+        (("margin_s = 1800", "margin_s = -1"), "margin_s -1.0: a finite number"),
+        (("depots.csv", "none.csv"), "none.csv: no such file"),
+    ):
+        (town / "checked.toml").write_text(text.replace(*change))
+        with pytest.raises(InputError, match=re.escape(message)):
+            run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
+        assert not (town / "checked").exists()
+    # of a transfer, the parts of all worlds
+    both = text.replace('["B"]', '["B", "A"]')
+    (town / "checked.toml").write_text(both + CARRIED)
+    with pytest.raises(InputError, match="run/A has no gain.json"):
+        run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
+    assert not (town / "checked").exists()
+
+
+def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
+    ideal = Path(sys.executable).with_name("ideal")
+    done = subprocess.run(
+        [ideal, "replay", "B.toml", "-o", "run"], cwd=town, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    (printed,) = re.findall("next: (.*)", done.stdout)
+    words = shlex.split(printed)
+    assert words[words.index("--network") + 1] == "town.network"
+    shown = subprocess.run(
+        [ideal, *words[1:]], cwd=town, capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "No maps" not in (town / "run/B/report/report.html").read_text()
 
 
 def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     out.print(f"wrote {page}", markup=False, soft_wrap=True)
     took = time.monotonic() - began
     err.print(f"all of it took {took // 60:.0f} min {took % 60:02.0f} s", style="dim")
-    print_next("ideal serve")
+    print_next("ideal", "serve")
 
 
 def _clear(folder: Path) -> None:
