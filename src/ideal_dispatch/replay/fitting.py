@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from ideal_dispatch.dispatch.worth import OTHER_DEPOT, USUAL_SECONDS, Second
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
-from ideal_dispatch.learning.trigger import Trigger, fit_trigger
 from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
@@ -35,6 +34,9 @@ from ideal_dispatch.replay.trained import (
     load_models,
     train_models,
 )
+
+if TYPE_CHECKING:
+    from ideal_dispatch.learning.trigger import Trigger
 
 _TRIGGER = "calls.trigger"
 _ROUTER = "router"
@@ -124,13 +126,19 @@ def load_parts(experiment: Experiment, folder: Path) -> Fitted:
         models[USUAL],
         DriftModel.load(folder / DRIFT) if asked.drift else None,
         gains.get(_USUAL_GAIN),
-        Trigger.load(folder / _TRIGGER) if asked.trigger else None,
+        _load_trigger(folder / _TRIGGER) if asked.trigger else None,
         gains.get((_USUAL_GAIN[0], True)),
         {form: model for form, model in models.items() if form != USUAL},
         gains,
         QuarterHours.load(folder / HOURS) if asked.hours else None,
         GainModel.load(folder / _HOURS_GAIN) if asked.hours else None,
     )
+
+
+def _load_trigger(file: Path) -> "Trigger":
+    from ideal_dispatch.learning.trigger import Trigger
+
+    return Trigger.load(file)
 
 
 def _gain_file(seconds: Seconds, corrected: bool) -> str:
@@ -210,7 +218,9 @@ def _gain(
     return GainModel.fit(GainFeatures(*np.array(rows).T), differences)
 
 
-def _trigger(entries: Iterable[dict[str, Any]], convention: World, seed: int) -> Trigger:
+def _trigger(entries: Iterable[dict[str, Any]], convention: World, seed: int) -> "Trigger":
+    from ideal_dispatch.learning.trigger import fit_trigger
+
     rows, saved = [], []
     for entry in entries:
         decision = entry["decisions"][_ROUTER]

@@ -156,6 +156,56 @@ def test_an_interruption_is_one_line(tmp_path: Path) -> None:
     assert (process.returncode, complaint) == (130, "interrupted\n")
 
 
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torch", "sklearn", "pandas", "pandera", "openpyxl"}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Blocked())
+from pathlib import Path
+from ideal_dispatch.cli.demo.command import tell
+from ideal_dispatch.cli.demo.story import Scale, Story, _shipped
+from ideal_dispatch.dispatch.settings import policies_from
+scale = Scale(records=130, epochs=1, calls_per_day=6)
+"""
+
+
+def _without_training(program: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED + program], cwd=folder, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_told_without_the_packages_to_learn_with(tmp_path: Path) -> None:
+    program = (
+        "story = Story(Path('x'), 7, scale, lambda *told: None)\n"
+        "print(story.lacking)\n"
+        "print([policy.name for policy in policies_from(story.experiment.policies, _shipped())])\n"
+    )
+    lacking, policies = _without_training(program, tmp_path).splitlines()
+    assert lacking == "('records', 'train')"
+    assert "'ideal'" in policies
+    assert "'paper-ideal'" in policies
+    assert "'learned'" not in policies
+
+
+@pytest.mark.slow
+def test_the_story_without_the_packages_to_learn_with(tmp_path: Path) -> None:
+    text = _without_training("tell(Path('out'), 7, scale)", tmp_path)
+    told = " ".join(text.split())
+    assert "Chapters 1 and 2 need pip install 'ideal-dispatch[records,train]'" in told
+    assert "the model is the one that comes with the city" in told
+    assert "1 of 5" not in text
+    assert "3 of 5  Replaying recorded days" in text
+    assert "Why, by policy ideal" in text
+    assert (tmp_path / "out" / "report" / "report.html").exists()
+    assert text.endswith("next: ideal serve\n")
+
+
 def test_records_drive_at_their_time_of_day(grid: RoadNetwork) -> None:
     recorded, driven = world(grid), []
     travel_time = RecordedDrives(recorded, lambda: driven.append(1))

@@ -310,7 +310,7 @@ def test_a_wrong_file_is_one_line(town: Path, change: tuple[str, str], message: 
         Experiment.load(file)
 
 
-def test_all_is_checked_before_any_work(town: Path) -> None:
+def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     text = TEXT.format(world="B", per_day=15)
     for change, message in (
         (("[training]\nepochs", "[training]\nepoks"), "[training] epoks: no such training"),

@@ -47,7 +47,9 @@ def demo(
 
     On the embedded city, a made-up one, without the internet: an agency's
     records become trips, a model learns from them, every policy is tried on
-    days it has not seen, and one call is decided and explained.
+    days it has not seen, and one call is decided and explained. Learning needs
+    ideal-dispatch[records,train]; without, the model that comes with the city
+    is used.
     """
     from ideal_dispatch.cli.demo.story import Scale
 
@@ -70,15 +72,20 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
         f"{' and '.join(depot.name for depot in city.depots)}, {len(ground.recording.days)} days "
         "of simulated traffic."
     )
-    _chapter(1, "An agency's records", "ideal records prepare")
-    with bars() as story.watch:
-        trips, facts = story.prepare()
-    _show_records(facts)
-    _chapter(2, "Learning travel times", "ideal train")
-    with bars() as story.watch:
-        run = story.train(trips)
-    _show_training(run, trips)
-    _chapter(3, "Replaying days nobody learned from", "ideal replay")
+    trips = None
+    if story.lacking:
+        _show_lacking(story.lacking)
+    else:
+        _chapter(1, "An agency's records", "ideal records prepare")
+        with bars() as story.watch:
+            trips, facts = story.prepare()
+        _show_records(facts)
+        _chapter(2, "Learning travel times", "ideal train")
+        with bars() as story.watch:
+            run = story.train(trips)
+        _show_training(run, trips)
+    unseen = "recorded days" if story.lacking else "days nobody learned from"
+    _chapter(3, f"Replaying {unseen}", "ideal replay")
     with bars() as story.watch:
         parts, judged = story.replay(trips)
     _show_replay(story, judged)
@@ -126,6 +133,18 @@ def _chapter(number: int, title: str, command: str) -> None:
     out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
 
 
+def _show_lacking(extras: tuple[str, ...]) -> None:
+    from ideal_dispatch.cli.terminal import out
+
+    out.print()
+    _say(
+        f"Chapters 1 and 2 need pip install 'ideal-dispatch[{','.join(extras)}]'. Without them "
+        "the model is the one that comes with the city. It has learned from the days that are "
+        "replayed here, so it looks better than it is.",
+        markup=False,
+    )
+
+
 def _show_records(facts: dict[str, Any]) -> None:
     slope = facts["floor_slope"]
     low, high = slope["confidence_95"]
@@ -163,10 +182,14 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     from ideal_dispatch.evaluation.result_tables import regret_table
 
     table, outcomes = regret_table(judged, WORLD), judged.outcomes
+    learned = (
+        f"Thresholds were set on {len(CALIBRATED)} other days." if story.lacking
+        else f"Policies learned from {len(LEARNED)} other days, thresholds were set on "
+        f"{len(CALIBRATED)} more."
+    )  # fmt: skip
     _say(
         f"{len(outcomes)} calls on {len(outcomes.days)} days, {len(outcomes.policies)} policies, "
-        f"all in the same traffic. Policies learned from {len(LEARNED)} other days, thresholds "
-        f"were set on {len(CALIBRATED)} more.",
+        f"all in the same traffic. {learned}",
         markup=False,
     )
     out.print()

@@ -1,22 +1,32 @@
 """The chapters of the demo: records, training, replay, one call, a report."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
+from ideal_dispatch.cities import (
+    TRAINING_DAYS,
+    City,
+    harbour_city,
+    harbour_model_folder,
+    harbour_traffic,
+)
 from ideal_dispatch.cli.demo.past_records import write_records
+from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import USUAL, Fitted
 from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
@@ -49,6 +59,11 @@ _POLICIES: dict[str, Any] = {
     "nominal": {"kind": "nominal-gap"},
     "learned": {"kind": "learned-trigger"},
 }
+
+_WITH_SHIPPED_MODEL = {
+    name: table for name, table in _POLICIES.items() if table["kind"] != "learned-trigger"
+} | {"paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}}
+_EXTRAS = {"records": ("pandas", "pandera"), "train": ("sklearn", "torch")}
 
 Watch = Callable[[str, float, str], None]
 """Told the step that goes on, the share of it that is done, and a remark."""
@@ -83,9 +98,15 @@ class Story:
         return Ground(recording, self.city.depots, self.city.region)
 
     @cached_property
+    def lacking(self) -> tuple[str, ...]:
+        """The extras that the first two chapters need and that are not installed."""
+        return tuple(extra for extra, needed in _EXTRAS.items() if not all(map(_found, needed)))
+
+    @cached_property
     def experiment(self) -> Experiment:
         return Experiment(
-            "demo", TRAINING_DAYS, seed=self.seed, worlds=(WORLD,), policies=_POLICIES,
+            "demo", TRAINING_DAYS, seed=self.seed, worlds=(WORLD,),
+            policies=_WITH_SHIPPED_MODEL if self.lacking else _POLICIES,
             calls=Calls(self.scale.calls_per_day, contested=1.25),
         )  # fmt: skip
 
@@ -137,23 +158,26 @@ class Story:
         finished = stage == "training" and trainer.finished
         self.watch(stage, 1.0 if finished else done, remark if stage == "training" else "")
 
-    def replay(self, trips: "Trips") -> tuple[Fitted, Judged]:
+    def replay(self, trips: "Trips | None") -> tuple[Fitted, Judged]:
         """What the policies learned from past days, and how they did on other days."""
         from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 
-        past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
-        step = f"learning from {len(LEARNED)} days"
-        self.watch(step, 0.0, "")
-        parts = fit_parts(  # quick: two policies, sooner done than processes are started
-            self.experiment, self.ground, past, LEARNED, self.folder / "learned",
-            report=self._report(step),
-        )  # fmt: skip
+        parts = _shipped() if trips is None else self._fitted(trips)
         outcomes = [
             self._replayed(parts, days, self.folder / name)
             for name, days in (("calibration", CALIBRATED), ("replay", REPLAYED))
         ]
         curve = survival_curve(USUAL_CURVE)
         return parts, Judged(outcomes[1], outcomes[0], curve, self.seed)
+
+    def _fitted(self, trips: "Trips") -> Fitted:
+        past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
+        step = f"learning from {len(LEARNED)} days"
+        self.watch(step, 0.0, "")
+        return fit_parts(  # quick: two policies, sooner done than processes are started
+            self.experiment, self.ground, past, LEARNED, self.folder / "learned",
+            report=self._report(step),
+        )  # fmt: skip
 
     def _replayed(self, parts: Fitted, days: Sequence[int], folder: Path) -> Outcomes:
         step = f"{folder.name} of {len(days)} days"
@@ -217,3 +241,15 @@ class Story:
         made = write_report(judged, self.folder / "report", self.city.network, incident, progress)
         self.watch("report", 1.0, "")
         return made[-1]
+
+
+def _found(package: str) -> bool:
+    with suppress(ImportError):
+        return find_spec(package) is not None
+    return False
+
+
+def _shipped() -> Fitted:
+    """The model that comes with the city, which learned from all days of the demo."""
+    folder = harbour_model_folder()
+    return Fitted(Model.load(folder), gain=GainModel.load(folder / "gain.json"))
