@@ -43,7 +43,7 @@ def test_nan_inf_and_1e999(client: Local, town: Town, field: str, number: str) -
 
 @pytest.mark.parametrize(
     "body",
-    ["", "{", "null", "[]", '"x"', "1", b"\xff\xfe{}", '{"call_id": "\\ud800"}', "{" * 30,
+    ["", "{", "null", "[]", '"x"', "1", '{"call_id": "\\ud800"}', "{" * 30,
      '{"a": 1' + "0" * 5000 + "}"],
 )  # fmt: skip
 def test_bodies_that_are_no_request(client: Local, body: str | bytes) -> None:

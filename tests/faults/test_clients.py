@@ -120,6 +120,38 @@ def test_deeply_nested_body(client: Local, town: Town) -> None:
     assert advised(client, town.call("after nesting")).decision != "no_advice"
 
 
+NESTED = '{"a":"\\"","b":' + "[" * 7000 + "]" * 7000 + "}"
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        (NESTED.encode("utf-16-le"), ""),
+        (NESTED.encode("utf-16-be"), ""),
+        (NESTED.encode("utf-16"), ""),
+        ("[[]]".encode("utf-32-le"), ""),
+        ("[[]]".encode("utf-32"), ""),
+        ("{}".encode("utf-8-sig"), ""),
+        (b'{"call_id": "\xff"}', ""),
+        (b"{}", "; charset=utf-16"),
+        (b"{}", '; charset="ISO-8859-1"'),
+    ],
+)
+def test_a_body_that_is_not_in_utf8(client: Local, body: bytes, charset: str) -> None:
+    headers = {**bearer("cad"), "Content-Type": f"application/json{charset}"}
+    for path in (ASK, "/v1/incidents/eido"):
+        answer = client.post(path, content=body, headers=headers)
+        assert answer.status_code == 415
+        assert answer.json()["error"]["code"] == "not_utf8"
+
+
+def test_other_ways_to_say_utf8(client: Local, town: Town) -> None:
+    body = json.dumps(town.call("utf-8", note="北角"), ensure_ascii=False).encode()
+    for charset in ("charset=utf-8", 'charset="UTF-8"', "charset = utf8"):
+        headers = {**bearer("cad"), "Content-Type": f"application/json; {charset}"}
+        assert client.post(ASK, content=body, headers=headers).status_code == 200
+
+
 def answer_read(raw: socket.socket) -> bytes:
     """The head of an answer whose body was read too, in however many pieces they come."""
     said = b""

@@ -3,13 +3,16 @@
 import asyncio
 import gc
 import mimetypes
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.routing import BaseRoute, Match, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from ideal_dispatch import __version__
 from ideal_dispatch.service import refusals
@@ -33,6 +36,23 @@ The primary dispatch never waits for this service: every call gets an answer or 
 `no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`, except this
 description, `/v1/languages`, and signing in and out at `/v1/session`.
 """
+
+
+class _Desk(StaticFiles):
+    """The desk's files. What an address of the API does not take is not looked for among them."""
+
+    def __init__(self, api: Sequence[BaseRoute]) -> None:
+        super().__init__(directory=STATIC, html=True)
+        self._api = [route for route in api if isinstance(route, Route)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        at = [route for route in self._api if route.matches(scope)[0] is Match.PARTIAL]
+        if at:
+            methods = sorted({method for route in at for method in route.methods or ()})
+            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+        if scope["path"].startswith("/v1/"):
+            raise HTTPException(404)
+        await super().__call__(scope, receive, send)
 
 
 def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
@@ -60,12 +80,14 @@ def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
     )  # fmt: skip
     app.state.service, app.state.simulator = service, simulator
     refusals.install(app)
+    api = list(app.routes)
     for part in (recommendations, units, city, sessions, incidents, health):
         app.include_router(part.router)
+        api += part.router.routes
     # the table of the machine may call modules plain text, and browsers then refuse them
     for ending in (".js", ".mjs"):
         mimetypes.add_type("text/javascript", ending)
-    app.mount("/", StaticFiles(directory=STATIC, html=True), name="desk")
+    app.mount("/", _Desk(api), name="desk")
     limits = settings.server
     app.add_middleware(
         Protection,

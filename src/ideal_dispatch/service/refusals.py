@@ -52,11 +52,15 @@ _MEANINGS = {
     408: "the body came too slowly",
     409: "the key came with another body for this call, or the advice no longer stands",
     413: "the body is too large",
+    415: "the body is not in UTF-8",
     422: "the request makes no sense; `where` names the field",
     429: "too many wrong tokens",
     503: "still starting, too many calls at once, or nothing can be recorded; ask again after "
     "Retry-After",
 }
+
+BODY = (408, 413, 415, 422)
+"""Refusals of what came with a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -525,3 +525,45 @@ def test_a_sound_call_is_read_without_the_framework(client: Local, town: Town) -
     auditor = bearer("auditor") | {"Content-Type": "application/json"}
     assert client.post(ASK, content=text, headers=auditor).status_code == 403
     assert client.post(ASK, content="{", headers=bearer("cad")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("OPTIONS", "/v1/units", "GET, PUT"),
+        ("DELETE", "/v1/recommendations", "GET, POST"),
+        ("PATCH", "/v1/recommendations/abc", "GET"),
+        ("PUT", "/v1/session", "DELETE, GET, POST"),
+        ("PUT", "/healthz", "GET"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_ones(
+    client: Local, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path, headers=bearer("admin"))
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == allowed
+    assert answer.json()["error"]["code"] == "method_not_allowed"
+    nothing = client.request(method, "/v1/nothing", headers=bearer("admin"))
+    assert (nothing.status_code, nothing.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_refusals_are_documented_as_json(client: Local) -> None:
+    paths = client.get("/v1/openapi.json").json()["paths"]
+    refusals = {
+        kind
+        for methods in paths.values()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if status >= "400"
+        for kind in answer["content"]
+    }
+    assert refusals == {"application/json"}
+    assert list(paths["/v1/model-card"]["get"]["responses"]["200"]["content"]) == ["text/markdown"]
+
+
+def test_a_session_takes_bearer_alone(client: Local) -> None:
+    for scheme, status in (("Basic", 401), ("bearer", 200), ("Bearer", 200)):
+        headers = {"Authorization": f"{scheme} {token('cad')}"}
+        assert client.post("/v1/session", headers=headers).status_code == status
+    client.cookies.clear()

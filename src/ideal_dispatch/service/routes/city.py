@@ -1,7 +1,7 @@
 """The city, its roads, its languages and the model: what a desk needs to show."""
 
 from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ideal_dispatch.service.access import Reader, Serving
 from ideal_dispatch.service.answer_schemas import CityOut
@@ -36,7 +36,9 @@ async def languages(service: Serving) -> JSONResponse:
 
 
 @router.get(
-    "/network.geojson", responses=documented(401, 403, 429, 503, content="application/geo+json")
+    "/network.geojson",
+    response_class=Response,
+    responses=documented(401, 403, 429, 503, content="application/geo+json"),
 )
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
@@ -52,7 +54,11 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
     return Response(roads.plain, media_type="application/geo+json", headers=headers)
 
 
-@router.get("/events", responses=documented(401, 403, 429, 503, content="text/event-stream"))
+@router.get(
+    "/events",
+    response_class=Response,
+    responses=documented(401, 403, 429, 503, content="text/event-stream"),
+)
 async def events(service: Serving, reader: Reader) -> StreamingResponse:
     """What happens, as it happens: server-sent events.
 
@@ -66,7 +72,7 @@ async def events(service: Serving, reader: Reader) -> StreamingResponse:
 
 @router.get(
     "/model-card",
-    response_class=PlainTextResponse,
+    response_class=Response,
     responses=documented(401, 403, 429, 503, content="text/markdown"),
 )
 async def model_card(service: Serving, reader: Reader) -> Response:

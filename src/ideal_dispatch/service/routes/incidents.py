@@ -9,7 +9,7 @@ from ideal_dispatch.service.access import Caller, Reader, Serving, check_role
 from ideal_dispatch.service.answer_schemas import Recommendation, Simulation
 from ideal_dispatch.service.eido import request_of
 from ideal_dispatch.service.json_response import Json
-from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.routes.recommendations import Key, one_key
 from ideal_dispatch.service.schemas import SimulatedCalls
 from ideal_dispatch.service.simulation import Simulator
@@ -24,7 +24,7 @@ Document = Annotated[dict[str, Any], Body()]
 
 @router.post(
     EIDO,
-    responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation),
+    responses=documented(401, 403, *BODY, 409, 429, 503, model=Recommendation),
 )
 async def eido(
     document: Document, asked: Request, service: Serving, caller: Caller, key: Key = None
@@ -42,7 +42,7 @@ async def eido(
 
 @router.post(
     "/v1/simulated-calls",
-    responses=documented(401, 403, 413, 422, 429, model=Simulation),
+    responses=documented(401, 403, *BODY, 429, model=Simulation),
 )
 async def simulate(
     asked: SimulatedCalls, request: Request, service: Serving, reader: Reader

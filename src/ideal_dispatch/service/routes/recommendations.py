@@ -21,7 +21,7 @@ from ideal_dispatch.service.access import (
 )
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.json_response import Json
-from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.schemas import HumanResponse, RecommendationRequest
 
 ASK = "/v1/recommendations"
@@ -50,7 +50,7 @@ class _CallRoute(APIRoute):
             try:
                 sound = caller.role in CALLERS and asked.headers["content-type"] in _JSON
                 request = RecommendationRequest.model_validate(json.loads(body)) if sound else None
-            except (KeyError, ValueError):
+            except (KeyError, ValueError, RecursionError):
                 request = None
             if request is None:
                 return await usual(asked)
@@ -81,7 +81,7 @@ router.add_api_route(
     "",
     recommend,
     methods=["POST"],
-    responses=documented(401, 403, 408, 409, 413, 422, 429, 503, model=Recommendation),
+    responses=documented(401, 403, *BODY, 409, 429, 503, model=Recommendation),
     route_class_override=_CallRoute,
 )
 
@@ -121,7 +121,7 @@ async def one(id: Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
 
 @router.post(
     "/{id}/response",
-    responses=documented(401, 403, 404, 409, 413, 422, 429, 503, model=Recommendation),
+    responses=documented(401, 403, 404, 409, *BODY, 429, 503, model=Recommendation),
 )
 async def respond(
     id: Id,  # noqa: A002

@@ -7,26 +7,26 @@ from starlette.responses import JSONResponse, Response
 
 from ideal_dispatch.service.access import Reader, Serving
 from ideal_dispatch.service.answer_schemas import SessionOut
-from ideal_dispatch.service.auth import COOKIE, SESSION_S
-from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.auth import COOKIE, SESSION_S, presented
+from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.schemas import SessionIn
 
 router = APIRouter(prefix="/v1/session", tags=["session"])
 
 
-@router.post("", responses=documented(401, 413, 422, 429, model=SessionOut))
+@router.post("", responses=documented(401, *BODY, 429, model=SessionOut))
 async def sign_in(
     request: Request, service: Serving, given: Annotated[SessionIn | None, Body()] = None
 ) -> JSONResponse:
     """Keep a token, of the body or of the Authorization header, in a cookie for this browser."""
     address = request.client.host if request.client else ""
-    _, _, token = request.headers.get("authorization", "").partition(" ")
+    token = presented(request.method, request.headers.get("authorization"), None, None)
     if given is not None and given.token is not None:
-        token = given.token
-    who = service.doorkeeper.who(token.strip() or None, address)
+        token = given.token.strip()
+    who = service.doorkeeper.who(token, address)
     response = JSONResponse({"name": who.name, "role": who.role})
     response.set_cookie(
-        COOKIE, token.strip(), max_age=SESSION_S, httponly=True, samesite="strict",
+        COOKIE, token or "", max_age=SESSION_S, httponly=True, samesite="strict",
         secure=service.settings.server.secure_cookie or request.url.scheme == "https",
     )  # fmt: skip
     return response

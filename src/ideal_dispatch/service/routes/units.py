@@ -10,7 +10,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.access import Caller, Reader, Serving
 from ideal_dispatch.service.answer_schemas import UnitsOut
 from ideal_dispatch.service.known import unknown_depot
-from ideal_dispatch.service.refusals import documented
+from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.schemas import UnitsIn
 
 router = APIRouter(prefix="/v1/units", tags=["units"])
@@ -29,7 +29,7 @@ async def known(service: Serving, reader: Reader) -> JSONResponse:
     return JSONResponse(service.units())
 
 
-@router.put("", responses=documented(401, 403, 413, 422, 429, 503, model=list[UnitsOut]))
+@router.put("", responses=documented(401, 403, *BODY, 429, 503, model=list[UnitsOut]))
 async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     """Tell free units of some or all depots; older news than what is known changes nothing."""
     depots, now = service.solver.facts.depots, datetime.now(UTC)
