@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ideal_dispatch.network.snapping import Snapper
 from ideal_dispatch.traffic import foreign_route, polyline
 from tests.faults.service_faults import advised, codes, words
 from tests.service_town import Local, Town, application, local
@@ -71,6 +72,22 @@ def test_primary_path_has_the_wrong_end(client: Local, town: Town) -> None:
 )
 def test_primary_polyline_off_our_graph(client: Local, town: Town, line: str, why: str) -> None:
     assumed(client, town, {"depot": "D0", "polyline": line}, why)
+
+
+def test_primary_polyline_of_many_points_far_away(
+    client: Local, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is near, each point that is looked for takes long: only one is."""
+    looked_for: list[int] = []
+    nodes = Snapper.nodes
+
+    def counted(snapper: Snapper, lon: Any, lat: Any) -> Any:
+        looked_for.append(len(lon))
+        return nodes(snapper, lon, lat)
+
+    monkeypatch.setattr(Snapper, "nodes", counted)
+    assumed(client, town, {"depot": "D0", "polyline": "?" * 65_000}, "km from the network")
+    assert max(looked_for) == 1
 
 
 def test_primary_polyline_to_somewhere_else(client: Local, town: Town) -> None:

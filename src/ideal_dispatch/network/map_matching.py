@@ -139,10 +139,10 @@ def _checked_line(network: RoadNetwork, lonlat: npt.ArrayLike) -> FloatArray:
         outside |= np.abs(here - np.clip(here, known.min(), known.max())) > _BORDER_DEGREES
     stray = first_where(outside)
     if stray is not None:
-        away_km = network.snapper.nodes(lon, lat)[1][stray] / 1000
-        swapped = (
-            np.abs(lon).max() <= 90 and network.snapper.nodes(lat, lon)[1].min() <= END_LIMIT_M
-        )
+        # of this point alone: far from the network each takes long
+        at = lon[stray : stray + 1], lat[stray : stray + 1]
+        away_km = network.snapper.nodes(*at)[1][0] / 1000
+        swapped = abs(lon[stray]) <= 90 and (network.snapper.nodes(*at[::-1])[1][0] <= END_LIMIT_M)
         raise OffNetworkError(
             f"route point {stray}: longitude {lon[stray]:.6f}, latitude {lat[stray]:.6f} is "
             f"{away_km:,.0f} km from the network; "
