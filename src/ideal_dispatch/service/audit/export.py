@@ -18,6 +18,28 @@ COLUMNS = (
     "number", "at", "kind", "call_id", "key", "id", "duplicate_of", "body", "previous_hash", "hash",
 )  # fmt: skip
 
+_ANSWER = {
+    "decision": ("decision",),
+    "primary_depot": ("primary", "depot"),
+    "primary_unit": ("primary", "unit"),
+    "primary_s": ("nominal", "primary_s"),
+    "second_depot": ("second", "depot"),
+    "second_s": ("nominal", "second_s"),
+    "gain_s": ("gain_s",),
+    "threshold_s": ("threshold", "seconds"),
+    "gap_lower_s": ("gap", "lower_s"),
+    "gap_upper_s": ("gap", "upper_s"),
+    "revision": ("revision",),
+    "latency_ms": ("latency_ms",),
+}
+"""Columns of a CSV that tell of an answer, and where they stand in it."""
+
+_RESPONSE = {"response": "action", "reason": "reason_code", "text": "text"}
+_FIRST, _LAST = COLUMNS[:4], ("key", "id", "duplicate_of", "previous_hash", "hash", "body")
+
+CSV_COLUMNS = (*_FIRST, *_ANSWER, "remarks", *_RESPONSE, "who", "recommendation", *_LAST)
+"""For people: what they look for in columns of its own, and the whole row as JSON in the last."""
+
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\n|＝＋－＠]")
 
 
@@ -30,8 +52,8 @@ def export(
 ) -> int:
     """Write the rows of a time to a .csv or .jsonl file for its owner alone; how many.
 
-    CSV is for reading: cells that a spreadsheet would run begin with an
-    apostrophe. JSON lines hold what the hashes were made of.
+    CSV is for reading: :data:`CSV_COLUMNS`, and cells that a spreadsheet would
+    run begin with an apostrophe. JSON lines hold what the hashes were made of.
     """
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".jsonl"):
@@ -51,15 +73,39 @@ def export(
 def _csv(rows: Iterator[StoredRow]) -> Iterator[str]:
     line = io.StringIO()
     writer = csv.writer(line, quoting=csv.QUOTE_ALL)
-    writer.writerow(COLUMNS)
+    writer.writerow(CSV_COLUMNS)
     yield f"\ufeff{line.getvalue()}"  # without the mark spreadsheets guess the encoding
     for row in rows:
         line.seek(0)
         line.truncate()
-        values = {name: getattr(row, name) for name in COLUMNS}
-        values["body"] = json.dumps(_body(row), ensure_ascii=False)
-        writer.writerow([safe_cell(value) for value in values.values()])
+        body = _body(row)
+        values = {name: getattr(row, name) for name in COLUMNS} | _told(body)
+        values["body"] = json.dumps(body, ensure_ascii=False)
+        writer.writerow([safe_cell(values.get(name)) for name in CSV_COLUMNS])
         yield line.getvalue()
+
+
+def _told(body: object) -> dict[str, object]:
+    """What a row says, in columns for people; what it does not say is left out."""
+    answer, said = _at(body, "answer"), _at(body, "response")
+    told = {name: _at(answer, *path) for name, path in _ANSWER.items()}
+    told |= {name: _at(said, key) for name, key in _RESPONSE.items()}
+    degraded = _at(answer, "degraded")
+    if isinstance(degraded, list):
+        told["remarks"] = " ".join(str(_at(one, "code")) for one in degraded)
+    units = _at(body, "units")
+    if isinstance(units, dict):
+        told["text"] = ", ".join(f"{depot} {count}" for depot, count in units.items())
+    told["who"] = _at(body, "actor")
+    told["recommendation"] = _at(body, "recommendation_id") or _at(answer, "id")
+    return told
+
+
+def _at(value: object, *path: str) -> object:
+    """What stands at a path of keys, None where something is missing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _json(row: StoredRow) -> str:
@@ -79,4 +125,4 @@ def _body(row: StoredRow) -> object:
 def safe_cell(value: object) -> str:
     """A value as text that no spreadsheet takes for a formula."""
     text = "" if value is None else str(value)
-    return f"'{text}" if not isinstance(value, int) and _FORMULA.match(text) else text
+    return f"'{text}" if not isinstance(value, int | float) and _FORMULA.match(text) else text

@@ -39,6 +39,40 @@ def test_csv_holds_no_formula(store: AuditStore, tmp_path: Path) -> None:
     assert [row["number"] for row in rows] == [str(n + 1) for n in range(len(FORMULAS))]
 
 
+def test_csv_has_columns_for_people(store: AuditStore, tmp_path: Path) -> None:
+    answer = {
+        "id": "r1", "decision": "send_second", "revision": 2, "latency_ms": 12.5, "gain_s": -3.5,
+        "primary": {"depot": "Kelp Point", "unit": "A1"}, "second": {"depot": "Gannet Bay"},
+        "nominal": {"primary_s": 300.5, "second_s": 280.0}, "threshold": {"seconds": 30.0},
+        "gap": {"lower_s": 20.0, "upper_s": None}, "degraded": [{"code": "late"}, {"code": "x"}],
+    }  # fmt: skip
+    said = {"action": "override", "reason_code": "other", "text": "=parade", "by": "desk"}
+    store.append([
+        entry(1, "c", body={"answer": answer, "request": {}, "actor": "cad"}),
+        entry(2, "c", kind="response", key=None,
+              body={"recommendation_id": "r1", "response": said, "actor": "desk"}),
+        entry(3, "", kind="units", key=None, body={"units": {"Kelp Point": 1}, "actor": "cad"}),
+    ])  # fmt: skip
+    export(store, tmp_path / "out.csv")
+    with open(tmp_path / "out.csv", encoding="utf-8-sig", newline="") as file:
+        advised, answered, units = csv.DictReader(file)
+    assert list(advised)[:5] == ["number", "at", "kind", "call_id", "decision"]
+    assert list(advised)[-1] == "body"
+    told = {name: cell for name, cell in advised.items() if cell}
+    assert told.items() >= {
+        "call_id": "c", "decision": "send_second", "primary_depot": "Kelp Point",
+        "primary_unit": "A1", "primary_s": "300.5", "second_depot": "Gannet Bay",
+        "second_s": "280.0", "gain_s": "-3.5", "threshold_s": "30.0", "gap_lower_s": "20.0",
+        "remarks": "late x", "who": "cad", "recommendation": "r1", "revision": "2",
+    }.items()  # fmt: skip
+    assert json.loads(advised["body"])["answer"] == answer
+    assert (answered["response"], answered["reason"], answered["text"]) == (
+        "override", "other", "'=parade",
+    )  # fmt: skip
+    assert (answered["who"], answered["recommendation"], answered["decision"]) == ("desk", "r1", "")
+    assert units["text"] == "Kelp Point 1"
+
+
 @given(st.text())
 def test_no_cell_starts_as_a_formula(text: str) -> None:
     assert safe_cell(text).strip()[:1] not in tuple("=+-@|＝＋－＠")
