@@ -28,6 +28,20 @@ PATIENCE_MS = 60_000  # two cores, shared with whatever else runs
 
 expect.set_options(timeout=PATIENCE_MS)
 
+NAMES = """() => {
+  const box = (node) => node.getBoundingClientRect();
+  const marks = [...document.querySelectorAll(
+    "#map .units, #map .incident-marker, .map button, .legend")].map(box);
+  const names = [...document.querySelectorAll("#map .name")]
+    .filter((node) => node.checkVisibility({ visibilityProperty: true })).map(box);
+  const overlap = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const covered = names.filter((name, i) =>
+    [...names.slice(i + 1), ...marks].some((other) => overlap(name, other)));
+  return [names.length, covered.length];
+}"""
+"""How many names of depots the map shows, and how many of them cover a name or another mark."""
+
 Turn = Callable[..., Page]
 
 

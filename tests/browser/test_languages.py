@@ -55,16 +55,6 @@ def bare_browser(
     browser.close()
 
 
-def test_one_language_is_the_only_one(
-    flat_browser: Browser, chinese: Host, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, chinese, locale="en-GB")
-    expect(page.locator("html")).to_have_attribute("lang", "zh-Hant")
-    expect(page.locator("#accept")).to_contain_text("接納")
-    expect(page.locator("#theme")).to_be_visible()
-    expect(page.locator("#language")).to_be_hidden()
-
-
 def test_a_language_no_longer_offered_is_forgotten(
     flat_browser: Browser, chinese: Host, open_desk: Turn
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from ideal_dispatch import RoadNetwork
-from tests.browser.conftest import Host, Turn, shoot
+from tests.browser.conftest import NAMES, Host, Turn, shoot
 from tests.service_town import Town, serving, token
 from tests.unit.dispatch.worlds import random_model
 
@@ -16,19 +16,6 @@ pytestmark = pytest.mark.slow
 
 SIDE = 101  # junctions along each side
 DEPOTS = [(row, column) for row in (20, 35, 50, 65) for column in (15, 30, 45, 60, 75)]
-
-SEEN = """() => {
-  const box = (node) => node.getBoundingClientRect();
-  const marks = [...document.querySelectorAll(
-    "#map .units, #map .incident-marker, .map button, .legend")].map(box);
-  const names = [...document.querySelectorAll("#map .name")]
-    .filter((node) => node.checkVisibility({ visibilityProperty: true })).map(box);
-  const overlap = (a, b) =>
-    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-  const covered = names.filter((name, i) =>
-    [...names.slice(i + 1), ...marks].some((other) => overlap(name, other)));
-  return [names.length, covered.length];
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +57,14 @@ def test_all_roads_are_drawn_and_no_name_covers_another(
     page = open_desk(browser if kind == "maplibre" else flat_browser, large)
     _drawn(page, kind)
     shoot(page, f"large_city_{kind}")
-    names, covered = page.evaluate(SEEN)
+    names, covered = page.evaluate(NAMES)
     assert covered == 0
     assert 0 < names < len(DEPOTS)  # there is no room for all of them
     for _ in range(3):
         page.locator("#map").get_by_role("button", name="Zoom in").click()
-    page.wait_for_function(f"({SEEN})()[0] > 0")
+    page.wait_for_function(f"({NAMES})()[0] > 0")
     shoot(page, f"large_city_{kind}_near")
-    assert page.evaluate(SEEN)[1] == 0
+    assert page.evaluate(NAMES)[1] == 0
 
 
 def test_roads_that_come_late_are_waited_for(
@@ -88,20 +75,4 @@ def test_roads_that_come_late_are_waited_for(
         route.continue_()
 
     page = open_desk(flat_browser, large, meddle=("**/v1/network.geojson", late))
-    _drawn(page, "leaflet")
-
-
-def test_roads_that_are_refused_are_asked_for_again(
-    flat_browser: Browser, large: Host, open_desk: Turn
-) -> None:
-    refusals = iter([503, 503])
-
-    def refused(route: Route) -> None:
-        status = next(refusals, None)
-        if status is None:
-            return route.continue_()
-        return route.fulfill(status=status, json={"error": {"code": "solver_lost"}})
-
-    page = open_desk(flat_browser, large, meddle=("**/v1/network.geojson", refused))
-    expect(page.locator("#map-missing")).to_contain_text("The roads are on their way")
     _drawn(page, "leaflet")
