@@ -9,11 +9,11 @@ import numpy as np
 
 from ideal_dispatch.cities import City
 from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
+from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from ideal_dispatch.dispatch.reasons import Remark, doubts, fallbacks, remarks
 from ideal_dispatch.dispatch.way import longest_roads
-from ideal_dispatch.gap import explain
 from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -38,7 +38,6 @@ class Answer:
         city: City | None,
     ) -> "Answer":
         """Decide, and explain what the decision was made from."""
-        explanation = ""
         if isinstance(policy, Ideal | PaperIdeal | NominalGap):
             from ideal_dispatch.gap.warm_up import warm_up
 
@@ -47,10 +46,8 @@ class Answer:
         with situation.trace.step("decision") as facts:
             decision = policy.decide(situation, rng)
             facts |= {"score_s": round(decision.score_s, 3), "send_second": decision.send_second}
-        if decision.outlook is not None and decision.gap is not None:
-            with situation.trace.step("explanation"):
-                path, scenarios = decision.primary.path, decision.outlook.scenarios
-                explanation = str(explain(decision.gap, situation.network, scenarios, path))
+        with situation.trace.step("explanation"):
+            explanation = str(explain(situation, decision))
         rule = getattr(policy, "threshold", None)
         words = ""
         if rule is not None:
@@ -131,7 +128,7 @@ class Answer:
         print_facts(self._heading(), self._stations(), justify="left")
         print_facts(f"Why, by policy {made.policy}", self._reasons(), justify="left")
         if self.explanation:
-            out.print("What another road could gain", style="bold")
+            out.print("What a second ambulance could gain, and by which roads", style="bold")
             out.print(self.explanation, markup=False, width=width)
         if situation.trace.steps:
             print_trace(situation.trace)

@@ -1,146 +1,193 @@
-"""What a person can read off a gap: which roads differ, where the advantage comes from."""
+"""What a person can read off two ways and a gap: which roads differ, and by how many seconds."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.gap.optimistic_gap import OptimisticGap
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.road_names import Road, roads
 from ideal_dispatch.scenarios import ScenarioSet
 
-_UNNAMED = "unnamed road"
 _SHOWN = 5
+_SLOWER = 1.01  # a road that is slower by less is not worth a word
 
-_Totals = dict[str, list[float]]
-"""Metres, nominal seconds and seconds in the scenario of each road."""
+_Edges = list[tuple[Road, int]]
+"""Edges with the road that each belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoadShare:
-    """One road on one of the two paths, or on both.
-
-    ``nominal_s`` and ``scenario_s`` are the seconds on it nominally and in the
-    optimistic scenario; ``slowdown`` is their ratio.
-    """
+    """One road on one of the two ways, or on both: its metres and seconds there."""
 
     name: str
     length_m: float
-    nominal_s: float
-    scenario_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stress:
+    """A road that is slower in the scenario of a gap, and how it goes along with the worst one."""
+
+    name: str
+    slowdown: float
+    correlation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Two ways road by road, longest first: what both drive, and what one of them drives alone.
+
+    ``advantage_s`` gives each road's part of the second's lead, largest first: seconds it
+    avoids (positive) or takes on (negative). Parts of a road that has a name add up; a
+    road without one is never the same as another.
+    """
+
+    shared: tuple[RoadShare, ...]
+    primary_only: tuple[RoadShare, ...]
+    second_only: tuple[RoadShare, ...]
+    advantage_s: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, network: RoadNetwork, primary: Path, second: Path, times_s: FloatArray) -> "Ways":
+        """The ways by the seconds of every edge."""
+        first, other = (
+            list(zip(roads(network, path), path.edges.tolist(), strict=True))
+            for path in (primary, second)
+        )
+        shared, first_alone = _split(first, second)
+        _, other_alone = _split(other, primary)
+        lead: dict[tuple[Road, float], float] = {}
+        for sign, alone in ((1.0, first_alone), (-1.0, other_alone)):
+            for road, edge in alone:
+                part = road, 0.0 if road[1] == 0 else sign
+                lead[part] = lead.get(part, 0.0) + sign * float(times_s[edge])
+        ranked = sorted(lead.items(), key=lambda item: (-abs(item[1]), item[0]))
+        return cls(
+            _longest_first(network, times_s, shared),
+            _longest_first(network, times_s, first_alone),
+            _longest_first(network, times_s, other_alone),
+            tuple((road[0], seconds) for (road, _), seconds in ranked),
+        )
 
     @property
-    def slowdown(self) -> float:
-        return self.scenario_s / self.nominal_s if self.nominal_s else 1.0
+    def shared_m(self) -> float:
+        """Metres that both drive."""
+        return sum(road.length_m for road in self.shared)
+
+    def __str__(self) -> str:
+        lines = []
+        if not self.primary_only and not self.second_only:
+            lines.append("Both would drive the same roads.")
+        lines.append(f"The two ways share {self.shared_m / 1000:.1f} km.")
+        for name, seconds in self.advantage_s[:_SHOWN]:
+            verb = "avoids" if seconds > 0 else "takes on"
+            lines.append(f"  {verb} {abs(seconds):.0f} s on {name}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The two paths road by road, longest first, in the scenario that attains the gap.
+    """A gap, the primary's way beside its own in the scenario that attains it, and that scenario.
 
-    ``advantage_s`` gives each road's part of the gap: seconds the secondary
-    avoids (positive) or takes on (negative); they add up to the lower end.
-    ``stressed`` are the roads of both paths that slow down most together, with
-    the correlation of their times with the most stressed one.
+    Here ``ways.advantage_s`` adds up to the lower end of the gap.
     """
 
     gap: OptimisticGap
-    shared: tuple[RoadShare, ...]
-    primary_only: tuple[RoadShare, ...]
-    secondary_only: tuple[RoadShare, ...]
-    advantage_s: tuple[tuple[str, float], ...]
-    stressed: tuple[tuple[RoadShare, float], ...]
+    ways: Ways
+    stressed: tuple[Stress, ...]
 
     def __str__(self) -> str:
-        gap = self.gap
-        when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s >= 0 else 'later at best'}"
-        lines = [f"A second ambulance could plausibly arrive {when}."]
-        if gap.status == "exact":
-            lines.append("This is exact for the scenario set.")
-        if gap.worth_sending is not None and gap.threshold_s is not None:
-            side = "more" if gap.worth_sending else "not more"
-            lines.append(f"Proved: {side} than the threshold of {gap.threshold_s:.0f} s.")
-        elif gap.status == "open":
-            lines.append(f"It is proved only that it is no more than {gap.upper_s:.0f} s.")
-        if not len(gap.secondary):
-            lines.append("The second ambulance is there already.")
-        elif not self.secondary_only and not self.primary_only:
-            lines.append("Both would drive the same roads.")
-        shared_m = sum(road.length_m for road in self.shared)
-        lines.append(f"The two ways share {shared_m / 1000:.1f} km.")
-        for name, seconds in self.advantage_s[:_SHOWN]:
-            verb = "avoids" if seconds > 0 else "takes on"
-            lines.append(f"  {verb} {abs(seconds):.0f} s on {name}")
-        slow = [road for road, _ in self.stressed if road.slowdown > 1.01]
-        if slow:
-            names = ", ".join(f"{road.name} (×{road.slowdown:.2f})" for road in slow[:3])
-            lines.append(f"In that scenario these slow down together: {names}.")
-        return "\n".join(lines)
+        there = [] if len(self.gap.secondary) else ["The second ambulance is there already."]
+        return "\n".join([told(self.gap), *there, str(self.ways), *slow_together(self.stressed)])
 
 
 def explain(
     gap: OptimisticGap, network: RoadNetwork, scenarios: ScenarioSet, primary: Path
 ) -> Explanation:
-    """The gap in roads and seconds."""
-    first, second = Counter(primary.edges.tolist()), Counter(gap.secondary.edges.tolist())
-    either = sorted(first.keys() | second.keys())
-    names = [network.name[edge] or _UNNAMED for edge in either]
-    of_edge = zip(
-        network.length_m[either].tolist(),
-        scenarios.nominal_times[either].tolist(),
-        scenarios.times(gap.metric, np.array(either, np.int32)).tolist(),
-        strict=True,
-    )
-    groups: tuple[_Totals, ...] = ({}, {}, {}, {})
-    for edge, name, (length_m, nominal_s, scenario_s) in zip(either, names, of_edge, strict=True):
-        one, other = first[edge], second[edge]
-        both = min(one, other)
-        counts = both, one - both, other - both, max(one, other)
-        for totals, count in zip(groups, counts, strict=True):
-            for _ in range(count):  # mostly one: a path that comes back counts an edge twice
-                part = totals.setdefault(name, [0.0, 0.0, 0.0])
-                part[0] += length_m
-                part[1] += nominal_s
-                part[2] += scenario_s
-    shared, primary_only, secondary_only, roads = map(_longest_first, groups)
-    advantage: dict[str, float] = {}
-    for sign, alone in ((1.0, primary_only), (-1.0, secondary_only)):
-        for road in alone:
-            advantage[road.name] = advantage.get(road.name, 0.0) + sign * road.scenario_s
-    ranked = sorted(advantage.items(), key=lambda item: (-abs(item[1]), item[0]))
-    return Explanation(
-        gap,
-        shared,
-        primary_only,
-        secondary_only,
-        tuple(ranked),
-        _stressed(scenarios, roads, either, names),
-    )
+    """The gap in roads and seconds.
 
-
-def _longest_first(totals: _Totals) -> tuple[RoadShare, ...]:
-    roads = [RoadShare(name, *part) for name, part in totals.items()]
-    return tuple(sorted(roads, key=lambda road: (-road.length_m, road.name)))
-
-
-def _stressed(
-    scenarios: ScenarioSet, roads: tuple[RoadShare, ...], edges: list[int], names: list[str]
-) -> tuple[tuple[RoadShare, float], ...]:
-    """The roads that slow down most, with the correlation of their times with the first's.
-
-    A road stands for its edges, which have its name: the correlation of two sums of edge
-    times follows from their path matrices as of two edges from their embeddings.
+    A policy may advise another second ambulance than the gap's: a decision is explained by
+    :func:`ideal_dispatch.dispatch.explanation.explain`.
     """
-    ranked = sorted(roads, key=lambda road: (-road.slowdown, road.name))[:_SHOWN]
-    if not ranked:
+    ways = Ways.of(network, primary, gap.secondary, scenarios.times(gap.metric))
+    return Explanation(gap, ways, stressed(gap, network, scenarios, (primary, gap.secondary)))
+
+
+def told(gap: OptimisticGap) -> str:
+    """The gap in sentences."""
+    when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s >= 0 else 'later at best'}"
+    lines = [f"A second ambulance could plausibly arrive {when}."]
+    if gap.status == "exact":
+        lines.append("This is exact for the scenario set.")
+    if gap.worth_sending is not None and gap.threshold_s is not None:
+        side = "more" if gap.worth_sending else "not more"
+        lines.append(f"Proved: {side} than the threshold of {gap.threshold_s:.0f} s.")
+    elif gap.status == "open":
+        lines.append(f"It is proved only that it is no more than {gap.upper_s:.0f} s.")
+    return "\n".join(lines)
+
+
+def slow_together(found: tuple[Stress, ...]) -> list[str]:
+    """The roads that slow down most, in a sentence; none where no road does."""
+    names = ", ".join(f"{road.name} (×{road.slowdown:.2f})" for road in found[:3])
+    words = "In the scenario of the largest advantage these slow down together"
+    return [f"{words}: {names}."] if names else []
+
+
+def stressed(
+    gap: OptimisticGap, network: RoadNetwork, scenarios: ScenarioSet, paths: Iterable[Path]
+) -> tuple[Stress, ...]:
+    """The roads of some paths that slow down most in the scenario of a gap, the worst first.
+
+    A road stands for its edges: the correlation of two sums of edge times follows from
+    their path matrices as of two edges from their embeddings.
+    """
+    edges_of: dict[tuple[Road, int], set[int]] = {}
+    for number, path in enumerate(paths):
+        for road, edge in zip(roads(network, path), path.edges.tolist(), strict=True):
+            edges_of.setdefault((road, 0 if road[1] == 0 else number), set()).add(edge)
+    found = []
+    for (road, _), edges in edges_of.items():
+        there = np.array(sorted(edges), np.int32)
+        nominal_s = float(scenarios.nominal_times[there].sum())
+        scenario_s = float(scenarios.times(gap.metric, there).sum())
+        found.append((scenario_s / nominal_s if nominal_s else 1.0, road[0], there))
+    worst = sorted((one for one in found if one[0] > _SLOWER), key=lambda one: (-one[0], one[1]))
+    worst = worst[:_SHOWN]
+    if not worst:
         return ()
-    of_road: dict[str, list[int]] = {road.name: [] for road in ranked}
-    for edge, name in zip(edges, names, strict=True):
-        if name in of_road:
-            of_road[name].append(edge)
-    rows = [scenarios.embeddings[found] for found in of_road.values()]
-    matrices = np.array([row.T @ row for row in rows]).reshape(len(ranked), -1)
+    rows = [scenarios.embeddings[there] for _, _, there in worst]
+    matrices = np.array([row.T @ row for row in rows]).reshape(len(worst), -1)
     inner = matrices @ matrices.T
     norms = np.sqrt(inner.diagonal() * inner[0, 0])
     correlation = np.divide(inner[0], norms, out=np.zeros_like(norms), where=norms > 0.0)
-    return tuple(zip(ranked, correlation.tolist(), strict=True))
+    return tuple(
+        Stress(name, slowdown, together)
+        for (slowdown, name, _), together in zip(worst, correlation.tolist(), strict=True)
+    )
+
+
+def _split(edges: _Edges, other: Path) -> tuple[_Edges, _Edges]:
+    """The edges that are also on the other path, each as often as there, and the others."""
+    left = Counter(other.edges.tolist())
+    both: _Edges = []
+    alone: _Edges = []
+    for road, edge in edges:
+        (both if left[edge] > 0 else alone).append((road, edge))
+        left[edge] -= 1
+    return both, alone
+
+
+def _longest_first(
+    network: RoadNetwork, times_s: FloatArray, edges: _Edges
+) -> tuple[RoadShare, ...]:
+    totals: dict[Road, tuple[float, float]] = {}
+    for road, edge in edges:
+        length_m, seconds = totals.get(road, (0.0, 0.0))
+        totals[road] = length_m + float(network.length_m[edge]), seconds + float(times_s[edge])
+    shares = [RoadShare(road[0], *part) for road, part in totals.items()]
+    return tuple(sorted(shares, key=lambda road: (-road.length_m, road.name)))

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Decision, Incident, Situation
+from ideal_dispatch.dispatch import Incident
+from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.reasons import Reason, doubts
-from ideal_dispatch.dispatch.scenario_gap import Outlook
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
-from ideal_dispatch.gap.explanation import Explanation, explain
 from ideal_dispatch.service import answer_parts
 from ideal_dispatch.service.answer import degraded, finite, no_advice
 from ideal_dispatch.service.answer_parts import Routes
@@ -107,12 +106,8 @@ class Adviser:
         situation, context = seen.situation, seen.situation.context
         policy = self._policy(call, until)
         decision = policy.decide(situation, np.random.default_rng(0))
-        outlook, gap = decision.outlook, decision.gap
         first, second = decision.primary, decision.second
         reasons.extend(doubts(decision))
-        explained = None
-        if outlook is not None and gap is not None:
-            explained = explain(gap, situation.network, outlook.scenarios, first.path)
         expected_s = {
             "primary_s": finite(decision.details.get("primary_s")),
             "second_s": finite(decision.details.get("second_s")),
@@ -146,7 +141,7 @@ class Adviser:
             "threshold": answer_parts.threshold_part(decision, source, words),
             "radius": finite(decision.details.get("radius")),
             "nominal": expected_s,
-            "explanation": self._explanation(situation, decision, outlook, explained),
+            "explanation": answer_parts.explanation_part(decision, explain(situation, decision)),
             "degraded": degraded(reasons),
             "data_ages": {
                 "traffic_s": finite(seen.age_s),
@@ -165,23 +160,3 @@ class Adviser:
         if call.threshold_s is not None:
             threshold = ConstantThreshold(call.threshold_s)
         return replace(policy, threshold=threshold, time_limit_s=limit_s)
-
-    def _explanation(
-        self,
-        situation: Situation,
-        decision: Decision,
-        outlook: Outlook | None,
-        explained: Explanation | None,
-    ) -> dict[str, Any]:
-        lines = [f"{decision.reason}."]
-        if explained is not None:
-            lines.append(str(explained))
-        roads: list[dict[str, Any]] = []
-        times = situation.router_times_s
-        if times is None and outlook is not None:
-            times = outlook.scenarios.nominal_times
-        if decision.second is not None and times is not None:
-            roads = answer_parts.road_seconds(
-                situation.network, decision.primary.path, decision.second.path, times
-            )
-        return {"text": "\n".join(lines), "roads": roads, "stress": answer_parts.stress(explained)}

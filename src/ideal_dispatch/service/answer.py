@@ -30,7 +30,8 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
         "radius": None,
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {
-            "text": "\n".join(words for _, words in reasons), "roads": [], "stress": [],
+            "text": "\n".join(words for _, words in reasons), "other_way": None,
+            "shared_m": None, "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
         "degraded": degraded(reasons[:1]) + degraded(reasons[1:]),
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},

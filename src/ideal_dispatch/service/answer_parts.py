@@ -1,13 +1,14 @@
 """The parts of an advice as the API gives them: plain values, made of a decision."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
+from ideal_dispatch.dispatch.explanation import Explanation
 from ideal_dispatch.dispatch.way import longest_roads, overlap, shared
-from ideal_dispatch.gap.explanation import Explanation
+from ideal_dispatch.gap.explanation import RoadShare
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.service.answer import finite
 
@@ -74,35 +75,35 @@ def second_part(
     }
 
 
-def road_seconds(
-    network: RoadNetwork, first: Path, second: Path, times_s: FloatArray
-) -> list[dict[str, Any]]:
-    """Seconds that the second avoids or takes on, road by road, the largest first."""
-    totals: dict[str, float] = {}
-    for sign, path, other in ((1.0, first, second), (-1.0, second, first)):
-        alone = path.edges[~shared(network, path, other)]
-        for edge, seconds in zip(alone.tolist(), times_s[alone].tolist(), strict=True):
-            name = network.name[edge] or "unnamed road"
-            totals[name] = totals.get(name, 0.0) + sign * seconds
-    ranked = sorted(totals.items(), key=lambda item: (-abs(item[1]), item[0]))
+def explanation_part(decision: Decision, explained: Explanation) -> dict[str, Any]:
+    """Why, in words and by road: the primary's way beside that of the second that is advised."""
+    ways = explained.ways
+    ranked = [] if ways is None else list(ways.advantage_s)
     shown, rest = ranked[:_EXPLAINED], sum(seconds for _, seconds in ranked[_EXPLAINED:])
     if len(ranked) > _EXPLAINED:
         shown.append(("other roads", rest))
-    return [{"name": name, "seconds": round(seconds, 1)} for name, seconds in shown]
+    return {
+        "text": "\n".join(filter(None, (f"{decision.reason}.", str(explained)))),
+        "other_way": None if explained.other_way is None else asdict(explained.other_way),
+        "shared_m": None if ways is None else round(ways.shared_m, 1),
+        "primary_only": [] if ways is None else _roads(ways.primary_only),
+        "second_only": [] if ways is None else _roads(ways.second_only),
+        "roads": [{"name": name, "seconds": round(seconds, 1)} for name, seconds in shown],
+        "stress": [
+            {
+                "name": road.name,
+                "slowdown": round(road.slowdown, 3),
+                "correlation": round(road.correlation, 3),
+            }
+            for road in explained.stressed
+        ],
+    }
 
 
-def stress(explanation: Explanation | None) -> list[dict[str, Any]]:
-    """The roads that slow down together in the scenario of the gap."""
-    if explanation is None:
-        return []
+def _roads(shares: Iterable[RoadShare]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": road.name,
-            "slowdown": round(road.slowdown, 3),
-            "correlation": round(correlation, 3),
-        }
-        for road, correlation in explanation.stressed
-        if road.slowdown > 1.01
+        {"name": road.name, "length_m": round(road.length_m, 1), "seconds": round(road.seconds, 1)}
+        for road in shares
     ]
 
 

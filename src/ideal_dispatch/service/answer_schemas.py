@@ -113,6 +113,14 @@ class Road(BaseModel):
     seconds: float
 
 
+class RoadPart(BaseModel):
+    """A road, or a part of one, that one of the two drives alone; seconds are those of now."""
+
+    name: str
+    length_m: float
+    seconds: float
+
+
 class Stress(BaseModel):
     """A road that slows down in the scenario of the gap, and how it goes along with the first."""
 
@@ -121,10 +129,25 @@ class Stress(BaseModel):
     correlation: float
 
 
+class OtherWay(BaseModel):
+    """A way that is not advised: its depot, and its longest roads."""
+
+    depot: str
+    roads: list[str]
+
+
 class ExplanationOut(BaseModel):
-    """Why, in words and by road."""
+    """Why, in words and by road: the primary's way beside that of the second that is advised.
+
+    ``other_way`` is the gap's, where that is another than the second's. ``shared_m`` are the
+    metres that both drive; null without a second.
+    """
 
     text: str
+    other_way: OtherWay | None
+    shared_m: float | None
+    primary_only: list[RoadPart]
+    second_only: list[RoadPart]
     roads: list[Road]
     stress: list[Stress]
 

@@ -100,6 +100,27 @@ def test_seconds_by_road_add_up_to_the_lead_of_the_second(advise: Advise) -> Non
     assert roads == pytest.approx(told.nominal.primary_s - told.nominal.second_s, abs=1.5)
 
 
+def test_the_explanation_is_of_the_second_that_is_advised(advise: Advise, town: Town) -> None:
+    others = 0
+    for node in range(3, town.network.num_nodes, 9):
+        told = completed(advise(node, primary={"depot": "D0"}, threshold_s=0.0))
+        assert told.primary is not None
+        assert told.second is not None
+        why, second = told.explanation, told.second
+        assert why.shared_m == pytest.approx(second.overlap * second.route.length_m, abs=0.5)
+        assert f"The two ways share {(why.shared_m or 0.0) / 1000:.1f} km." in why.text
+        for parts, one in ((why.primary_only, told.primary), (why.second_only, second)):
+            alone = [e for e in one.route.edges if e not in second.shared_edges]
+            assert {part.name for part in parts} == {town.network.name[e] for e in alone}
+            metres = sum(part.length_m for part in parts)
+            assert metres == pytest.approx(town.network.length_m[alone].sum(), abs=1.0)
+        if why.other_way is not None:
+            others += 1
+            words = f"belongs to another way: from {why.other_way.depot}"
+            assert words in why.text
+    assert others, "a gap whose way is not the second's"
+
+
 def test_a_high_threshold_keeps_the_second_at_home(advise: Advise) -> None:
     told = completed(advise(threshold_s=3600.0))
     assert told.decision == "primary_only"

@@ -26,14 +26,6 @@ export function roads(route) {
   return [...new Set(names.filter(Boolean))];
 }
 
-export function roadsThatDiffer(advice) {
-  const [first, second] = [roads(advice.primary?.route), roads(advice.second?.route)];
-  return {
-    primary: first.filter((name) => !second.includes(name)),
-    second: second.filter((name) => !first.includes(name)),
-  };
-}
-
 const line = (route) => route?.geojson?.coordinates ?? [];
 
 /** What the map shows of an advice: both ways, the stretches that they share, the incident. */

@@ -1,11 +1,12 @@
 // Why: the roads that differ, seconds by road, survival; and what another threshold would say.
 
-import { roadsThatDiffer, score, wouldSend } from "./advice.js";
+import { score, wouldSend } from "./advice.js";
 import { byId, element, svg, write } from "./elements.js";
-import { drive, figure } from "./format.js";
+import { drive, figure, kilometres } from "./format.js";
 import { language, t } from "./language.js";
 
 const ROADS = 6;
+const LONGEST = 4; // of those that only one drives
 
 export function drawWhy(advice) {
   byId("why").replaceChildren(...(advice ? of(advice) : [element("p", {}, t("why.nothing"))]));
@@ -13,9 +14,14 @@ export function drawWhy(advice) {
 
 function of(advice) {
   const blocks = [];
-  if (advice.second) blocks.push(block("why.differ", ...differing(advice)));
+  if (advice.second && advice.explanation.second_only) blocks.push(block("why.differ", ...differing(advice)));
   const byRoad = (advice.explanation?.roads ?? []).filter((road) => Math.abs(road.seconds) >= 0.5);
   if (byRoad.length) blocks.push(block("why.seconds", seconds(byRoad.slice(0, ROADS))));
+  const other = advice.explanation?.other_way;
+  if (other) {
+    const roads = other.roads.join(", ") || t("facts.unnamed");
+    blocks.push(element("p", { class: "aside" }, t("why.other_way", { depot: other.depot, roads })));
+  }
   if (advice.decision !== "no_advice") blocks.push(numbers(advice));
   blocks.push(small(advice));
   return blocks;
@@ -24,23 +30,28 @@ function of(advice) {
 const block = (title, ...content) =>
   element("section", { class: "block" }, element("h3", {}, t(title)), ...content);
 
-function differing(advice) {
-  const { primary, second } = roadsThatDiffer(advice);
-  const column = (kind, names) =>
+/** What only one of the two drives, as the service found it edge by edge: names alone would not tell. */
+function differing({ explanation, second }) {
+  const { primary_only: first, second_only: other, shared_m: shared } = explanation;
+  const column = (kind, parts) =>
     element(
       "div",
       { class: `column ${kind}` },
       element("h4", {}, element("i", { class: `key ${kind}` }), t(`why.${kind}_only_roads`)),
-      element("p", {}, names.join(", ") || "–"),
+      element("p", {}, names(parts) || "–"),
     );
-  const percent = Math.round(100 * (advice.second.overlap ?? 0));
-  const same = !primary.length && !second.length;
+  const percent = Math.round(100 * second.overlap);
   return [
-    same
-      ? element("p", {}, t("why.same_roads"))
-      : element("div", { class: "columns" }, column("primary", primary), column("second", second)),
-    element("p", { class: "aside" }, t("why.shared", { percent })),
+    first.length || other.length
+      ? element("div", { class: "columns" }, column("primary", first), column("second", other))
+      : element("p", {}, t("why.same_roads")),
+    element("p", { class: "aside" }, t("why.shared", { percent, length: kilometres(shared) })),
   ];
+}
+
+function names(parts) {
+  const more = parts.length > LONGEST ? `, … +${parts.length - LONGEST}` : "";
+  return parts.slice(0, LONGEST).map((part) => part.name).join(", ") + more;
 }
 
 function seconds(list) {
