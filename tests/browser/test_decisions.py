@@ -278,6 +278,35 @@ def test_the_first_remark_is_in_sight(
     above = [page.locator(name).bounding_box() for name in ("#verdict", "#doubts", "#facts")]
     tops = [box["y"] for box in above if box is not None]
     assert tops == sorted(tops), "between the verdict and what it rests on"
+    if made["sooner_unit"] is not None:
+        expect(page.locator("#sooner")).to_be_in_viewport(ratio=1)
     standing = page.locator("#standing-doubts li")
     expect(standing).to_have_count(1)
     expect(standing).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        ("en-GB", "{far} is expected {s} s sooner than the primary from {near}, {p} % sure"),
+        ("zh-HK", "{far} 預期較首輛（{near}）早到 {s} 秒（{p}% 把握）"),
+    ],
+)
+def test_a_sooner_ambulance_than_the_primary_is_one_line(
+    flat_browser: Browser, service: Service, open_desk: Turn, locale: str, words: str
+) -> None:
+    page = open_desk(flat_browser, service, (1280, 720), locale=locale)
+    near, far = service.ask("GET", "/v1/city")["depots"]
+    place = {"lon": far["lon"], "lat": far["lat"]}
+    made = service.call("send_second", location=place, primary={"depot": near["name"]})
+    show(page, made)
+    said = made["sooner_unit"]
+    told = words.format(
+        far=far["name"], near=near["name"], s=f"{said['seconds']:.0f}",
+        p=min(99, int(100 * said["probability"])),
+    )  # fmt: skip
+    expect(page.locator("#sooner")).to_have_text(told)
+    expect(page.locator("#sooner")).to_be_in_viewport(ratio=1)
+    shoot(page, f"sooner_{locale}")
+    show(page, service.call("send_second", location=place, primary={"depot": far["name"]}))
+    expect(page.locator("#sooner")).to_be_hidden()

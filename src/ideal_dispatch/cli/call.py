@@ -37,6 +37,7 @@ class Asked:
     lon: float | None
     lat: float | None
     units: tuple[str, ...]
+    primary: str | None
     seed: int
 
 
@@ -66,7 +67,7 @@ def situation_of(
 ) -> "Situation":
     """What is known when the call comes in: times from the traffic told, or the model's own."""
     from ideal_dispatch.context import Calendar
-    from ideal_dispatch.dispatch import Incident, observe
+    from ideal_dispatch.dispatch import Assignment, Incident, observe
     from ideal_dispatch.dispatch.forecast_router import ForecastRouter
     from ideal_dispatch.traffic.recorded import RecordedWorld
     from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -93,10 +94,16 @@ def situation_of(
     else:
         raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
     node = _node(place, asked, trace)
+    sent = None
+    if asked.primary is not None:
+        station = _depot("--primary", asked.primary, place.depots)
+        quote = source.quote(place.depots[station].node, node, moment)
+        sent = Assignment(station, quote.path)
     return observe(
         source, network, Incident("call", node, moment), context, place.depots,
         units=_units(place.depots, asked.units),
         region=None if city is None else int(city.region[node]),
+        sent=sent,
         trace=trace,
     )  # fmt: skip
 
@@ -126,15 +133,19 @@ def _node(place: Place, asked: Asked, trace: "Trace") -> int:
 
 
 def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:
-    names = [depot.name for depot in depots]
     units = [2] * len(depots)
     for text in told:
         name, equals, count = text.rpartition("=")
         if not equals or not count.strip().isdecimal():
-            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {names[0]}=1")
-        if name.strip() not in names:
-            near = get_close_matches(name.strip(), names, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise InputError(f"--depot {name.strip()}: no such depot; {advice}")
-        units[names.index(name.strip())] = int(count)
+            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {depots[0].name}=1")
+        units[_depot("--depot", name.strip(), depots)] = int(count)
     return units
+
+
+def _depot(option: str, name: str, depots: "tuple[Depot, ...]") -> int:
+    names = [depot.name for depot in depots]
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+        raise InputError(f"{option} {name}: no such depot; {advice}")
+    return names.index(name)

@@ -18,6 +18,7 @@ EPILOG = """\
 Examples:
   ideal decide
   ideal decide --node 700 --trace
+  ideal decide --node 700 --primary "Kelp Point"
   ideal decide --model model/ --node 700
   ideal decide --model model/ --traffic city.traffic \\
     --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \\
@@ -71,7 +72,15 @@ def decide(
         typer.Option(
             "--depot",
             metavar="NAME=UNITS",
-            help="How many ambulances are free at a depot, 2 by default; may be repeated.",
+            help="How many ambulances are free at a depot, besides one already sent; 2 by default; "
+            "may be repeated.",
+        ),
+    ] = None,
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEPOT",
+            help="The depot whose ambulance was already sent; by default the quickest is taken.",
         ),
     ] = None,
     policy: Annotated[
@@ -177,10 +186,8 @@ def decide(
             facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        situation = situation_of(
-            place, parts, traffic_file, at, Asked(node, lon, lat, tuple(units or ()), seed),
-            time_zone, country, trace,
-        )  # fmt: skip
+        asked = Asked(node, lon, lat, tuple(units or ()), primary, seed)
+        situation = situation_of(place, parts, traffic_file, at, asked, time_zone, country, trace)
         progress("searching other roads")
         answer = Answer.of(chosen, situation, np.random.default_rng(seed), place.city)
     if as_json:

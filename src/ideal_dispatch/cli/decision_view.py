@@ -89,6 +89,7 @@ class Answer:
                 "send_second": made.send_second,
                 "primary": self._assignment(made.primary),
                 "second": None if made.second is None else self._assignment(made.second),
+                "sooner_unit": None if made.sooner is None else asdict(made.sooner),
                 "score_s": made.score_s,
                 "threshold_s": None if limit_s == -math.inf else limit_s,
                 "threshold": self.threshold,
@@ -137,6 +138,12 @@ class Answer:
         """Who goes, and by which roads."""
         made = self.decision
         lines = [f"{self._depot(made.primary)} goes, by {self._roads(made.primary.path)}."]
+        if made.sooner is not None:
+            percent = min(99, int(100 * made.sooner.probability))
+            lines.append(
+                f"{made.sooner.depot} is expected {made.sooner.seconds:.0f} s sooner than "
+                f"{self._depot(made.primary)}, {percent} % sure."
+            )
         if made.second is None:
             return [*lines, "There is no other unit on another road."]
         other = self._depot(made.second)

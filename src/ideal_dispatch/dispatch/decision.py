@@ -15,6 +15,7 @@ from ideal_dispatch.network import Path
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.scenario_gap import Outlook
+    from ideal_dispatch.dispatch.sooner import SoonerUnit
     from ideal_dispatch.gap import OptimisticGap
 
 
@@ -49,7 +50,8 @@ class Decision:
     judged afterwards; None where there is no sensible second. It goes where
     ``score_s`` exceeds ``threshold_s``. ``details`` holds plain numbers and
     texts for the log. ``outlook`` and ``gap`` are what the policy computed on
-    its way, where it did, for whoever explains the decision; no log has them.
+    its way, where it did, for whoever explains the decision, and ``sooner`` is
+    a better primary, where it knows one; no log has them.
     """
 
     policy: str
@@ -61,6 +63,7 @@ class Decision:
     details: Mapping[str, Any] = field(default_factory=dict)
     outlook: "Outlook | None" = field(default=None, repr=False, compare=False)
     gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
+    sooner: "SoonerUnit | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score_s):
@@ -106,6 +109,7 @@ def decision(
     details: Mapping[str, Any] | None = None,
     outlook: "Outlook | None" = None,
     gap: "OptimisticGap | None" = None,
+    sooner: "SoonerUnit | None" = None,
 ) -> Decision:
     """The decision by a score and a threshold, with its reason in words.
 
@@ -127,4 +131,6 @@ def decision(
         side = "above" if score_s > limit_s else "not above"
         why = f"{what} {score_s:.4g}{unit}, {side} the threshold of {limit_s:.4g}{unit}"
         reason = f"{who}: {'a second always goes' if limit_s == -math.inf else why}"
-    return Decision(policy, primary, second, score_s, limit_s, reason, details or {}, outlook, gap)
+    return Decision(
+        policy, primary, second, score_s, limit_s, reason, details or {}, outlook, gap, sooner
+    )

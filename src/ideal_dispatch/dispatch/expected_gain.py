@@ -231,6 +231,15 @@ def expected_positive_part_s(mean_s: npt.ArrayLike, spread_s: npt.ArrayLike) -> 
     return np.asarray(np.maximum(mean, 0.0) + np.maximum(beyond, 0.0))
 
 
+def positive_probability(mean_s: float, spread_s: float) -> float:
+    """P(D > 0) of D = mean + spread · t₃, in closed form."""
+    wide = math.sqrt(3.0) * spread_s
+    if wide == 0.0:
+        return float(mean_s > 0.0)
+    ratio = mean_s / wide
+    return 0.5 + (ratio / (1.0 + ratio**2) + math.atan(ratio)) / math.pi
+
+
 def _known_s(seconds: float) -> float:
     return 0.0 if math.isnan(seconds) else seconds
 

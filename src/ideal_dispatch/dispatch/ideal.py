@@ -16,6 +16,7 @@ from ideal_dispatch.dispatch.scenario_gap import (
     situation_gap,
 )
 from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.sooner import LEAST_SOONER_S, sooner_unit
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
 from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed, sent_way
@@ -58,6 +59,9 @@ class Ideal:
     of second needs it and ``report_gap`` is false. A search that ran out of
     time is reported as "open", and how far it came depends on the machine: for
     a log that is the same byte for byte, use method "multistart" or no limit.
+
+    Where a unit of another depot is expected more than ``sooner_s`` sooner than
+    the primary, and surely enough, the decision names it as ``sooner``.
     """
 
     model: Model | None = None
@@ -71,6 +75,7 @@ class Ideal:
     method: Method = "certified"
     time_limit_s: float | None = 0.5
     report_gap: bool = True
+    sooner_s: float = LEAST_SOONER_S
     name: str = "ideal"
 
     def __post_init__(self) -> None:
@@ -78,6 +83,8 @@ class Ideal:
             raise InputError(f"decide_by {self.decide_by!r}: choose gain, gap or both")
         if not 0.0 <= self.overlap_limit <= 1.0:
             raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
+        if not self.sooner_s >= 0.0:
+            raise InputError(f"sooner_s {self.sooner_s}: zero seconds or more are needed")
         if not self.seconds or set(self.seconds) - set(_KINDS):
             raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(_KINDS)}")
         alone = self.decide_by == "gain" and set(self.seconds) != {"gap-path"}
@@ -114,21 +121,26 @@ class Ideal:
             nominal = None if seen is None else seen.scenarios.nominal_times
             first = sent_way(situation, situation.sent, edge_drift_s, nominal)
         elsewhere = any(way.assignment.station != first.assignment.station for way in routes)
+        kinds = self.seconds if elsewhere else _KINDS
         found = ways(
             situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
-            self.seconds if elsewhere else _KINDS, self.overlap_limit,
+            kinds, self.overlap_limit,
         )  # fmt: skip
+
+        def valued(way: Way) -> Worth:
+            return worth(
+                situation, first, way, seen,
+                model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
+            )  # fmt: skip
+
         with situation.trace.step("expected gain") as facts:
-            worths = [
-                worth(
-                    situation, first, way, seen,
-                    model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
-                )
-                for way in found
-            ]  # fmt: skip
+            worths = list(map(valued, found))
             best = max(worths, key=lambda one: one.gain_s, default=None)
             known = best.details if best else {}
             facts |= {"ways_considered": len(worths), **known}
+        told = "other-depot" in kinds or situation.sent is None  # else the primary is the soonest
+        others = worths if told else map(valued, routes)
+        sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
         return decision(
@@ -139,7 +151,7 @@ class Ideal:
             | (self._pair_details(situation, first, best) if best else {})
             | (seen.details if seen else {})
             | (gap_details(gap) if gap else {}),
-            outlook=seen, gap=gap,
+            outlook=seen, gap=gap, sooner=sooner,
         )  # fmt: skip
 
     def _expected_s(self, way: Way) -> float:

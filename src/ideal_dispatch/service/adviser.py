@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -135,6 +135,7 @@ class Adviser:
             "second": None if second is None else answer_parts.second_part(
                 situation, first, second, self._routes.route(second.path, expected_s["second_s"])
             ),
+            "sooner_unit": None if decision.sooner is None else asdict(decision.sooner),
             "gain_s": finite(decision.details.get("expected_gain_s")),
             "gain_survival": finite(decision.details.get("expected_survival_gain")),
             "gap": answer_parts.gap_part(decision),

@@ -23,6 +23,7 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
         "location": {"lon": place.lon, "lat": place.lat, "node": None, "snapped_m": None},
         "primary": None,
         "second": None,
+        "sooner_unit": None,
         "gain_s": None,
         "gain_survival": None,
         "gap": None,

@@ -83,6 +83,18 @@ class SecondOut(BaseModel):
     follow: int
 
 
+class SoonerUnitOut(BaseModel):
+    """A free unit that is expected so many seconds sooner than the primary.
+
+    ``probability`` is that of its arriving before the primary at all.
+    """
+
+    depot: str
+    units: int
+    seconds: float
+    probability: float
+
+
 class GapOut(BaseModel):
     """What a second could plausibly gain at most: proved to lie in this interval."""
 
@@ -200,6 +212,7 @@ class Recommendation(BaseModel):
     location: Place
     primary: PrimaryOut | None
     second: SecondOut | None
+    sooner_unit: SoonerUnitOut | None = None
     gain_s: float | None
     gain_survival: float | None
     gap: GapOut | None

@@ -99,6 +99,22 @@ def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixtu
     assert "stays; it would go" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_primary_that_was_sent_and_who_would_be_sooner(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told |= {"node": 14, "primary": "D1", "units": ["D1=0"]}
+    decide(**told, as_json=True)
+    made = json.loads(capsys.readouterr().out)["decision"]
+    assert made["primary"]["depot"] == "D1"
+    sooner = made["sooner_unit"]
+    assert (sooner["depot"], sooner["units"]) == ("D0", 2)
+    decide(**told)
+    words = f"D0 is expected {sooner['seconds']:.0f} s sooner than D1, "
+    assert words in " ".join(capsys.readouterr().out.split())
+    decide(**told | {"primary": None}, as_json=True)
+    assert json.loads(capsys.readouterr().out)["decision"]["sooner_unit"] is None
+
+
 @pytest.mark.parametrize("policy", ["region", "router", "router-dual", "interval", "paper-ideal"])
 def test_other_policies(
     told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
@@ -178,6 +194,7 @@ def test_the_embedded_city_takes_another_model(
         ({"node": None, "lon": 114.0}, "--lon and --lat belong together"),
         ({"node": None, "lon": 10.0, "lat": 50.0}, "beyond the limit of 300 m"),
         ({"units": ["D9=1"]}, "--depot D9: no such depot; there are D0, D1, D2"),
+        ({"primary": "D9"}, "--primary D9: no such depot; there are D0, D1, D2"),
         ({"units": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
         ({"units": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
         ({"units": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),

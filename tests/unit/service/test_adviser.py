@@ -121,6 +121,20 @@ def test_the_explanation_is_of_the_second_that_is_advised(advise: Advise, town: 
     assert others, "a gap whose way is not the second's"
 
 
+def test_a_unit_that_is_sooner_than_the_primary_is_named(advise: Advise) -> None:
+    told = completed(advise(14, primary={"depot": "D1"}, threshold_s=3600.0))
+    assert told.decision == "primary_only"
+    assert told.primary is not None
+    assert told.primary.depot == "D1"
+    assert told.sooner_unit is not None
+    assert (told.sooner_unit.depot, told.sooner_unit.units) == ("D0", 2)
+    assert told.sooner_unit.seconds > 30.0
+    assert 0.8 <= told.sooner_unit.probability <= 1.0
+    for others in ({"primary": {"depot": "D0"}}, {}):
+        assert completed(advise(14, **others)).sooner_unit is None
+    assert completed(advise(14, primary={"depot": "nowhere"})).sooner_unit is None
+
+
 def test_a_high_threshold_keeps_the_second_at_home(advise: Advise) -> None:
     told = completed(advise(threshold_s=3600.0))
     assert told.decision == "primary_only"

@@ -1,12 +1,22 @@
 // What is doubtful about an advice, the most serious first; what holds for every call is one quiet line.
 
-import { byId, element } from "./elements.js";
+import { byId, element, write } from "./elements.js";
+import { figure } from "./format.js";
 import { knows, t } from "./language.js";
 
 export function drawRemarks(advice) {
   const all = advice && advice.decision !== "no_advice" ? advice.degraded : [];
   fill(byId("doubts"), all.filter((remark) => !remark.standing));
   fill(byId("standing-doubts"), all.filter((remark) => remark.standing));
+  const sooner = advice?.sooner_unit ?? null;
+  byId("sooner").hidden = !sooner;
+  write(byId("sooner"), sooner ? soonerWords(sooner, advice.primary) : "");
+}
+
+/** Another ambulance that is expected before the primary. */
+export function soonerWords({ depot, seconds, probability }, primary) {
+  const percent = Math.min(99, Math.floor(100 * probability));
+  return t("sooner", { depot, seconds: figure(seconds), primary: primary.depot, percent });
 }
 
 function fill(list, remarks) {

@@ -4,7 +4,7 @@ import { oldBecause } from "./advice.js";
 import { byId, write } from "./elements.js";
 import { clockTime, countdown, figure } from "./format.js";
 import { t } from "./language.js";
-import { firstDoubt } from "./remarks.js";
+import { firstDoubt, soonerWords } from "./remarks.js";
 
 let said = "";
 
@@ -53,6 +53,7 @@ function spoken(advice, old) {
     }
   }
   if (!old && advice.decision !== "no_advice") parts.push(firstDoubt(advice));
+  if (!old && advice.sooner_unit) parts.push(soonerWords(advice.sooner_unit, advice.primary));
   return parts.filter(Boolean).join(". ");
 }
 

@@ -1,0 +1,139 @@
+"""Another free unit that is expected before the primary that was sent."""
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.cities import (
+    TRAINING_DAYS,
+    harbour_city,
+    harbour_model_folder,
+    harbour_traffic,
+)
+from ideal_dispatch.dispatch import Decision, Incident, Situation, observe
+from ideal_dispatch.dispatch.expected_gain import GainModel, positive_probability
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.sooner import LEAST_SOONER_S, LEAST_SURE
+from ideal_dispatch.dispatch.way import routed
+from ideal_dispatch.dispatch.worth import Second
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.replay.drive import World, drive
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from tests.unit.dispatch.worlds import (
+    GAIN,
+    depots,
+    moment,
+    random_drift,
+    random_model,
+    situation,
+    world,
+)
+
+QUICK: tuple[Second, ...] = ("other-depot", "alternative")
+
+
+def sent_from(network: RoadNetwork, station: int, node: int = 14, units: Any = (2, 2)) -> Situation:
+    """A call to which an ambulance of a station was sent already."""
+    call, at = situation(network, node, (2,) * len(units)), moment(network)
+    return observe(
+        world(network), network, call.incident, world(network).recording.context(at),
+        depots(len(units)), units=units, sent=routed(call, station),
+    )  # fmt: skip
+
+
+def decided(call: Situation, **changes: Any) -> Decision:
+    policy = Ideal(**{"gain": GAIN, "seconds": QUICK, **changes})
+    return policy.decide(call, np.random.default_rng(0))
+
+
+def test_the_probability_is_students() -> None:
+    for mean_s, spread_s in ((10.0, 4.0), (-3.0, 8.0), (0.0, 1.0), (200.0, 3.0)):
+        exact = student.cdf(mean_s / spread_s, GainModel.degrees)
+        assert positive_probability(mean_s, spread_s) == pytest.approx(exact)
+    assert positive_probability(1.0, 0.0) == 1.0
+    assert positive_probability(0.0, 0.0) == 0.0
+
+
+def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None:
+    call = sent_from(grid, 1, node=14, units=(2, 1))  # far from D1, near D0
+    made = decided(call)
+    assert made.sooner is not None
+    assert (made.sooner.depot, made.sooner.units) == ("D0", 2)
+    assert made.sooner.seconds > LEAST_SOONER_S
+    assert made.sooner.probability >= LEAST_SURE
+    assert made.primary.station == 1, "it is said beside the advice, and changes nothing"
+    assert made.second is not None
+    lead_s = made.details["primary_s"] - made.details["second_s"]
+    assert made.sooner.seconds == pytest.approx(lead_s, abs=30.0)
+
+
+@pytest.mark.parametrize("changes", [{}, {"seconds": ("alternative",)}])
+def test_it_needs_no_second_of_another_depot(grid: RoadNetwork, changes: Any) -> None:
+    made = decided(sent_from(grid, 1, node=14), **changes)
+    assert made.sooner is not None
+
+
+def test_it_is_of_the_same_times_as_the_gain(grid: RoadNetwork) -> None:
+    call, model = sent_from(grid, 1, node=14), random_model(grid)
+    plain = decided(call).sooner
+    drifted = decided(call, drift=random_drift(grid)).sooner
+    forecast = Ideal(model, time_limit_s=None).decide(call, np.random.default_rng(0)).sooner
+    assert plain is not None
+    assert drifted is not None
+    assert forecast is not None
+    assert len({plain.seconds, drifted.seconds, forecast.seconds}) == 3
+
+
+def test_nobody_is_named_where_nobody_is_sooner(grid: RoadNetwork) -> None:
+    for node in range(2, grid.num_nodes, 13):
+        assert decided(situation(grid, node)).sooner is None, "the router chose the soonest"
+    assert decided(sent_from(grid, 0, node=14)).sooner is None
+    assert decided(sent_from(grid, 1, node=14, units=(0, 2))).sooner is None, "none is free there"
+
+
+def test_the_margin_is_a_setting(grid: RoadNetwork) -> None:
+    call = sent_from(grid, 1, node=14)
+    lead = decided(call).sooner
+    assert lead is not None
+    assert decided(call, sooner_s=lead.seconds - 1.0).sooner == lead
+    assert decided(call, sooner_s=lead.seconds + 1.0).sooner is None
+    with pytest.raises(InputError, match="sooner_s -1.0: zero seconds or more"):
+        Ideal(gain=GAIN, seconds=QUICK, sooner_s=-1.0)
+
+
+def test_an_unsure_lead_is_not_named(grid: RoadNetwork) -> None:
+    call = sent_from(grid, 1, node=14)
+    wide = GainModel((500.0, 0.0, 0.0, 0.0), (0.0, 0.0))
+    assert decided(call, gain=wide).sooner is None
+
+
+def test_what_is_said_comes_true() -> None:
+    """On training days of the embedded city, whichever depot sent: who is named arrives first."""
+    city = harbour_city()
+    recording = harbour_traffic(city)
+    streets = RecordedWorld(recording)
+    policy = Ideal(gain=GainModel.load(harbour_model_folder() / "gain.json"), seconds=QUICK)
+    rng = np.random.default_rng(3)
+    right: list[bool] = []
+    stretches = [recording.stretches[day[0]] for day in recording.days[:TRAINING_DAYS]]
+    while len(right) < 40:
+        stretch = stretches[int(rng.integers(len(stretches)))]
+        at = stretch.start + timedelta(seconds=3600.0 + float(rng.uniform(0.0, 1200.0)))
+        call = Incident("call", int(rng.integers(city.network.num_nodes)), at)
+        context, sent = recording.context(at), int(rng.integers(2))
+        seen = observe(streets, city.network, call, context, city.depots, alternatives=False)
+        seen = observe(
+            streets, city.network, call, context, city.depots, sent=routed(seen, sent),
+            alternatives=False,
+        )  # fmt: skip
+        if policy.decide(seen, rng).sooner is not None:
+            took_s = [
+                sum(drive(streets, city.network, routed(seen, n), call.node, at, World.B).seconds)
+                for n in (sent, 1 - sent)
+            ]
+            right.append(took_s[0] > took_s[1])
+    assert np.mean(right) >= 0.9
