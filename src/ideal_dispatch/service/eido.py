@@ -5,7 +5,7 @@ An EIDO is JSON whose components are named by ``$id`` and pointed at by
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -31,9 +31,21 @@ EXAMPLE = {
                 '<presence xmlns="urn:ietf:params:xml:ns:pidf" '
                 'xmlns:gml="http://www.opengis.net/gml"><tuple id="t"><status>'
                 '<geopriv xmlns="urn:ietf:params:xml:ns:pidf:geopriv10"><location-info>'
-                '<gml:Point srsName="urn:ogc:def:crs:EPSG::4326"><gml:pos>22.28 114.15</gml:pos>'
-                "</gml:Point></location-info></geopriv></status></tuple></presence>"
+                '<gml:Point srsName="urn:ogc:def:crs:EPSG::4326">'
+                "<gml:pos>21.5845 117.2393</gml:pos></gml:Point>"
+                "</location-info></geopriv></status></tuple></presence>"
             ),
+        },
+        {"$id": "location-2", "locationDescriptionText": "Kelp Point"},
+    ],
+    "dispatchComponent": [
+        {"$id": "dispatch-1", "emergencyResourceReference": [{"$ref": "resource-1"}]}
+    ],
+    "emergencyResourceComponent": [
+        {
+            "$id": "resource-1",
+            "emergencyResourceName": "A117",
+            "unitLocationReference": {"$ref": "location-2"},
         }
     ],
 }
@@ -51,8 +63,16 @@ _SYSTEM = re.compile(r"urn:ogc:def:crs:EPSG:[0-9.]*:(4326|4979)")  # latitude fi
 _METRE = "urn:ogc:def:uom:EPSG::9001"
 
 
-def request_of(document: Mapping[str, Any]) -> RecommendationRequest:
-    """The request that an EIDO stands for, or one line on what it lacks."""
+def request_of(
+    document: Mapping[str, Any], is_depot: Callable[[str], bool] = lambda name: True
+) -> RecommendationRequest:
+    """The request that an EIDO stands for, or one line on what it lacks.
+
+    The primary is the first dispatched resource of a depot of ours: of the
+    resources that ``dispatchComponent`` refers to, the first whose location is
+    described by a depot's name, or whose own name is one (an alias, such as a
+    call sign, counts). Resources of others, such as the police, are passed over.
+    """
     components = {component["$id"]: component for component in _named(document)}
     incident = _one(document.get("incidentComponent"), components, "incidentComponent")
     call_id = incident.get("incidentTrackingIdentifier")
@@ -68,6 +88,7 @@ def request_of(document: Mapping[str, Any]) -> RecommendationRequest:
             "call_id": call_id,
             "received_at": stamp,
             "location": _place(location.get("locationByValue")),
+            "primary": _primary(document, components, is_depot),
             "note": ", ".join(str(one) for one in kinds if one is not None)[:2000] or None,
         })  # fmt: skip
     except ValidationError as error:
@@ -87,17 +108,45 @@ def _named(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _named(inner)
 
 
+def _primary(
+    document: Mapping[str, Any], components: Mapping[str, Any], is_depot: Callable[[str], bool]
+) -> dict[str, Any] | None:
+    for dispatch in _all(document.get("dispatchComponent"), components):
+        for resource in _all(dispatch.get("emergencyResourceReference"), components):
+            unit = resource.get("emergencyResourceName")
+            places = _all(resource.get("unitLocationReference"), components)
+            stations = [place.get("locationDescriptionText") for place in places]
+            for depot in (*stations, unit):
+                if isinstance(depot, str) and depot and is_depot(depot):
+                    return {"depot": depot, "unit": unit if isinstance(unit, str) else None}
+    return None
+
+
+def _all(value: Any, components: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The objects of a component or of references to some; references that lead nowhere aside."""
+    for item in value if isinstance(value, list) else [value]:
+        found = _resolved(item, components)
+        if isinstance(found, Mapping):
+            yield found
+
+
+def _resolved(item: Any, components: Mapping[str, Any]) -> Any:
+    """The object itself, or the one that it refers to, None where that is not in the document."""
+    if not (isinstance(item, Mapping) and isinstance(item.get("$ref"), str)):
+        return item
+    name = item["$ref"]
+    return components.get(name, components.get(name.removeprefix("#")))
+
+
 def _one(value: Any, components: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The first object of a component or of references to some."""
     first = value[0] if isinstance(value, list) and value else value
-    if isinstance(first, Mapping) and isinstance(first.get("$ref"), str):
-        name = first["$ref"]
-        first = components.get(name, components.get(name.removeprefix("#")))
-        if first is None:
-            raise InputError(f"EIDO: {where} refers to {name[:100]!r}, which is not in it")
-    if not isinstance(first, Mapping):
+    found = _resolved(first, components)
+    if found is None and isinstance(first, Mapping):
+        raise InputError(f"EIDO: {where} refers to {first['$ref'][:100]!r}, which is not in it")
+    if not isinstance(found, Mapping):
         raise InputError(f"EIDO: {where} is missing")
-    return first
+    return found
 
 
 def _place(text: Any) -> dict[str, float]:

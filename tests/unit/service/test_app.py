@@ -475,7 +475,7 @@ def test_an_incident_of_another_cad(client: Local, town: Town) -> None:
     from ideal_dispatch.service.eido import EXAMPLE
 
     place = town.place(65)
-    text = json.dumps(EXAMPLE).replace("22.28 114.15", f"{place['lat']} {place['lon']}")
+    text = json.dumps(EXAMPLE).replace("21.5845 117.2393", f"{place['lat']} {place['lon']}")
     document = json.loads(text)
     document["incidentComponent"]["lastUpdateTimeStamp"] = later(0)
     answer = client.post("/v1/incidents/eido", json=document, headers=bearer("cad"))
@@ -484,6 +484,13 @@ def test_an_incident_of_another_cad(client: Local, town: Town) -> None:
     assert made.call_id.startswith("urn:emergency:uid:incidentid:")
     assert made.location.node == 65
     assert made.note == "Cardiac arrest"
+    assert made.primary is not None
+    assert made.primary.chosen_by == "router", "Kelp Point is no depot of this town"
+    sent = json.loads(json.dumps(document).replace("Kelp Point", "D1").replace("000123", "000124"))
+    other = client.post("/v1/incidents/eido", json=sent, headers=bearer("cad"))
+    primary = Recommendation.model_validate(other.json()).primary
+    assert primary is not None
+    assert (primary.depot, primary.unit, primary.chosen_by) == ("D1", "A117", "cad")
     again = client.post("/v1/incidents/eido", json=document, headers=bearer("cad")).json()
     assert again["id"] == made.id
     assert client.post("/v1/incidents/eido", json={}, headers=bearer("cad")).status_code == 422

@@ -1,6 +1,8 @@
 """EIDO documents: references resolved, locations read, tricks refused."""
 
 import copy
+import json
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.eido import EXAMPLE, request_of
+from tests.conftest import ROOT
 
 WGS84 = "urn:ogc:def:crs:EPSG::4326"
 METRE = "urn:ogc:def:uom:EPSG::9001"
@@ -37,11 +40,12 @@ def document(pidf: str | None = None, **incident: Any) -> dict[str, Any]:
 
 def test_the_example() -> None:
     request = request_of(EXAMPLE)
-    assert (request.location.lon, request.location.lat) == (114.15, 22.28)
+    assert (request.location.lon, request.location.lat) == (117.2393, 21.5845)
     assert request.location.accuracy_m is None
     assert request.call_id == "urn:emergency:uid:incidentid:2026-000123:cad.example"
     assert request.received_at.isoformat() == "2026-03-01T08:15:00+08:00"
-    assert request.primary is None
+    assert request.primary is not None
+    assert (request.primary.depot, request.primary.unit) == ("Kelp Point", "A117")
     assert request.note == "Cardiac arrest"
 
 
@@ -89,18 +93,70 @@ def test_a_position_of_another_system_than_its_shape() -> None:
      [{"$ref": "location-1"}, {"$ref": "other"}]],
 )  # fmt: skip
 def test_references_in_all_their_forms(reference: Any) -> None:
-    assert request_of(document(locationReference=reference)).location.lat == 22.28
+    assert request_of(document(locationReference=reference)).location.lat == 21.5845
 
 
 def test_components_in_a_list_or_alone() -> None:
     made = document()
     made["incidentComponent"] = [made["incidentComponent"]]
     made["locationComponent"] = made["locationComponent"][0]
-    assert request_of(made).location.lat == 22.28
+    assert request_of(made).location.lat == 21.5845
     del made["incidentComponent"][0]["locationReference"]
-    assert request_of(made).location.lat == 22.28
+    assert request_of(made).location.lat == 21.5845
     made["lastUpdateTimeStamp"] = made["incidentComponent"][0].pop("lastUpdateTimeStamp")
     assert request_of(made).received_at.hour == 8
+
+
+def _with_resources(*resources: dict[str, Any]) -> dict[str, Any]:
+    made = document()
+    named = [{"$id": f"r{number}", **one} for number, one in enumerate(resources)]
+    made["emergencyResourceComponent"] = named
+    made["dispatchComponent"] = [
+        {"$id": f"d{number}", "emergencyResourceReference": [{"$ref": f"#r{number}"}]}
+        for number in range(len(named))
+    ]
+    return made
+
+
+AT_KELP = {"unitLocationReference": {"$ref": "location-2"}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "primary"),
+    [
+        ([{"emergencyResourceName": "A117", **AT_KELP}], ("Kelp Point", "A117")),
+        ([{"emergencyResourceName": "Medic 9"}], ("Medic 9", "Medic 9")),
+        ([AT_KELP], ("Kelp Point", None)),
+        ([{"emergencyResourceName": "Car 54"}, {"emergencyResourceName": "A1", **AT_KELP}],
+         ("Kelp Point", "A1")),
+        ([{"emergencyResourceName": "Medic 9"}, {"emergencyResourceName": "A1", **AT_KELP}],
+         ("Medic 9", "Medic 9")),
+        ([{"emergencyResourceName": "Car 54"}], None),
+        ([{"emergencyResourceName": 7, "unitLocationReference": {"$ref": "lost"}}], None),
+        ([{"emergencyResourceName": "Car 54", "unitLocationReference": "location-2"}], None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_the_primary_is_the_first_dispatched_unit_of_a_depot(
+    resources: list[dict[str, Any]], primary: tuple[str, str | None] | None
+) -> None:
+    request = request_of(_with_resources(*resources), {"Kelp Point", "Medic 9"}.__contains__)
+    sent = request.primary and (request.primary.depot, request.primary.unit)
+    assert sent == primary
+
+
+def test_a_resource_that_was_not_dispatched_is_no_primary() -> None:
+    made = document()
+    del made["dispatchComponent"]
+    assert request_of(made).primary is None
+    made["dispatchComponent"] = {"emergencyResourceReference": {"$ref": "lost"}}
+    assert request_of(made).primary is None
+
+
+def test_the_example_of_the_page() -> None:
+    text = (ROOT / "docs" / "service.md").read_text()
+    (block,) = re.findall(r'^```json title="eido.json"\n(.*?)^```', text, re.S | re.M)
+    assert json.loads(block) == EXAMPLE
 
 
 BOMB = (

@@ -31,10 +31,10 @@ async def eido(
 ) -> Json:
     """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
 
-    The document names no primary of ours, so the router chooses one; free units are those of
-    PUT /v1/units.
+    The primary is the first dispatched resource that is of a depot of ours; where there is none,
+    the router chooses one. Free units are those of PUT /v1/units.
     """
-    request = request_of(document)
+    request = request_of(document, service.solver.facts.depots.__contains__)
     given = one_key(key, request.idempotency_key)
     admitted = service.gate.admitted(asked.scope)
     return Json(await service.recommender.recommend(request, given, caller.name, admitted))
