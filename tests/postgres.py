@@ -15,7 +15,7 @@ from typing import Literal
 
 import pytest
 
-_PATIENCE_S = 60
+_PATIENCE_S = 300
 
 
 class Postgres:
@@ -37,10 +37,12 @@ class Postgres:
         """Start it and wait until it answers."""
         options = (
             f"-c listen_addresses=127.0.0.1 -c port={self.port} "
-            f"-c unix_socket_directories={self._folder} -c max_connections=60"
+            f"-c unix_socket_directories={self._folder} -c max_connections=60 "
+            "-c fsync=off"  # no test cuts the power, and a busy disk would take its time
         )
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-l", log, "-o", options, "start")
+        waiting = ("-w", "-t", str(_PATIENCE_S))
+        self._run("pg_ctl", "-D", str(self._data), *waiting, "-l", log, "-o", options, "start")
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
         """Stop it; ``immediate`` is a crash: open transactions are lost, committed ones are not."""

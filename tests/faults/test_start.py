@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service_town import Town, launched
+from tests.service_town import PATIENCE_S, Town, launched
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ def test_sigterm_while_it_starts(town: Town, tmp_path: Path, workers: int) -> No
     options = ["--workers", str(workers)]
     environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
     with launched(config, options=options, environment=environment) as served:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while served.log.read_text().count("Waiting for application startup") < workers:
             assert time.monotonic() < deadline, served.log.read_text()
             time.sleep(0.05)
         time.sleep(0.5)
         assert served.process.poll() is None, served.log.read_text()
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) in (0, -signal.SIGTERM)
+        assert served.process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
         assert served.log.read_text().count("told to end before it was ready") == workers

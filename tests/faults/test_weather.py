@@ -1,13 +1,12 @@
 """Weather that is stale, down or garbage never keeps a call waiting."""
 
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.faults.service_faults import advised, codes, words
+from tests.faults.service_faults import advised, codes, wait_for, words
 from tests.service_town import Local, Town, application, local
 from tests.stand_in import Answer, Asked, serve
 
@@ -40,16 +39,9 @@ def weathered(
             check(client)
 
 
-def until_asked(client: Local, good: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not good():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_good_weather_for_comparison(town: Town) -> None:
     def check(client: Local) -> None:
-        until_asked(client, lambda: not client.service.weather.known().problem)
+        wait_for(lambda: not client.service.weather.known().problem)
         made = advised(client, town.call())
         assert not {"weather_unavailable", "weather_stale"} & set(codes(made))
         assert made.data_ages.weather_s is not None
@@ -62,7 +54,7 @@ def test_weather_stale(town: Town) -> None:
     """A reading older than the settings allow is known, and left out."""
 
     def check(client: Local) -> None:
-        until_asked(client, lambda: not client.service.weather.known().problem)
+        wait_for(lambda: not client.service.weather.known().problem)
         made = advised(client, town.call())
         assert "weather_stale" in codes(made)
         assert made.decision != "no_advice"
@@ -97,7 +89,7 @@ def test_weather_that_fails_tells_no_keys(town: Town) -> None:
         weather = {"source": "open-meteo", "url": f"{server.url}/v1?apikey=s3cret", "every_s": 1.0}
         with local(application(town.settings("key.toml", weather=weather))) as client:
             problem = client.service.weather.known
-            until_asked(client, lambda: "401" in problem().problem)
+            wait_for(lambda: "401" in problem().problem)
             made = advised(client, town.call())
             said = words(made, "weather_unavailable")
             assert "HTTP 401" in said

@@ -25,7 +25,7 @@ def ideal(*words: str, state: Path | None = None) -> "subprocess.CompletedProces
 def test_check_says_what_would_be_served(town: Town) -> None:
     done = ideal("--config", str(town.config("check.toml")), "--check")
     assert done.returncode == 0, done.stderr
-    for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "2 s"):
+    for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "30 s"):
         assert words in done.stdout
     assert "check.toml.db does not exist; the service makes it" in " ".join(done.stderr.split())
     assert not list(town.folder.glob("check.toml.*"))  # neither database nor spool

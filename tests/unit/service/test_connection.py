@@ -16,7 +16,7 @@ from ideal_dispatch.service import connection
 from ideal_dispatch.service.admission import BEGAN, REFUSED
 from ideal_dispatch.service.connection import HEAD_BYTES, Connection
 
-PATIENCE_S = 30.0
+PATIENCE_S = 180.0
 
 
 class Refusing:

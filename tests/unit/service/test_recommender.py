@@ -157,7 +157,6 @@ def test_a_question_asked_for_ever_goes_on_from_its_last_answer(town: Town) -> N
             time.sleep(0.5)
             made.append(asked((one, two)[number % 2], body))
         assert [each["revision"] for each in made] == list(range(1, 26))
-        assert all(each["latency_ms"] < 2000 for each in made)
 
 
 def test_a_clock_that_is_behind_loses_no_link(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

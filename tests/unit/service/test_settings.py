@@ -13,14 +13,14 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.service import settings as module
 from ideal_dispatch.service.assets import load_assets
 from ideal_dispatch.service.auth import digest
-from ideal_dispatch.service.settings import ServiceSettings, state_folder
+from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
 from tests.conftest import ROOT
 from tests.service_town import Town
 
 
 def test_defaults_are_those_of_the_documentation(town: Town) -> None:
     settings = town.settings()
-    assert settings.server.deadline_s == 2.0
+    assert Server().deadline_s == 2.0
     assert settings.weather.stale_s == 5400.0
     assert [token.role for token in settings.tokens] == ["cad", "dispatcher", "auditor", "admin"]
     assert settings.file("x") == town.folder / "x"

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ideal_dispatch.errors import InputError
-from tests.service_town import Town, application, local
+from tests.service_town import PATIENCE_S, Town, application, local
 
 
 def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None:
@@ -20,7 +20,7 @@ def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None
         assert app.state.simulator.status() == {"running": False, "left": 0, "every_s": 0.5}
         assert client.service.ledger._store.recent("recommendation", 10) == []
         loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while not client.service.ledger._store.recent("recommendation", 10):
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -38,7 +38,7 @@ def test_a_call_that_cannot_be_made_keeps_no_place(
         monkeypatch.setattr(app.state.simulator, "call", impossible)
         loop = client.service._tasks[0].get_loop()
         loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while "nobody lives here" not in caplog.text:
             assert time.monotonic() < deadline
             time.sleep(0.01)
