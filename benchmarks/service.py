@@ -52,13 +52,14 @@ method = "{method}"
 kind = "recorded"
 file = "city.traffic"
 [units]
-default = 2
+default = 1000
 [audit]
 url = "sqlite:///audit.db"
 [server]
 solvers = {solvers}
 queue = {queue}
 log_level = "warning"
+expiry_s = 2.0
 [[tokens]]
 name = "load"
 role = "cad"

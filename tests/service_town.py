@@ -35,6 +35,8 @@ PATIENCE_S = 180.0
 DEPOTS = ("D0", "D1", "D2")
 DEADLINE_S = 30.0
 """Enough on any machine; tests of the deadline itself set their own."""
+ENOUGH = 500
+"""Units of a depot, for tests in which many calls share a service: each is promised some."""
 
 
 def token(role: str) -> str:
@@ -88,7 +90,7 @@ class Town:
             "call_id": call_id,
             "received_at": datetime.now(UTC).isoformat(),
             "location": self.place(node),
-            "depots": [{"name": name, "units": 2} for name in DEPOTS],
+            "depots": [{"name": name, "units": ENOUGH} for name in DEPOTS],
             **changes,
         }
 

@@ -125,7 +125,7 @@ class Service:
             "call_id": f"T-{self.port}-{self.calls:03d}",
             "received_at": datetime.now(UTC).isoformat(),
             "location": {"lon": lon, "lat": lat + (30 if decision == "no_advice" else 0)},
-            "depots": [{"name": depot["name"], "units": 2} for depot in city["depots"]],
+            "depots": [{"name": depot["name"], "units": 500} for depot in city["depots"]],
             "threshold_s": -5.0 if decision == "send_second" else 500.0,
             "note": "12 Lantern Street, 3rd floor",
         } | more

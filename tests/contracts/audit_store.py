@@ -16,6 +16,7 @@ from sqlalchemy import text
 from ideal_dispatch.service.audit import (
     DuplicateEntry,
     Entry,
+    OutdatedUnits,
     OvertakenEntry,
     StoreError,
     migrations,
@@ -212,7 +213,13 @@ class AuditStoreContract:
     def test_units_keep_the_newest(self, store: SqlStore) -> None:
         assert store.read_units() == []
         store.append([told({"Old Town": 2, "Kelp Point": 1})])
-        store.append_each([told({"Kelp Point": 3}, 2), told({"Kelp Point": 0, "Old Town": 1}, 1)])
+        newer, older = told({"Kelp Point": 3}, 2), told({"Kelp Point": 0, "Old Town": 1}, 1)
+        row, refused = store.append_each([newer, older])
+        assert isinstance(row, Row)
+        assert isinstance(refused, OutdatedUnits)
+        assert str(refused).startswith("Kelp Point: 3 units are known as of 2025-01-01T00:00:02")
+        assert [one.units for one in store.read_units()] == [3, 2]
+        store.append_each([older], keep_duplicates=True)  # it was told, and is taken as it is
         known = store.read_units()
         assert [(one.depot, one.units) for one in known] == [("Kelp Point", 3), ("Old Town", 1)]
         assert known[0].updated_at == AT + timedelta(seconds=2)

@@ -56,13 +56,18 @@ def remarks(reasons: Iterable[Reason]) -> list[Remark]:
     """
     each = dict.fromkeys(reasons)
     shown = [Remark(*one) for one in each if one[0] not in STANDING]
-    shown.sort(key=lambda one: _RANK.get(one.code, len(_RANK)))
+    shown.sort(key=lambda one: rank(one.code))
     standing = [one for code in STANDING for one in each if one[0] == code]
     if standing:
         code, *also = dict.fromkeys(code for code, _ in standing)
         words = " · ".join(words for _, words in standing)
         shown.append(Remark(code, words, standing=True, also=tuple(also)))
     return shown
+
+
+def rank(code: str) -> int:
+    """The place of a code among all, the most serious first."""
+    return _RANK.get(code, len(_RANK) + (code in STANDING))
 
 
 def doubts(decision: "Decision") -> list[Reason]:

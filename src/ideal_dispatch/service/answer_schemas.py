@@ -227,12 +227,24 @@ class Recommendation(BaseModel):
     response: ResponseOut | None
 
 
+class PromiseOut(BaseModel):
+    """A unit that a call counts on: ``until`` then at the latest."""
+
+    call_id: str
+    kind: Literal["advised", "accepted", "sent"]
+    until: datetime
+
+
 class UnitsOut(BaseModel):
-    """Units free at a depot, and since when that is known; null where nobody has told."""
+    """Units free at a depot, and since when that is known; null where nobody has told.
+
+    Those that are ``promised`` are among them.
+    """
 
     depot: str
     units: int
     updated_at: datetime | None
+    promised: list[PromiseOut]
 
 
 class DepotOut(BaseModel):

@@ -13,6 +13,7 @@ from ideal_dispatch.service.audit.record import canonical
 
 PASSING = frozenset((
     "starting", "late", "solver_lost", "not_decided", "internal_error", "call_in_future", "no_unit",
+    "last_unit_promised",
 ))  # fmt: skip
 """Why there was no advice, where there may be one a moment later."""
 

@@ -16,6 +16,7 @@ from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.service.call import LONGEST_NAME, unstorable
+from ideal_dispatch.service.known import DepotNames
 from ideal_dispatch.service.live_traffic import ForecastTraffic, LiveTraffic
 from ideal_dispatch.service.recorded_live import RecordedLive
 from ideal_dispatch.service.remembered_model import RememberedModel
@@ -114,6 +115,7 @@ def _assemble(
         raise InputError("depots: every depot needs a name of its own")
     for depot in depots:
         _check_name(depot.name)
+    DepotNames((depot.name for depot in depots), settings.city.aliases)  # or says what is wrong
     policy = _policy(settings)
     assert policy.model is not None
     policy.model.check(network)

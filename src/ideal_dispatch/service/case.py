@@ -14,7 +14,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.service.assets import Assets
 from ideal_dispatch.service.call import Call, Sent
-from ideal_dispatch.service.known import KnownUnits, KnownWeather, named, unknown_depot
+from ideal_dispatch.service.known import DepotNames, KnownUnits, KnownWeather, named
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.traffic import polyline
 
@@ -60,6 +60,7 @@ class CaseReader:
     ) -> None:
         self._assets, self._settings, self._clock = assets, settings, clock
         self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
+        self._names = DepotNames(self._stations, settings.city.aliases)
 
     def read(
         self,
@@ -75,15 +76,19 @@ class CaseReader:
         if place.accuracy_m is not None and place.accuracy_m > city.accuracy_limit_m:
             words = f"the location is known to {place.accuracy_m:.0f} m only"
             reasons.append(("location_uncertain", words))
-        units = self._units(call, known, reasons)
+        sent = self._station(call.primary)
+        units = self._units(call, sent, known, reasons)
+        promised = self._without_promised(known, units)
+        if promised:
+            reasons.append(("last_unit_promised", promised))
         units_s = known.age_s if call.depots is None else 0.0
         weather, weather_s = self._weather_of(call, polled, now, reasons)
-        station, path = self._sent(call.primary, snap.node, reasons)
-        if station is None and not any(units):
+        path = None if sent is None else self._path_of(call.primary, sent, snap.node, reasons)
+        if sent is None and not any(units):
+            if promised:
+                raise NoAdviceError("last_unit_promised", promised)
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
-        return Case(
-            now, snap.node, snap.distance_m, units, units_s, weather, weather_s, station, path
-        )
+        return Case(now, snap.node, snap.distance_m, units, units_s, weather, weather_s, sent, path)
 
     def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
         """An advice is for now: not for a call of an hour ago, nor of tomorrow."""
@@ -105,19 +110,22 @@ class CaseReader:
 
     # --- units ------------------------------------------------------------------
 
-    def _units(self, call: Call, known: KnownUnits, reasons: list[Reason]) -> list[int]:
+    def _units(
+        self, call: Call, sent: int | None, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
         if call.depots is None:
-            return self._told_units(call, known, reasons)
+            return self._told_units(call, sent, known, reasons)
         units = [0] * len(self._assets.depots)
         for name, free in call.depots:
-            number = self._stations.get(name)
-            if number is None:
-                reasons.append(("unknown_depot", unknown_depot(name, self._stations)))
-            else:
-                units[number] += free
+            try:
+                units[self._stations[self._names.find(name)]] += free
+            except InputError as error:
+                reasons.append(("unknown_depot", str(error)))
         return units
 
-    def _told_units(self, call: Call, known: KnownUnits, reasons: list[Reason]) -> list[int]:
+    def _told_units(
+        self, call: Call, sent: int | None, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
         table = self._settings.units
         if known.age_s is not None and known.age_s > table.stale_s:
             words = f"free units were last told {known.age_s / 60:.0f} min ago"
@@ -127,26 +135,37 @@ class CaseReader:
             words = f"nobody told free units of {named(untold)}; {table.default} each are assumed"
             reasons.append(("units_unknown", words))
         units = [known.units.get(name, table.default) for name in self._stations]
-        self._without_sent(call, known, units, reasons)
+        if sent is not None and units[sent] > 0:
+            self._without_sent(call, sent, known, units, reasons)
         return units
 
     def _without_sent(
         self,
         call: Call,
+        sent: int,
         known: KnownUnits,
         units: list[int],
         reasons: list[Reason],
     ) -> None:
         """Take the primary off a count that was not told since the call: it was free then."""
-        depot = None if call.primary is None else call.primary.depot
-        station = None if depot is None else self._stations.get(depot)
-        if depot is None or station is None or units[station] == 0:
-            return
+        depot = self._assets.depots[sent].name
         told_at = known.told_at.get(depot)
         if told_at is None or told_at < call.received_at:
-            units[station] -= 1
+            units[sent] -= 1
             count = "no count was told" if told_at is None else "the count is older than the call"
             reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
+
+    def _without_promised(self, known: KnownUnits, units: list[int]) -> str:
+        """Take off what is promised to other calls; where none is left, in words."""
+        words = []
+        for depot, calls in known.promised.items():
+            station = self._stations.get(depot)
+            if station is None or units[station] == 0:
+                continue
+            units[station] = max(units[station] - len(calls), 0)
+            if units[station] == 0:
+                words.append(f"the last unit of {depot} is promised to call {calls[-1]}")
+        return "; ".join(words)
 
     # --- weather ----------------------------------------------------------------
 
@@ -170,23 +189,27 @@ class CaseReader:
 
     # --- the ambulance that was sent --------------------------------------------
 
-    def _sent(
-        self, primary: Sent | None, node: int, reasons: list[Reason]
-    ) -> tuple[int | None, Path | None]:
-        """The station of the ambulance that was sent, and its path if it can be used."""
+    def _station(self, primary: Sent | None) -> int | None:
+        """The station of the ambulance that was sent."""
         if primary is None:
-            return None, None
-        station = self._stations.get(primary.depot)
-        if station is None:
-            raise NoAdviceError("unknown_depot", unknown_depot(primary.depot, self._stations))
-        if primary.edges is None and primary.polyline is None:
-            return station, None
+            return None
         try:
-            return station, self._path(primary, self._assets.depots[station].node, node)
+            return self._stations[self._names.find(primary.depot)]
+        except InputError as error:
+            raise NoAdviceError("unknown_depot", str(error)) from None
+
+    def _path_of(
+        self, primary: Sent | None, station: int, node: int, reasons: list[Reason]
+    ) -> Path | None:
+        """The path of the ambulance that was sent, if it can be used."""
+        if primary is None or (primary.edges is None and primary.polyline is None):
+            return None
+        try:
+            return self._path(primary, self._assets.depots[station].node, node)
         except IdealError as error:
             words = f"the primary's path cannot be used ({error}); the router's is assumed"
             reasons.append(("primary_path_unknown", words))
-            return station, None
+            return None
 
     def _path(self, primary: Sent, origin: int, destination: int) -> Path:
         network = self._assets.network

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.service.audit import AuditError, StoreError
 from ideal_dispatch.service.audit.record import StoredRow
@@ -20,20 +20,24 @@ async def follow(service: "Service") -> None:
     """Pass on what other workers wrote, and changes of this one's health, to the desks here."""
     number: int | None = None
     health = ""
+    units: list[dict[str, Any]] = []  # as last told
     while True:
         try:
             if number is None:
                 last = await service.ledger.last_number()  # first, so that no news falls between
                 await service.ledger.read_units()
-                service.hub.publish("units", service.units())
                 number = service.ledger.followed = last
             for row in await service.ledger.rows_after(number):
                 number = service.ledger.followed = row.number
                 _pass_on(service, row)
+                if row.kind == "units":
+                    units = _tell_units(service, units)
         except StoreError as error:
             log.debug("not followed: %s", error)
         except Exception:  # a row that makes no sense must not end the stream
             log.exception("not followed")
+        service.ledger.units.promises.forget(datetime.now(UTC))
+        units = _tell_units(service, units)
         status, parts = service.health()
         if (seen := f"{status} {parts}") != health:
             service.hub.publish("health", {"status": status, "parts": parts})
@@ -42,24 +46,25 @@ async def follow(service: "Service") -> None:
 
 
 def _pass_on(service: "Service", row: StoredRow) -> None:
-    if row.kind == "units":
-        _pass_on_units(service, row)
+    if row.kind == "units":  # in their order, this worker's own too: all end with the same
+        service.ledger.units.follow(row.row().entry)
         return
     if service.hub.knows(row.id) or row.duplicate_of is not None or row.kind == "service":
         return
     entry = row.row().entry
+    service.ledger.units.take(entry)
     if entry.kind == "recommendation":
         service.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
     elif entry.kind == "response":
         service.tell_response(entry)
 
 
-def _pass_on_units(service: "Service", row: StoredRow) -> None:
-    """Take counts in the order of the rows, this worker's own too: all end with the same."""
-    before = service.units()
-    service.ledger.units.follow(row.row().entry)
-    if (after := service.units()) != before:
-        service.hub.publish("units", after)
+def _tell_units(service: "Service", told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Let the desks know counts and promises, unless they do; what they know then."""
+    known = service.units()
+    if known != told:
+        service.hub.publish("units", known)
+    return known
 
 
 async def retain(service: "Service") -> None:

@@ -1,22 +1,27 @@
 """What is known beside a call: free units, the weather, the names of depots."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 
 from ideal_dispatch.context import Weather
+from ideal_dispatch.errors import InputError
 
 _NAMED = 5  # depots in words
 
 
 @dataclass(frozen=True, slots=True)
 class KnownUnits:
-    """Free units by depot name, how old the oldest of that is, and when each was told."""
+    """Free units by depot name, how old the oldest of that is, and when each was told.
+
+    ``promised`` are other calls by depot, one for each unit that is promised to them.
+    """
 
     units: Mapping[str, int]
     age_s: float | None
     told_at: Mapping[str, datetime] = field(default_factory=dict)
+    promised: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +40,35 @@ def named(depots: Iterable[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
 
 
-def unknown_depot(name: str, depots: Iterable[str]) -> str:
-    """What to say about a depot that is none."""
-    names = list(depots)
-    near = get_close_matches(name, names, 1)
-    advice = f"did you mean {near[0]}?" if near else f"there are {named(names)}"
-    return f"no depot is called {name!r}; {advice}"
+class DepotNames:
+    """Depots by their names and aliases, in capitals or not."""
+
+    def __init__(self, names: Iterable[str], aliases: Mapping[str, str]) -> None:
+        self._names = list(names)
+        self._exact = {name: name for name in self._names}
+        for alias, name in aliases.items():
+            if name not in self._names:
+                raise InputError(f"[city.aliases] {alias}: {self._unknown(name)}")
+            if self._exact.setdefault(alias, name) != name:
+                raise InputError(
+                    f"[city.aliases] {alias}: another depot has this name; choose another alias"
+                )
+        self._folded: dict[str, set[str]] = {}
+        for word, name in self._exact.items():
+            self._folded.setdefault(word.casefold(), set()).add(name)
+
+    def find(self, word: str) -> str:
+        """The name of the depot that is meant, or one line on why none is."""
+        if word in self._exact:
+            return self._exact[word]
+        meant = sorted(self._folded.get(word.casefold(), ()))
+        if not meant:
+            raise InputError(self._unknown(word))
+        if len(meant) > 1:
+            raise InputError(f"depot {word!r} may be {' or '.join(meant)}; mind the capitals")
+        return meant[0]
+
+    def _unknown(self, word: str) -> str:
+        near = get_close_matches(word, self._names, 1)
+        advice = f"did you mean {near[0]}?" if near else f"there are {named(self._names)}"
+        return f"no depot is called {word!r}; {advice}"

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -18,9 +18,11 @@ from ideal_dispatch.service.audit import (
     DuplicateEntry,
     Entry,
     NotRecordedError,
+    PromisedUnits,
     Row,
     StoreError,
 )
+from ideal_dispatch.service.audit.promises import Promises
 from ideal_dispatch.service.audit.record import StoredRow
 from ideal_dispatch.service.unit_counts import UnitCounts
 
@@ -107,11 +109,24 @@ class Ledger:
         return rows
 
     async def record(self, entry: Entry, timeout_s: float) -> Answered:
-        """Make an answer durable; the one on record where another worker was first."""
+        """Make an answer durable; the one on record where another worker was first.
+
+        Its units are promised from now on, unless others were quicker: PromisedUnits.
+        """
+        promises = self.units.promises
+        if short := promises.short(entry, self.units.told, datetime.now(UTC)):
+            raise PromisedUnits(entry, short)
+        before = promises.of(entry.call_id)
+        promises.take(entry)
         try:
             await self._durable(entry, max(timeout_s, _LEAST_S))
         except DuplicateEntry as duplicate:
+            promises.put(entry.call_id, before)
             entry = duplicate.entry
+            promises.take(entry)
+        except BaseException:
+            promises.put(entry.call_id, before)
+            raise
         self._remember(entry)
         return Answered.of(entry)
 
@@ -209,6 +224,7 @@ class Ledger:
         """Make a human response durable."""
         await self._durable(entry, timeout_s)
         self._take_responses([entry])
+        self.units.take(entry)
 
     def joined(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """An answer with the last response to it that is known here."""
@@ -231,16 +247,30 @@ class Ledger:
         """Take over what is in the database; its rows come first, the table may lack some."""
         for row in reversed(await self._ask(partial(self._store.recent, "units", _TOLD))):
             self.units.take(row.entry)
-        for known in await self._ask(self._store.read_units):
+        await self.refresh_units()
+
+    async def refresh_units(self, timeout_s: float = 2.5) -> None:
+        """Take over the counts and promises that the database knows now."""
+        store = self._store
+        told, promised = await self._ask(
+            lambda: (store.read_units(), store.read_promises()), timeout_s
+        )
+        for known in told:
             self.units.put(known)
+        self.units.promises.merge(Promises(promised))
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""
-        for entry in reversed(await self._recently_spooled("units", _TOLD)):
-            self.units.take(entry)
+        for kind in ("units", "recommendation", "response"):
+            for entry in reversed(await self._recently_spooled(kind, _TOLD)):
+                self.units.take(entry)
 
     async def write_units(self, entry: Entry) -> None:
-        """Take new counts, once they are durable; the database has them with the entry's row."""
+        """Take new counts, once they are durable; the database has them with the entry's row.
+
+        Counts older than what is known are refused: OutdatedUnits.
+        """
+        self.units.check(entry)
         await self._durable(entry, 1.0)
         self.units.take(entry)
 

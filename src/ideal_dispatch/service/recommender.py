@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,14 +12,20 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import answer, logs
+from ideal_dispatch.service import answer, logs, promises
 from ideal_dispatch.service.admission import Admitted
 from ideal_dispatch.service.answered import Answered, digest
-from ideal_dispatch.service.audit import Entry, OvertakenEntry
-from ideal_dispatch.service.engine import Engine, Late, Place
+from ideal_dispatch.service.audit import (
+    Entry,
+    OvertakenEntry,
+    PromisedUnits,
+    StoreError,
+    UncheckedPromises,
+)
+from ideal_dispatch.service.engine import BusyError, Engine, Late, Place
 from ideal_dispatch.service.events import Hub
-from ideal_dispatch.service.known import KnownWeather
-from ideal_dispatch.service.ledger import Earlier, Ledger
+from ideal_dispatch.service.known import DepotNames, KnownWeather
+from ideal_dispatch.service.ledger import LOOK_S, Earlier, Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.schemas import RecommendationRequest
@@ -35,7 +41,7 @@ AUDIT_S = 0.4
 _NEW = Earlier([], 0)
 """Of a call that nothing is remembered of: most are new, and the audit says where one is not."""
 
-_TRIES = 4  # to get a revision's place before others do; then it is taken as it is
+_TRIES = 4  # to get a revision's number, or units, before others do
 
 
 class KeyUsedError(IdealError):
@@ -70,6 +76,8 @@ class Recommender:
     versions: Callable[[], Mapping[str, str]]
     engine: Engine
     solver: Solving
+    names: Callable[[], DepotNames]
+    default_units: int
     weather: Callable[[], KnownWeather]
     ledger: Ledger
     hub: Hub
@@ -133,7 +141,7 @@ class Recommender:
             advice = await self._advice(question.request, due, place)
             if same:
                 question = replace(question, key=same.next_key)
-            return await self._made(question, advice, earlier)
+            return await self._made(question, advice, earlier, due)
         finally:
             place.release()
             if locked:
@@ -143,7 +151,8 @@ class Recommender:
         self, request: RecommendationRequest, due: float, place: Place
     ) -> dict[str, Any]:
         call = request.call()
-        units, weather = self.ledger.units.known(), self.weather()
+        units = self.ledger.units.known(call.call_id, listed=call.depots is not None)
+        weather = self.weather()
         try:
             found = await self.engine.run(
                 lambda until: self.solver.advise(call, units, weather, until), due, place
@@ -156,29 +165,37 @@ class Recommender:
         return found
 
     async def _made(
-        self, question: _Question, advice: Mapping[str, Any], earlier: Earlier
+        self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float
     ) -> Answered:
         """A new answer, once it is on record."""
         known = {one.key for one in earlier.answers}
-        tries = _TRIES
+        looks, decisions, checked = _TRIES, _TRIES, True
         while True:
             before = [
                 one.answer for one in earlier.answers
                 if one.key in known or asked_at(one.answer) <= question.asked_at
                 or (one.number is not None and one.number <= question.followed)
             ]  # fmt: skip
-            body = self._body(question, advice, max(before, key=order, default=None))
+            body = self._body(question, advice, before, earlier, checked)
             entry = Entry.new(
                 "recommendation", question.request.call_id, body, at=datetime.now(UTC),
                 key=question.key, id=body["answer"]["id"],
-                seen=earlier.seen if tries else None,
+                seen=(earlier.seen or 0) if looks else None,
+                promising=checked and "takes" in body and advice["decision"] != "no_advice",
             )  # fmt: skip
             try:
                 answered = await self.ledger.record(entry, question.until - time.monotonic())
             except OvertakenEntry:  # by another worker's answer to another question
-                tries -= 1
+                looks -= 1
                 left_s = question.until - time.monotonic()
                 earlier = await self.ledger.earlier(question.request.call_id, timeout_s=left_s)
+                continue
+            except PromisedUnits as lost:
+                decisions -= 1
+                advice = await self._decided_again(question, lost, due, decisions)
+                continue
+            except UncheckedPromises:
+                checked = False
                 continue
             if answered.answer["id"] == entry.id:
                 break
@@ -195,18 +212,40 @@ class Recommender:
         self.hub.publish("recommendation", made, made["id"])
         return answered
 
-    def _body(
-        self, question: _Question, advice: Mapping[str, Any], before: Mapping[str, Any] | None
+    async def _decided_again(
+        self, question: _Question, lost: PromisedUnits, due: float, tries: int
     ) -> dict[str, Any]:
-        """What goes on record: the request, and the answer as a revision of the one before."""
+        """Another advice, for other calls got units of the first; none where that is too late."""
+        with suppress(StoreError):
+            await self.ledger.refresh_units(LOOK_S)
+        if tries and time.monotonic() < due:
+            with suppress(BusyError):
+                return await self._advice(question.request, due, self.engine.admit())
+        return promises.outrun(question.request, lost)
+
+    def _body(
+        self,
+        question: _Question,
+        advice: Mapping[str, Any],
+        before: Sequence[Mapping[str, Any]],
+        earlier: Earlier,
+        checked: bool,
+    ) -> dict[str, Any]:
+        """What goes on record: the request, and the answer as a revision of the one before.
+
+        Numbers of revisions follow the record, ``revision_of`` and standing the order of asking.
+        """
         request, now = question.request, datetime.now(UTC)
+        last = max(before, key=order, default=None)
+        if not checked and advice["decision"] != "no_advice":
+            advice = promises.unchecked(advice)
         made = {
             "id": uuid4().hex,
             "call_id": request.call_id,
-            "revision": 1 if before is None else before["revision"] + 1,
-            "revision_of": None if before is None else before["id"],
+            "revision": 1 + max((one.answer["revision"] for one in earlier.answers), default=0),
+            "revision_of": None if last is None else last["id"],
             **advice,
-            "asked_at": question.asked_at,
+            "asked_at": max(question.asked_at, "" if last is None else asked_at(last)),
             "created_at": moment_text(now),
             "expires_at": moment_text(now + timedelta(seconds=self.limits.expiry_s)),
             "received_at": question.content["received_at"],
@@ -215,10 +254,14 @@ class Recommender:
             "versions": {**self.versions(), **advice.get("versions", {})},
             "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
         }
-        return {
+        body = {
             "request": question.content, "request_sha256": question.digest,
             "answer": made, "actor": question.actor,
         }  # fmt: skip
+        superseded = len(before) < len(earlier.answers)  # by answers to what was asked later
+        if not question.simulated and not superseded:
+            body["takes"] = promises.taken(request, advice, self.names(), self.default_units)
+        return body
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.admission import StartingError
 from ideal_dispatch.service.answer_schemas import ErrorAnswer
-from ideal_dispatch.service.audit import NotRecordedError, StoreError
+from ideal_dispatch.service.audit import NotRecordedError, OutdatedUnits, StoreError
 from ideal_dispatch.service.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.engine import RETRY_AFTER_S, BusyError
 from ideal_dispatch.service.recommender import KeyUsedError
@@ -31,6 +31,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
     KeyUsedError: (409, "key_used", {}),
     ExpiredError: (409, "advice_expired", {}),
     SupersededError: (409, "advice_superseded", {}),
+    OutdatedUnits: (409, "count_outdated", {}),
     BusyError: (503, "busy", _RETRY),
     StartingError: (503, "starting", _RETRY),
     SolverLostError: (503, "solver_lost", _RETRY),
@@ -50,7 +51,8 @@ _MEANINGS = {
     403: "the token's role may not do this",
     404: "there is none",
     408: "the body came too slowly",
-    409: "the key came with another body for this call, or the advice no longer stands",
+    409: "the key came with another body for this call, the advice no longer stands, or a newer "
+    "count of units is known",
     413: "the body is too large",
     415: "the body is not in UTF-8",
     422: "the request makes no sense; `where` names the field",

@@ -32,9 +32,9 @@ def check_standing(
         )
 
 
-def order(advice: Mapping[str, Any]) -> tuple[int, str, str]:
-    """Of the same revision, made by two workers at once, the one asked for later counts."""
-    return advice["revision"], asked_at(advice), advice["created_at"]
+def order(advice: Mapping[str, Any]) -> tuple[str, int, str]:
+    """The one asked for later counts, also where its answer came first."""
+    return asked_at(advice), advice["revision"], advice["created_at"]
 
 
 def asked_at(advice: Mapping[str, Any]) -> str:

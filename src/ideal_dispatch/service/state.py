@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ideal_dispatch import __version__
@@ -18,6 +19,7 @@ from ideal_dispatch.service.auth import Doorkeeper
 from ideal_dispatch.service.engine import Engine
 from ideal_dispatch.service.events import Hub
 from ideal_dispatch.service.following import follow, retain
+from ideal_dispatch.service.known import DepotNames
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
@@ -33,6 +35,11 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 _SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the audit at each of its steps
+
+
+@lru_cache(maxsize=1)
+def _names(depots: tuple[str, ...], aliases: tuple[tuple[str, str], ...]) -> DepotNames:
+    return DepotNames(depots, dict(aliases))
 
 
 class Service:
@@ -61,6 +68,11 @@ class Service:
         checksums = self.solver.facts.checksums
         return {"software": __version__, **checksums, "configuration": self._configuration}
 
+    @property
+    def names(self) -> DepotNames:
+        """Depots by what callers call them."""
+        return _names(tuple(self.solver.facts.depots), tuple(self.settings.city.aliases.items()))
+
     async def start(self) -> None:
         """Open the audit and begin everything that runs in the background."""
         sys.setswitchinterval(_SWITCH_S)
@@ -69,7 +81,8 @@ class Service:
         self.ledger = Ledger(store, AuditWriter(store, spool))
         self.recommender = Recommender(
             self.settings.server, lambda: self.versions, self.engine, self.solver,
-            self.weather.known, self.ledger, self.hub, self.observations,
+            lambda: self.names, self.settings.units.default, self.weather.known, self.ledger,
+            self.hub, self.observations,
         )  # fmt: skip
         await self.ledger.read_spooled_units()
         self.solver.start()
@@ -147,7 +160,7 @@ class Service:
         self.hub.publish("units", self.units(), entry.id)
 
     def units(self) -> list[dict[str, Any]]:
-        """Free units of every depot, as last told."""
+        """Free units of every depot, as last told, and which are promised."""
         return self.ledger.units.rows(self.solver.facts.depots, self.settings.units.default)
 
     def tell_response(self, entry: Entry) -> None:

@@ -1,7 +1,8 @@
 """The tables of the service's TOML file, each checked as it is made."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ideal_dispatch.context import Calendar
@@ -59,7 +60,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class CityFiles:
-    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays."""
+    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays.
+
+    ``aliases`` are other names of depots, such as call signs: the depot's name by alias.
+    """
 
     network: str
     depots: str
@@ -68,6 +72,7 @@ class CityFiles:
     name: str = ""
     subdivision: str = ""
     languages: tuple[str, ...] = LANGUAGES
+    aliases: Mapping[str, str] = field(default_factory=dict)
     snap_limit_m: float = SNAP_LIMIT_M
     accuracy_limit_m: float = 500.0
 

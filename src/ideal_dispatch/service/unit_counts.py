@@ -1,4 +1,4 @@
-"""How many units are free where, as last told."""
+"""How many units are free where, as last told, and which of them are promised."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ideal_dispatch.service.audit import DepotUnits, Entry
-from ideal_dispatch.service.audit.store import told_units
+from ideal_dispatch.service.audit.promises import Promises
+from ideal_dispatch.service.audit.units import AHEAD, outdated, told_units
 from ideal_dispatch.service.known import KnownUnits
 from ideal_dispatch.service.moments import moment_text
 
@@ -14,18 +15,22 @@ _FOLLOWED = 500  # entries; one that is told here is followed within seconds
 
 
 class UnitCounts:
-    """The newest count of every depot that somebody told about.
+    """The newest count of every depot that somebody told about, and all promises.
 
     Of counts with the same moment the last row on record counts, in every
     worker as in the database.
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, DepotUnits] = {}
+        self.told: dict[str, DepotUnits] = {}
+        self.promises = Promises()
         self._followed: deque[str] = deque(maxlen=_FOLLOWED)
 
     def take(self, entry: Entry) -> None:
-        """Know what an entry says, unless something newer is known or it was followed."""
+        """Know what an entry tells or promises, unless something newer is known.
+
+        Counts that were followed are known.
+        """
         if entry.id not in self._followed:  # later rows may have been followed since
             self._put_all(entry)
 
@@ -35,33 +40,59 @@ class UnitCounts:
         self._put_all(entry)
 
     def _put_all(self, entry: Entry) -> None:
+        self.promises.take(entry)
         for told in told_units(entry):
             self.put(told)
 
     def put(self, told: DepotUnits) -> None:
         """Know one count, unless a newer one is known."""
-        known = self._told.get(told.depot)
-        if known is None or known.updated_at <= told.updated_at:
-            self._told[told.depot] = told
+        if told.replaces(self.told.get(told.depot), datetime.now(UTC)):
+            self.told[told.depot] = told
 
-    def known(self) -> KnownUnits:
-        """All counts, and how old the oldest is; clocks of senders may be ahead of ours."""
-        told, now = dict(self._told), datetime.now(UTC)
-        ages = [(now - one.updated_at.astimezone(UTC)).total_seconds() for one in told.values()]
+    def check(self, entry: Entry) -> None:
+        """Refuse counts that are older than what is known."""
+        if error := outdated(entry, self.told, datetime.now(UTC)):
+            raise error
+
+    def moment(self, depots: Iterable[str], now: datetime) -> datetime:
+        """The moment of counts that are told ``now``: they replace what is known.
+
+        Where another clock is a little ahead, that is the moment of what it told.
+        """
+        known = [self.told[depot].updated_at for depot in depots if depot in self.told]
+        return max([now, *(at for at in known if at <= now + AHEAD)])
+
+    def known(self, call_id: str, listed: bool) -> KnownUnits:
+        """All counts for a call, how old they are, and what is promised to other calls.
+
+        ``listed`` says that the call brings counts of its own. A count that is ahead of the clock
+        here is as old as it is ahead: the clock went back.
+        """
+        told, now = dict(self.told), datetime.now(UTC)
+        told_at = {name: one.updated_at for name, one in told.items()}
+        ages = [(now - at).total_seconds() for at in told_at.values()]
+        ages = [-age if age < -AHEAD.total_seconds() else max(age, 0.0) for age in ages]
         return KnownUnits(
             {name: one.units for name, one in told.items()},
-            max(0.0, *ages) if ages else None,
-            {name: one.updated_at for name, one in told.items()},
+            max(ages, default=None),
+            told_at,
+            self.promises.held(call_id, told_at, listed, now),
         )
 
     def rows(self, depots: Iterable[str], default: int) -> list[dict[str, Any]]:
-        """The count of every depot for the API, ``default`` where nobody told one."""
-        rows = []
+        """Count and promises of every depot for the API, ``default`` where nobody told a count."""
+        now, rows = datetime.now(UTC), []
         for depot in depots:
-            told = self._told.get(depot)
+            told = self.told.get(depot)
+            told_at = None if told is None else told.updated_at
+            promised = [one for one in self.promises if one.depot == depot]
             rows.append({
                 "depot": depot,
                 "units": default if told is None else told.units,
-                "updated_at": None if told is None else moment_text(told.updated_at),
+                "updated_at": None if told_at is None else moment_text(told_at),
+                "promised": [
+                    {"call_id": one.call_id, "kind": one.kind, "until": moment_text(one.ends_at)}
+                    for one in promised if one.holds(now, told_at, listed=False)
+                ],
             })  # fmt: skip
         return rows

@@ -66,7 +66,7 @@ def test_tables_are_made_by_migrating_alone(
         verify(url)
     migrate(url)
     verify(url)
-    assert capsys.readouterr().out.startswith("tables are of version 0001\nwhole: 0 rows\n")
+    assert capsys.readouterr().out.startswith("tables are of version 0002\nwhole: 0 rows\n")
     (tmp_path / "empty.db").touch()
     with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):
         verify(f"sqlite:///{tmp_path / 'empty.db'}")

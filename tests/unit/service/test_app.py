@@ -9,14 +9,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
+import httpx
 import pytest
 
 from ideal_dispatch.service.answer import no_advice
 from ideal_dispatch.service.answer_schemas import CityOut, Recommendation, UnitsOut
-from ideal_dispatch.service.audit import Entry, open_store
+from ideal_dispatch.service.audit import DepotUnits, Entry, open_store
 from ideal_dispatch.service.call import Call
 from ideal_dispatch.service.schemas import RecommendationRequest
 from tests.service_town import (
+    ENOUGH,
     PATIENCE_S,
     Local,
     Town,
@@ -32,7 +34,7 @@ ASK = "/v1/recommendations"
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    with local(application(town.settings("app.toml"))) as opened:
+    with local(application(town.settings("app.toml", units={"default": ENOUGH}))) as opened:
         yield opened
 
 
@@ -277,20 +279,43 @@ def test_responses_that_make_no_sense(client: Local, town: Town, body: Any) -> N
 
 def test_units_are_told_and_used(client: Local, town: Town) -> None:
     before = client.get("/v1/units", headers=bearer("auditor")).json()
-    assert [UnitsOut.model_validate(row).units for row in before] == [2, 2, 2]
-    told = [{"depot": "D0", "units": 0}, {"depot": "D1", "units": 1}, {"depot": "D2", "units": 0}]
+    assert [UnitsOut.model_validate(row).units for row in before] == [ENOUGH] * 3
+    told = [{"depot": "d0", "units": 0}, {"depot": "D1", "units": 400}, {"depot": "D2", "units": 0}]
     after = client.put("/v1/units", json=told, headers=bearer("cad")).json()
-    assert [row["units"] for row in after] == [0, 1, 0]
+    assert [row["units"] for row in after] == [0, 400, 0]
     assert all(row["updated_at"] for row in after)
     body = town.call("units", depots=None, primary={"depot": "D0"}, threshold_s=-1.0)
     made = asked(client, body)
     assert made["second"]["depot"] == "D1"
     old = [{"depot": "D0", "units": 9, "updated_at": later(-600)}]
-    assert client.put("/v1/units", json=old, headers=bearer("cad")).json()[0]["units"] == 0
+    refused = client.put("/v1/units", json=old, headers=bearer("cad"))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "count_outdated")
+    assert "D0: 0 units are known as of 20" in refused.json()["error"]["message"]
     city = client.get("/v1/city", headers=bearer()).json()
-    assert [depot["units"] for depot in city["depots"]] == [0, 1, 0]
-    reset = [{"depot": name, "units": 2} for name in ("D0", "D1", "D2")]
+    assert [depot["units"] for depot in city["depots"]] == [0, 400, 0]
+    reset = [{"depot": name, "units": ENOUGH} for name in ("D0", "D1", "D2")]
     client.put("/v1/units", json=reset, headers=bearer("cad"))
+
+
+def test_a_clock_that_was_ahead_keeps_no_count_out(client: Local) -> None:
+    """Counts told now replace what is known, whatever its moment; others are refused aloud."""
+
+    def told(units: int, depot: str = "D2", **more: str) -> httpx.Response:
+        body = [{"depot": depot, "units": units, **more}]
+        return client.put("/v1/units", json=body, headers=bearer("cad"))
+
+    assert told(0, "D1", updated_at=later(4)).json()[1]["units"] == 0
+    assert told(3, "D1", updated_at=later(0)).status_code == 409
+    assert told(ENOUGH, "D1").json()[1]["units"] == ENOUGH
+    refused = told(0, updated_at=later(50))
+    assert refused.status_code == 422
+    assert "s ahead of the clock here; check both clocks" in refused.json()["error"]["message"]
+    ahead = DepotUnits("D2", 0, datetime.now(UTC) + timedelta(hours=1))  # before it went back
+    client.service.ledger.units.told["D2"] = ahead
+    assert (client.service.ledger.units.known("c", listed=False).age_s or 0.0) > 3000
+    assert told(5, updated_at=later(0)).json()[2]["units"] == 5
+    client.service.ledger.units.told["D2"] = ahead
+    assert told(ENOUGH).json()[2]["units"] == ENOUGH
 
 
 @pytest.mark.parametrize(
@@ -298,9 +323,10 @@ def test_units_are_told_and_used(client: Local, town: Town) -> None:
     [
         ([{"depot": "D9", "units": 1}], "no depot is called 'D9'; there are D0, D1, D2"),
         ([{"depot": "D0", "units": -1}], "greater than or equal to 0"),
-        ([{"depot": "D0", "units": 1, "updated_at": later(86400)}], "is in the future"),
+        ([{"depot": "D0", "units": 1, "updated_at": later(86400)}], "s ahead of the clock"),
         ([{"depot": "D0", "units": 1, "updated_at": "0001-01-01T00:00:00+14:00"}], "30 days ago"),
-        ([{"depot": "D0", "units": 1, "updated_at": "9999-12-31T23:59:59-14:00"}], "the future"),
+        ([{"depot": "D0", "units": 1, "updated_at": "9999-12-31T23:59:59-14:00"}], "ahead of"),
+        ([{"depot": "D0", "units": 1}, {"depot": "d0", "units": 2}], "D0 is told twice; give one"),
         ([], "at least 1 item"),
         ({"D0": 1}, "valid list"),
     ],

@@ -43,9 +43,9 @@ def test_a_newer_advice_takes_its_place(newer: dict[str, Any]) -> None:
     check_standing(newer, [newer, made], before)
 
 
-def test_of_one_revision_the_one_asked_for_later_counts() -> None:
+def test_the_one_asked_for_later_counts() -> None:
     """However long each took to answer; those of older versions do not say when."""
-    late = advice(second=30, asked_at="2026-03-01T07:59:10.000Z")
+    late = advice(2, second=30, asked_at="2026-03-01T07:59:10.000Z")
     quick = advice(second=20, asked_at="2026-03-01T07:59:15.000Z")
     check_standing(quick, [quick, late], NOW - timedelta(seconds=1))
     with pytest.raises(SupersededError):

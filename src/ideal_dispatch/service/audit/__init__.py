@@ -7,13 +7,17 @@ from ideal_dispatch.service.audit.record import (
     Entry,
     NoTablesError,
     NotRecordedError,
+    OutdatedUnits,
     OvertakenEntry,
+    PromisedUnits,
     Row,
     StoreError,
+    UncheckedPromises,
 )
 from ideal_dispatch.service.audit.schema import migrate
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import AuditStore, DepotUnits
+from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.units import DepotUnits
 from ideal_dispatch.service.audit.verification import verify
 from ideal_dispatch.service.audit.writer import AuditWriter, WriterStatus, Written
 
@@ -26,10 +30,13 @@ __all__ = [
     "Entry",
     "NoTablesError",
     "NotRecordedError",
+    "OutdatedUnits",
     "OvertakenEntry",
+    "PromisedUnits",
     "Row",
     "Spool",
     "StoreError",
+    "UncheckedPromises",
     "WriterStatus",
     "Written",
     "migrate",

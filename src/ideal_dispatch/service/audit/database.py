@@ -8,22 +8,22 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select
 
-from ideal_dispatch.service.audit import schema, statements
+from ideal_dispatch.service.audit import schema, statements, unit_tables
 from ideal_dispatch.service.audit.connection import Database
+from ideal_dispatch.service.audit.promises import Promise
 from ideal_dispatch.service.audit.record import (
     AuditError,
-    DuplicateEntry,
     Entry,
     Mark,
     NoTablesError,
-    OvertakenEntry,
     Row,
     StoredRow,
     StoreError,
     at_text,
 )
-from ideal_dispatch.service.audit.store import AuditStore, Chain, DepotUnits
+from ideal_dispatch.service.audit.store import AuditStore, Chain, Outcome
 from ideal_dispatch.service.audit.tables import VERSION, rows
+from ideal_dispatch.service.audit.units import DepotUnits
 
 _PAGE = 500
 _PRUNED_AT_ONCE = 5_000  # the chain is locked meanwhile
@@ -62,7 +62,7 @@ class SqlStore:
 
     def append_each(
         self, entries: Sequence[Entry], *, keep_duplicates: bool = False
-    ) -> list[Row | DuplicateEntry | OvertakenEntry]:
+    ) -> list[Outcome]:
         if not entries:
             return []
         with self._writing() as connection:
@@ -116,7 +116,12 @@ class SqlStore:
     def read_units(self) -> list[DepotUnits]:
         self._check()
         with self._database.reading() as connection:
-            return statements.read_units(connection)
+            return unit_tables.read_units(connection)
+
+    def read_promises(self) -> list[Promise]:
+        self._check()
+        with self._database.reading() as connection:
+            return unit_tables.read_promises(connection)
 
     def close(self) -> None:
         self._database.close()

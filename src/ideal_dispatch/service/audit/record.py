@@ -9,7 +9,7 @@ note a head elsewhere now and then (``ideal audit verify`` prints it).
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -67,6 +67,34 @@ class OvertakenEntry(AuditError):  # noqa: N818  an answer to the caller as much
         )
 
 
+class PromisedUnits(AuditError):  # noqa: N818  an answer to the caller as much as an error
+    """Units that an entry would promise were promised to other calls meanwhile.
+
+    ``calls`` are those calls, by depot.
+    """
+
+    def __init__(self, entry: "Entry", calls: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(
+            f"{entry.kind} of call {entry.call_id!r}: its units at {', '.join(calls)} are not free "
+            "any more; decide again"
+        )
+        self.calls = calls
+
+
+class UncheckedPromises(AuditError):  # noqa: N818  an answer to the caller as much as an error
+    """The database did not say in time whether the units of an entry are still free."""
+
+    def __init__(self, entry: "Entry") -> None:
+        super().__init__(
+            f"{entry.kind} of call {entry.call_id!r}: the database does not say which units are "
+            "promised; say so in the entry"
+        )
+
+
+class OutdatedUnits(AuditError):  # noqa: N818  an answer to the caller as much as an error
+    """A newer count of a depot is known than the one that an entry tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One thing that happened: inputs, outputs, versions, ages, latency, actor in ``body``.
@@ -77,6 +105,8 @@ class Entry:
     caller does to ``body`` afterwards changes nothing on record. ``seen``, where
     given, is the number of the last row its writer knew: an entry of the same
     kind and call after that one keeps it from the record, but not from the spool.
+    The units that a ``promising`` entry takes must still be free when it comes on
+    record; such an entry never goes to the spool.
     """
 
     id: str
@@ -86,6 +116,7 @@ class Entry:
     at: datetime
     body: Mapping[str, Any]
     seen: int | None = field(default=None, repr=False, compare=False)
+    promising: bool = field(default=False, repr=False, compare=False)
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,9 +148,11 @@ class Entry:
         key: str | None = None,
         id: str | None = None,  # noqa: A002
         seen: int | None = None,
+        promising: bool = False,
     ) -> "Entry":
         """An entry with an id of its own, or the one given."""
-        return cls(uuid4().hex if id is None else id, kind, call_id, key, at, body, seen)
+        id = uuid4().hex if id is None else id  # noqa: A001
+        return cls(id, kind, call_id, key, at, body, seen, promising)
 
     @property
     def slot(self) -> tuple[str, str, str] | None:

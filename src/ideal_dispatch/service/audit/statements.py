@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -11,7 +10,6 @@ from sqlalchemy import (
     Integer,
     and_,
     bindparam,
-    delete,
     insert,
     select,
     update,
@@ -25,11 +23,12 @@ from ideal_dispatch.service.audit.record import (
     OvertakenEntry,
     Row,
     StoredRow,
-    at_text,
 )
-from ideal_dispatch.service.audit.store import DepotUnits, told_units
-from ideal_dispatch.service.audit.tables import marks, rows, units
+from ideal_dispatch.service.audit.store import Outcome
+from ideal_dispatch.service.audit.tables import marks, rows
+from ideal_dispatch.service.audit.unit_tables import UnitTables
 
+_CLEANED = 64  # rows, after which promises that ended are removed
 _COLUMNS = [field.name for field in fields(StoredRow)]
 
 
@@ -71,13 +70,15 @@ _SET_MARK = update(marks).where(marks.c.name == bindparam("mark"))
 
 def append(
     connection: Connection, entries: Sequence[Entry], *, keep_duplicates: bool
-) -> list[Row | DuplicateEntry | OvertakenEntry]:
+) -> list[Outcome]:
     """Rows for the entries at the end of the chain, or why there are none."""
-    head = read_mark(connection, "head", locked=True)
+    before = head = read_mark(connection, "head", locked=True)
     looked_up = entries if keep_duplicates else _not_new(connection, entries)
+    new = {entry.call_id for entry in entries} - {entry.call_id for entry in looked_up}
+    tables = UnitTables(connection, entries, new)
     known = _known(connection, looked_up, again=keep_duplicates)
     latest = {} if keep_duplicates else _latest(connection, looked_up, head)
-    outcomes: list[Row | DuplicateEntry | OvertakenEntry] = []
+    outcomes: list[Outcome] = []
     fresh: list[StoredRow] = []
     for entry in entries:
         same = known.get(entry.id)
@@ -91,6 +92,9 @@ def append(
         if entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
             outcomes.append(OvertakenEntry(entry))
             continue
+        if not keep_duplicates and (refusal := tables.refusal(entry)):
+            outcomes.append(refusal)
+            continue
         duplicate_of = None if first is None else first.entry.id
         stored = StoredRow.after(head.number, head.hash, entry, duplicate_of)
         row = Row(stored.number, entry, duplicate_of, stored.previous_hash, stored.hash)
@@ -99,6 +103,8 @@ def append(
         known.setdefault(entry.id, row)
         if entry.slot is not None:
             known.setdefault(entry.slot, row)
+        if first is None:
+            tables.take(entry)
         fresh.append(stored)
         outcomes.append(row)
     if fresh:
@@ -106,25 +112,8 @@ def append(
             _INSERT, [{name: getattr(row, name) for name in _COLUMNS} for row in fresh]
         )
         set_mark(connection, "head", head)
-        _keep_units(connection, [row.row().entry for row in fresh if row.kind == "units"])
+        tables.keep(clean=head.number // _CLEANED > before.number // _CLEANED)
     return outcomes
-
-
-def _keep_units(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Set depots' free units to the newest that is told."""
-    if not entries:
-        return
-    before = {one.depot: one for one in read_units(connection)}
-    after = dict(before)
-    for entry in entries:
-        for one in told_units(entry):
-            if one.depot not in after or after[one.depot].updated_at <= one.updated_at:
-                after[one.depot] = one
-    for depot, one in after.items():
-        if one != before.get(depot):
-            at = at_text(one.updated_at)
-            connection.execute(delete(units).where(units.c.depot == depot))
-            connection.execute(insert(units).values(depot=depot, units=one.units, updated_at=at))
 
 
 def _not_new(connection: Connection, entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -187,12 +176,3 @@ def read_mark(connection: Connection, name: str, *, locked: bool = False) -> Mar
 def set_mark(connection: Connection, name: str, mark: Mark) -> None:
     """Move the chain's head or anchor."""
     connection.execute(_SET_MARK, {"mark": name, "number": mark.number, "hash": mark.hash})
-
-
-def read_units(connection: Connection) -> list[DepotUnits]:
-    """What is known about every depot, by name."""
-    query = select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
-    return [
-        DepotUnits(depot, count, datetime.fromisoformat(at))
-        for depot, count, at in connection.execute(query)
-    ]

@@ -1,50 +1,26 @@
 """The seam between the audit and its database."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.promises import Promise
 from ideal_dispatch.service.audit.record import (
     DuplicateEntry,
     Entry,
     Mark,
+    OutdatedUnits,
     OvertakenEntry,
+    PromisedUnits,
     Row,
     StoredRow,
 )
+from ideal_dispatch.service.audit.units import DepotUnits
 
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class DepotUnits:
-    """How many units of a depot are free, and since when that is known."""
-
-    depot: str
-    units: int
-    updated_at: datetime
-
-    def __post_init__(self) -> None:
-        if self.units < 0:
-            raise InputError(f"depot {self.depot}: {self.units} units; 0 or more are needed")
-        if self.updated_at.tzinfo is None:
-            raise InputError(f"depot {self.depot}: updated_at {self.updated_at} has no zone")
-
-
-def told_units(entry: Entry) -> list[DepotUnits]:
-    """The counts that an entry tells; one that tells none must not block those behind it."""
-    if entry.kind != "units":
-        return []
-    try:
-        at = datetime.fromisoformat(entry.body["updated_at"])
-        return [DepotUnits(depot, count, at) for depot, count in entry.body["units"].items()]
-    except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
-        log.warning("audit entry %s changes no counts of units (%r)", entry.id, error)
-        return []
+Outcome = Row | DuplicateEntry | OvertakenEntry | PromisedUnits | OutdatedUnits
+"""The row of an entry, or why it got none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +41,13 @@ class AuditStore(Protocol):
 
     def append_each(
         self, entries: Sequence[Entry], *, keep_duplicates: bool = False
-    ) -> list[Row | DuplicateEntry | OvertakenEntry]:
+    ) -> list[Outcome]:
         """For every entry its durable row, or why it got none.
 
         An entry that is on record already (the same id and contents) gets that
         row. With ``keep_duplicates`` all get a row, which says so where another
-        entry had the key first, and none is overtaken. Counts of units in an entry
-        are known from then on.
+        entry had the key first; none is overtaken, outdated or short of units then.
+        Counts of units and promises in an entry are known from then on.
         """
         ...
 
@@ -109,6 +85,10 @@ class AuditStore(Protocol):
 
     def read_units(self) -> list[DepotUnits]:
         """What is known about every depot, by name."""
+        ...
+
+    def read_promises(self) -> list[Promise]:
+        """Units promised to calls; some may have ended."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
 
 metadata = MetaData()
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest migration."""
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")  # its rowid
@@ -48,3 +48,18 @@ units = Table(
     Column("units", Integer, nullable=False),
     Column("updated_at", Text, nullable=False),
 )
+
+promises = Table(
+    "promises",
+    metadata,
+    Column("call_id", Text, primary_key=True),
+    Column("place", Integer, primary_key=True),  # among those of the call
+    Column("depot", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("advice", Text, nullable=False),
+    Column("asked_at", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("expires_at", Text, nullable=False),
+    Column("ends_at", Text, nullable=False),
+)
+Index("promises_depot", promises.c.depot)

@@ -15,6 +15,7 @@ from ideal_dispatch.service.audit.record import (
     NotRecordedError,
     Row,
     StoreError,
+    UncheckedPromises,
 )
 from ideal_dispatch.service.audit.spool import Spool
 from ideal_dispatch.service.audit.store import AuditStore
@@ -111,7 +112,8 @@ class AuditWriter:
     def write(self, entry: Entry, timeout_s: float = 1.0) -> Written:
         """Where the entry is durable, within ``timeout_s``.
 
-        Raises :class:`DuplicateEntry` where its key is on record, and
+        Raises :class:`DuplicateEntry` where its key is on record,
+        :class:`UncheckedPromises` where it is ``promising`` and the database did not take it, and
         :class:`NotRecordedError` where neither database nor disk took it.
         """
         future = self.submit(entry, timeout_s)
@@ -288,7 +290,7 @@ class AuditWriter:
 
     def _spool_all(self, tickets: Sequence[_Ticket]) -> None:
         try:
-            fresh = self._without_duplicates(tickets)
+            fresh = self._spoolable(tickets)
             if fresh:
                 self.spool.write([ticket.entry for ticket in fresh])
         except Exception as error:  # whatever it is, the callers must hear
@@ -305,12 +307,16 @@ class AuditWriter:
                 self._settle(ticket, Written(None, spooled=True))
             self._for_store.notify()
 
-    def _without_duplicates(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:
-        """The tickets to spool; the others hear which entry was first."""
+    def _spoolable(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:
+        """The tickets to spool; the others hear why not, or which entry was first."""
         fresh: list[_Ticket] = []
         firsts: dict[tuple[str, str, str], Entry] = {}
         for ticket in tickets:
             entry = ticket.entry
+            if entry.promising:
+                with self._for_spool:
+                    self._settle(ticket, UncheckedPromises(entry))
+                continue
             if entry.slot is not None:
                 first = firsts.get(entry.slot) or self.spool.find(*entry.slot) or entry
                 firsts[entry.slot] = first

@@ -9,13 +9,13 @@ from starlette.responses import JSONResponse
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.access import Caller, Reader, Serving
 from ideal_dispatch.service.answer_schemas import UnitsOut
-from ideal_dispatch.service.known import unknown_depot
+from ideal_dispatch.service.audit.units import AHEAD
 from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.schemas import UnitsIn
 
 router = APIRouter(prefix="/v1/units", tags=["units"])
 
-_NEWS = timedelta(days=30)
+_NEWS = timedelta(days=30)  # older counts are none
 
 Told = Annotated[
     list[UnitsIn],
@@ -25,24 +25,36 @@ Told = Annotated[
 
 @router.get("", responses=documented(401, 403, 429, model=list[UnitsOut]))
 async def known(service: Serving, reader: Reader) -> JSONResponse:
-    """Free units of every depot, as last told."""
+    """Free units of every depot, as last told, and the calls that units are promised to."""
     return JSONResponse(service.units())
 
 
-@router.put("", responses=documented(401, 403, *BODY, 429, 503, model=list[UnitsOut]))
+@router.put("", responses=documented(401, 403, 409, *BODY, 429, 503, model=list[UnitsOut]))
 async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
-    """Tell free units of some or all depots; older news than what is known changes nothing."""
-    depots, now = service.solver.facts.depots, datetime.now(UTC)
-    by_moment: dict[datetime, dict[str, int]] = {}
+    """Tell free units of some or all depots, now or as of `updated_at`.
+
+    A count older than the one that is known is refused with 409, one that is more than 5 s ahead
+    of the clock here with 422; nothing is changed then.
+    """
+    names, now = service.names, datetime.now(UTC)
+    counts: dict[str, UnitsIn] = {}
     for one in told:
-        if one.depot not in depots:
-            raise InputError(unknown_depot(one.depot, depots))
-        at = now if one.updated_at is None else one.updated_at
-        if at > now + timedelta(seconds=service.settings.server.clock_skew_s):
-            raise InputError(f"updated_at of {one.depot} is in the future; check both clocks")
+        depot = names.find(one.depot)
+        if depot in counts:
+            raise InputError(f"{depot} is told twice; give one count of each depot")
+        counts[depot] = one
+    moment = service.ledger.units.moment(counts, now)
+    by_moment: dict[datetime, dict[str, int]] = {}
+    for depot, one in counts.items():
+        at = moment if one.updated_at is None else one.updated_at
+        if at > now + AHEAD:
+            raise InputError(
+                f"updated_at of {depot} is {(at - now).total_seconds():.0f} s ahead of the clock "
+                "here; check both clocks, or leave it out"
+            )
         if at < now - _NEWS:
-            raise InputError(f"updated_at of {one.depot} is over {_NEWS.days} days ago; check it")
-        by_moment.setdefault(at, {})[one.depot] = one.units
+            raise InputError(f"updated_at of {depot} is over {_NEWS.days} days ago; check it")
+        by_moment.setdefault(at, {})[depot] = one.units
     for at, units in by_moment.items():
         await service.set_units(units, at, caller.name)
     return JSONResponse(service.units())

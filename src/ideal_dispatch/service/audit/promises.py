@@ -1,0 +1,207 @@
+"""Which units are promised to which calls, as the entries on record say.
+
+One fold over entries serves a worker's memory and the table in the database.
+The table is an index: all that it holds is in the entries.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.audit.units import DepotUnits
+
+log = logging.getLogger(__name__)
+
+LONGEST = timedelta(hours=2)
+"""After which a unit counts as free again, also where no news of it came."""
+
+SETTLES = timedelta(minutes=5)
+"""After an acceptance, for a CAD to leave the unit out of the counts in its requests."""
+
+_MOST = 5000  # calls in a worker's memory; the table knows all
+
+Kind = Literal["advised", "accepted", "refused", "sent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A unit of ``depot`` for call ``call_id``.
+
+    It is ``advised``, then ``accepted`` or ``refused`` by a dispatcher, or ``sent``
+    by the CAD as the call's primary. ``at`` is when it was accepted or sent.
+    ``advice`` is the answer's id, ``asked_at`` when that answer was asked for.
+    """
+
+    call_id: str
+    depot: str
+    kind: Kind
+    advice: str
+    asked_at: datetime
+    at: datetime
+    expires_at: datetime
+
+    def holds(self, now: datetime, told_at: datetime | None, listed: bool) -> bool:
+        """Whether the unit must be taken off its depot's count.
+
+        The count was told at ``told_at`` (None: it is assumed), or is ``listed`` in a request.
+        """
+        if self.kind == "advised":
+            return now < self.expires_at
+        if self.kind == "refused" or (told_at is not None and told_at >= self.at):
+            return False  # there is news of the depot since
+        if self.kind == "accepted":
+            return now < (max(self.expires_at, self.at + SETTLES) if listed else self.ends_at)
+        return not listed and now < (self.expires_at if told_at is None else self.ends_at)
+
+    @property
+    def ends_at(self) -> datetime:
+        """When it ends at the latest."""
+        return self.at + LONGEST if self.kind in ("accepted", "sent") else self.expires_at
+
+
+class Promises:
+    """All promises that are known, by call."""
+
+    def __init__(self, known: Iterable[Promise] = ()) -> None:
+        self._of: dict[str, tuple[Promise, ...]] = {}
+        for one in known:
+            self._of[one.call_id] = (*self.of(one.call_id), one)
+
+    def __iter__(self) -> Iterator[Promise]:
+        for promises in self._of.values():
+            yield from promises
+
+    def of(self, call_id: str) -> tuple[Promise, ...]:
+        """Those of a call."""
+        return self._of.get(call_id, ())
+
+    def put(self, call_id: str, promises: tuple[Promise, ...]) -> None:
+        """Know these of a call, and no others."""
+        self._of.pop(call_id, None)
+        if promises:
+            self._of[call_id] = promises  # the last
+
+    def merge(self, others: "Promises") -> None:
+        """Know what others know of their calls."""
+        self._of |= others._of
+
+    def forget(self, now: datetime) -> None:
+        """Let go of calls whose promises ended, and of the oldest where there are too many."""
+        ended = [
+            call_id for call_id, promises in self._of.items()
+            if all(one.ends_at <= now for one in promises)
+        ]  # fmt: skip
+        for call_id in ended or [*self._of][:-_MOST]:
+            del self._of[call_id]
+
+    def take(self, entry: Entry) -> bool:
+        """Know what an entry promises or settles; whether that changed anything."""
+        before = self.of(entry.call_id)
+        try:
+            after = _after(before, entry)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # one that makes no sense must not block those behind it
+            log.warning("audit entry %s changes no promises (%r)", entry.id, error)
+            return False
+        self.put(entry.call_id, after)
+        return after != before
+
+    def held(
+        self, call_id: str, told_at: Mapping[str, datetime], listed: bool, now: datetime
+    ) -> dict[str, list[str]]:
+        """By depot, the other calls that units of it are promised to, one for each unit."""
+        found: dict[str, list[str]] = {}
+        for one in self:
+            if one.call_id != call_id and one.holds(now, told_at.get(one.depot), listed):
+                found.setdefault(one.depot, []).append(one.call_id)
+        return found
+
+    def short(
+        self, entry: Entry, told: Mapping[str, DepotUnits], now: datetime
+    ) -> dict[str, list[str]]:
+        """Depots with fewer units than would be promised with this entry, and to which calls."""
+        takes = claims(entry)
+        if not takes.get("advised"):
+            return {}
+        own, listed = Promises(self.of(entry.call_id)), takes["listed"]
+        own.take(entry)
+        told_at = {depot: one.updated_at for depot, one in told.items()}
+        mine = own.held("", told_at, listed, now)
+        others = self.held(entry.call_id, told_at, listed, now)
+        missing = {}
+        for depot in dict.fromkeys(takes["advised"]):
+            count = takes["counts"][depot]
+            if not listed and depot in told:
+                count = told[depot].units
+            calls = others.get(depot, [])
+            if len(calls) + len(mine.get(depot, ())) > count:
+                missing[depot] = calls
+        return missing
+
+
+def claims(entry: Entry) -> Mapping[str, Any]:
+    """What a recommendation's entry says about the units that it takes; empty for any other."""
+    takes = entry.body.get("takes") if entry.kind == "recommendation" else None
+    return takes if isinstance(takes, Mapping) else {}
+
+
+def takes_of(
+    advised: Iterable[str], sent: str | None, counts: Mapping[str, int], listed: bool
+) -> dict[str, Any]:
+    """What an entry says about the units that it takes.
+
+    ``advised`` are depots, one for each unit; ``sent`` is that of the CAD's own primary.
+    ``counts`` are free units by depot: those ``listed`` in the request, or those assumed where
+    nobody told any.
+    """
+    depots = list(advised)
+    return {
+        "advised": depots,
+        "sent": sent,
+        "counts": {depot: counts.get(depot, 0) for depot in depots},
+        "listed": listed,
+    }
+
+
+def _after(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
+    """A call's promises after one more of its entries."""
+    if entry.kind == "response":
+        return tuple(_settled(one, entry) for one in before)
+    takes = claims(entry)
+    if not takes:
+        return before
+    answer = entry.body["answer"]
+    asked_at = datetime.fromisoformat(answer["asked_at"])
+    if any(one.asked_at > asked_at for one in before):
+        return before  # a newer advice stands
+    new = Promise(
+        entry.call_id, "", "advised", entry.id, asked_at, asked_at,
+        datetime.fromisoformat(answer["expires_at"]),
+    )  # fmt: skip
+    kept = [one for one in before if one.kind == "accepted"]  # it is under way
+    after = []
+    for depot in takes["advised"]:
+        going = next((one for one in kept if one.depot == depot), None)
+        if going is None:
+            after.append(replace(new, depot=depot))
+        else:
+            kept.remove(going)
+            after.append(replace(going, advice=entry.id, asked_at=asked_at))
+    if takes["sent"] is not None:
+        received_at = datetime.fromisoformat(answer["received_at"])
+        after.append(replace(new, depot=takes["sent"], kind="sent", at=received_at))
+    return (*kept, *after)
+
+
+def _settled(promise: Promise, response: Entry) -> Promise:
+    """A promise after what a dispatcher did with its advice."""
+    if promise.advice != response.body["recommendation_id"] or promise.kind == "sent":
+        return promise
+    if response.body["response"]["action"] != "accept":
+        return replace(promise, kind="refused")
+    if promise.kind == "accepted":
+        return promise
+    return replace(promise, kind="accepted", at=response.at)
