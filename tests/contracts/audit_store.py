@@ -18,6 +18,7 @@ from ideal_dispatch.service.audit import (
     Entry,
     OutdatedUnits,
     OvertakenEntry,
+    PromisedUnits,
     StoreError,
     migrations,
     open_store,
@@ -26,6 +27,7 @@ from ideal_dispatch.service.audit import (
 from ideal_dispatch.service.audit import database as database_module
 from ideal_dispatch.service.audit.connection import Database
 from ideal_dispatch.service.audit.database import SqlStore
+from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
 from ideal_dispatch.service.audit.schema import migrate, version
 from ideal_dispatch.service.audit.tables import VERSION, metadata
@@ -251,6 +253,56 @@ class AuditStoreContract:
         assert [one.depot for one in store.read_units()] == ["Kelp Point"]
         assert "changes no counts of units" in caplog.text
 
+    def test_the_last_unit_is_promised_once(self, store: SqlStore) -> None:
+        """Also within one commit; what is replayed from the spool is on record in any case."""
+        now = datetime.now(UTC)
+        one, two = (promising(name, now) for name in ("a", "b"))
+        row, refused = store.append_each([one, two])
+        assert isinstance(row, Row)
+        assert isinstance(refused, PromisedUnits)
+        assert refused.calls == {"D1": ["a"]}
+        with pytest.raises(PromisedUnits, match="its units at D1 are not free any more"):
+            store.append([promising("c", now)])
+        assert [(each.call_id, each.depot, each.kind) for each in store.read_promises()] == [
+            ("a", "D1", "advised")
+        ]
+        body = {"recommendation_id": one.id, "response": {"action": "override"}}
+        store.append([Entry.new("response", "a", body, at=now)])
+        store.append([two])
+        assert store.append_each([promising("c", now)], keep_duplicates=True)[0] != refused
+        kinds = {each.call_id: each.kind for each in store.read_promises()}
+        assert kinds == {"a": "refused", "b": "advised", "c": "advised"}
+        assert verify(store).fault is None
+
+    def test_a_count_told_meanwhile_decides(self, store: SqlStore) -> None:
+        now = datetime.now(UTC)
+        store.append([told_at({"D1": 0}, now)])
+        (refused,) = store.append_each([promising("a", now, listed=False)])
+        assert isinstance(refused, PromisedUnits)
+        store.append([told_at({"D1": 1}, now), promising("a", now, listed=False)])
+
+    def test_promises_that_ended_go(self, store: SqlStore) -> None:
+        store.append([promising("old", AT)])
+        store.append_each([entry(number) for number in range(70)])
+        assert store.read_promises() == []
+
+    def test_many_writers_promise_a_unit_once(self, url: str, store: SqlStore) -> None:
+        """Each has a connection of its own; who comes second hears it."""
+        store.read_units()
+        now, outcomes = datetime.now(UTC), []
+
+        def write(number: int) -> None:
+            own = open_store(url, timeout_s=30.0)
+            outcomes.extend(own.append_each([promising(f"call-{number}", now)]))
+            own.close()
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(type(one).__name__ for one in outcomes) == ["PromisedUnits"] * 7 + ["Row"]
+
     def test_migrating_twice_is_harmless(self, url: str, store: SqlStore) -> None:
         assert migrate(url) == VERSION
         store.append([entry(1)])
@@ -289,8 +341,19 @@ class AuditStoreContract:
 
 def told(units: dict[str, int], second: int = 0) -> Entry:
     """Counts of free units as the service writes them."""
-    at = AT + timedelta(seconds=second)
+    return told_at(units, AT + timedelta(seconds=second))
+
+
+def told_at(units: dict[str, int], at: datetime) -> Entry:
     return Entry.new("units", "", {"units": units, "updated_at": at.isoformat()}, at=at)
+
+
+def promising(call_id: str, at: datetime, listed: bool = True) -> Entry:
+    """An answer that takes the one unit of depot D1 for a minute."""
+    moments = {"asked_at": at.isoformat(), "received_at": at.isoformat()}
+    answer = {**moments, "expires_at": (at + timedelta(minutes=1)).isoformat()}
+    body = {"answer": answer, "takes": takes_of(["D1"], None, {"D1": 1}, listed)}
+    return Entry.new("recommendation", call_id, body, at=at, key="k", seen=0, promising=True)
 
 
 def execute(url: str, *statements: str) -> None:

@@ -1,0 +1,146 @@
+"""Promises of units, as entries make and settle them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ideal_dispatch.service.audit import DepotUnits, Entry
+from ideal_dispatch.service.audit.promises import LONGEST, SETTLES, Promises, takes_of
+
+NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+LIFE = timedelta(minutes=2)
+
+
+def advice(
+    call_id: str,
+    *depots: str,
+    sent: str | None = None,
+    counts: dict[str, int] | None = None,
+    listed: bool = True,
+    after: timedelta = timedelta(),
+) -> Entry:
+    """An answer that takes units: one of each depot, and one that the CAD sent."""
+    at = NOW + after
+    answer = {
+        "asked_at": at.isoformat(), "received_at": at.isoformat(),
+        "expires_at": (at + LIFE).isoformat(),
+    }  # fmt: skip
+    takes = takes_of(depots, sent, counts or dict.fromkeys(depots, 1), listed)
+    return Entry.new("recommendation", call_id, {"answer": answer, "takes": takes}, at=at)
+
+
+def response(to: Entry, action: str, after: timedelta = timedelta(seconds=10)) -> Entry:
+    body = {"recommendation_id": to.id, "response": {"action": action}}
+    return Entry.new("response", to.call_id, body, at=NOW + after)
+
+
+def known(*entries: Entry) -> Promises:
+    promises = Promises()
+    for entry in entries:
+        promises.take(entry)
+    return promises
+
+
+def held(
+    promises: Promises,
+    after: timedelta = timedelta(minutes=1),
+    told: timedelta | None = None,
+    listed: bool = False,
+) -> dict[str, list[str]]:
+    """What another call must leave alone so long after; all counts were told at one moment."""
+    told_at = {} if told is None else {f"D{n}": NOW + told for n in range(3)}
+    return promises.held("another", told_at, listed, NOW + after)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_advised_unit_is_promised_until_the_advice_expires(listed: bool) -> None:
+    promises = known(advice("a", "D1"))
+    assert held(promises, listed=listed) == {"D1": ["a"]}
+    assert held(promises, told=timedelta(seconds=30), listed=listed) == {"D1": ["a"]}  # no news
+    assert held(promises, LIFE, listed=listed) == {}
+    assert promises.held("a", {}, listed, NOW) == {}  # one's own
+
+
+def test_a_refused_unit_is_free_and_the_last_response_counts() -> None:
+    first = advice("a", "D1")
+    promises = known(first, response(first, "override"))
+    assert held(promises) == {}
+    promises.take(response(first, "accept"))
+    assert held(promises, LIFE) == {"D1": ["a"]}
+
+
+def test_an_accepted_unit_is_promised_until_there_is_news_of_its_depot() -> None:
+    first = advice("a", "D1")
+    promises = known(first, response(first, "accept"))
+    hour = timedelta(hours=1)
+    assert held(promises, hour) == held(promises, hour, told=-hour) == {"D1": ["a"]}
+    assert held(promises, hour, told=timedelta(seconds=9)) == {"D1": ["a"]}
+    assert held(promises, hour, told=timedelta(seconds=10)) == {}
+    assert held(promises, LONGEST + timedelta(seconds=10)) == {}
+    # the CAD lists it as free for a while
+    assert held(promises, SETTLES, listed=True) == {"D1": ["a"]}
+    assert held(promises, SETTLES + timedelta(seconds=10), listed=True) == {}
+    assert held(promises, told=timedelta(seconds=10), listed=True) == {}
+
+
+def test_a_unit_that_the_cad_sent_is_in_counts_told_before_alone() -> None:
+    promises = known(advice("a", sent="D0"))
+    hour = timedelta(hours=1)
+    assert held(promises, hour, told=-timedelta(seconds=1)) == {"D0": ["a"]}
+    assert held(promises, hour, told=timedelta()) == {}
+    assert held(promises, listed=True) == {}
+    assert held(promises) == {"D0": ["a"]}  # nobody told a count, and nobody will
+    assert held(promises, LIFE) == {}
+
+
+def test_a_revision_releases_what_was_advised_before_and_keeps_what_is_under_way() -> None:
+    first, later = advice("a", "D1"), timedelta(seconds=20)
+    assert held(known(first, advice("a", "D2", after=later))) == {"D2": ["a"]}
+    assert held(known(first, advice("a", after=later))) == {}
+    accepted = known(first, response(first, "accept"))
+    accepted.take(advice("a", "D2", after=later))
+    assert held(accepted) == {"D1": ["a"], "D2": ["a"]}
+    again = advice("a", "D1", after=2 * later)
+    accepted.take(again)
+    assert held(accepted, LIFE * 2) == {"D1": ["a"]}  # the same unit
+    accepted.take(response(again, "override", 3 * later))
+    assert held(accepted) == {}
+
+
+def test_an_answer_to_an_older_question_changes_nothing() -> None:
+    newer, older = advice("a", "D2", after=timedelta(seconds=5)), advice("a", "D1")
+    assert held(known(newer, older)) == {"D2": ["a"]}
+
+
+def test_the_last_unit_is_promised_once() -> None:
+    promises = known(advice("a", "D1"))
+    told = {"D1": DepotUnits("D1", 1, NOW)}
+    assert promises.short(advice("b", "D1"), {}, NOW) == {"D1": ["a"]}
+    assert promises.short(advice("b", "D1", listed=False), told, NOW) == {"D1": ["a"]}
+    assert promises.short(advice("b", "D1", counts={"D1": 2}), told, NOW) == {}
+    assert promises.short(advice("b", "D1"), {}, NOW + LIFE) == {}
+    assert promises.short(advice("a", "D1"), told, NOW) == {}  # its own
+    assert promises.short(advice("b", "D2", "D2"), {}, NOW) == {"D2": []}  # has one, needs two
+    both = advice("b", "D1", sent="D1", listed=False, after=timedelta(seconds=1))
+    assert Promises().short(both, told, NOW) == {"D1": []}  # the last one is its primary
+
+
+def test_entries_that_make_no_sense_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    takes: dict[str, Any] = {"advised": ["D1"]}
+    promises = known(advice("a", "D1"))
+    for body in ({"takes": takes}, {"takes": takes, "answer": {"asked_at": "never"}}):
+        assert not promises.take(Entry.new("recommendation", "a", body, at=NOW))
+    assert not promises.take(Entry.new("response", "a", {}, at=NOW))
+    assert caplog.text.count("changes no promises") == 3
+    assert held(promises) == {"D1": ["a"]}
+
+
+def test_what_ended_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    promises = known(advice("a", "D1"), advice("b", sent="D0"), advice("c", "D2"))
+    promises.forget(NOW + LIFE)
+    assert [one.call_id for one in promises] == ["b"]
+    monkeypatch.setattr("ideal_dispatch.service.audit.promises._MOST", 1)
+    promises.take(advice("d", "D2"))
+    promises.forget(NOW)
+    assert [one.call_id for one in promises] == ["d"]
