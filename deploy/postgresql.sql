@@ -4,3 +4,4 @@ GRANT SELECT ON alembic_version TO ideal_service;
 GRANT SELECT, INSERT ON audit TO ideal_service;
 GRANT SELECT, UPDATE ON audit_marks TO ideal_service;
 GRANT SELECT, INSERT, DELETE ON units TO ideal_service;
+GRANT SELECT, INSERT, DELETE ON promises TO ideal_service;

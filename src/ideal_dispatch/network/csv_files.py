@@ -80,10 +80,15 @@ def read_depots(
     names = _column_names({"name": _DEPOT_NAMES})
     depots: list[Depot] = []
     elsewhere: list[str] = []
+    lines: dict[str, int] = {}  # by name
     for line, row in _rows(where, names, ("lon", "lat")):
         name = row.get("name", "") or f"line {line}"
-        if any(name == depot.name for depot in depots):
-            name = f"{name} (line {line})"
+        if name in lines:
+            raise InputError(
+                f"{where} line {line}: depot {name} is in line {lines[name]} already; give each "
+                "depot a name of its own"
+            )
+        lines[name] = line
         try:
             place = _number(where, line, "lon", row), _number(where, line, "lat", row)
             depots.append(Depot(name, network.snap(*place, limit_m).node))

@@ -220,7 +220,8 @@ class Recommender:
             await self.ledger.refresh_units(LOOK_S)
         if tries and time.monotonic() < due:
             with suppress(BusyError):
-                return await self._advice(question.request, due, self.engine.admit())
+                place = self.engine.admit(question.actor)
+                return await self._advice(question.request, due, place)
         return promises.outrun(question.request, lost)
 
     def _body(

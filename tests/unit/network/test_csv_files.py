@@ -191,14 +191,22 @@ def test_depots(tmp_path: Path) -> None:
     network = read_network(**_write(tmp_path), simplify=False)
     table = tmp_path / "depots.csv"
     table.write_text(
-        "stations,,source: somewhere\nname,x,y,beds\nNorth,7.0101,43.01,3\nNorth,7.0,43.0\n"
+        "stations,,source: somewhere\nname,x,y,beds\nNorth,7.0101,43.01,3\nSouth,7.0,43.0\n"
         "Far,9.0,43.0,1\n,,\n"
     )
     depots, elsewhere = read_depots(table, network)
     ids = network.node_ids.tolist()
-    assert depots == [Depot("North", ids.index("3")), Depot("North (line 4)", ids.index("A1"))]
+    assert depots == [Depot("North", ids.index("3")), Depot("South", ids.index("A1"))]
     assert len(elsewhere) == 1
     assert "depot Far: longitude 9.000000" in elsewhere[0]
     table.write_text("name,x,y\nNorth,7.0,here\n")
     with pytest.raises(InputError, match=r"depots.csv line 2: lat is 'here'"):
+        read_depots(table, network)
+
+
+def test_two_depots_of_one_name_are_refused(tmp_path: Path) -> None:
+    network = read_network(**_write(tmp_path), simplify=False)
+    table = tmp_path / "depots.csv"
+    table.write_text("name,lon,lat\nNorth,7.0101,43.01\nSouth,7.0,43.0\nNorth,7.0,43.0\n")
+    with pytest.raises(InputError, match=r"csv line 4: depot North is in line 2 already; give"):
         read_depots(table, network)
