@@ -14,6 +14,8 @@ from ideal_dispatch.service.solver_pool import SolverPool
 from tests.service_town import PATIENCE_S, Local, bearer, local
 
 ASK = "/v1/recommendations"
+PATIENT = {"expiry_s": 3600.0}
+"""A server whose answers do not expire, on a machine that is busy otherwise."""
 
 
 def post(client: Local, body: Any, role: str = "cad") -> httpx.Response:

@@ -4,6 +4,7 @@ import os
 import signal
 
 from ideal_dispatch.service.audit import Row, open_store
+from tests.faults.service_faults import PATIENT
 from tests.service_town import Town, serving
 
 
@@ -17,7 +18,7 @@ def rows_of(town: Town, name: str, call_id: str) -> list[Row]:
 
 def test_same_call_id_twice_also_after_sigkill(town: Town) -> None:
     """Whoever lost an answer in a crash asks again, and gets that answer."""
-    config = town.config("same-call.toml")
+    config = town.config("same-call.toml", server=PATIENT)
     body = town.call("twice")
     with serving(config) as served:
         first = served.post(body).json()
@@ -34,7 +35,7 @@ def test_same_call_id_twice_also_after_sigkill(town: Town) -> None:
 
 
 def test_same_key_with_another_body_changes_nothing(town: Town) -> None:
-    config = town.config("same-key.toml")
+    config = town.config("same-key.toml", server=PATIENT)
     with serving(config) as served:
         first = served.post(town.call("key"), headers={"Idempotency-Key": "k"})
         other = served.post(town.call("key", node=30), headers={"Idempotency-Key": "k"})
