@@ -1,5 +1,6 @@
 """``ideal records``: from an agency's file of calls to trips a model learns from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,10 +8,14 @@ import typer
 
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.outputs import ForceOption, check_folder
+from ideal_dispatch.cli.places import DepotsOption, NetworkOption, depots_of
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cities import City
+    from collections.abc import Sequence
+
+    from ideal_dispatch.network import Depot, RoadNetwork
+    from ideal_dispatch.records.settings import Agency
 
 app = CommandLine(
     "Turn an agency's records into trips that a model can learn from.",
@@ -28,6 +33,13 @@ Examples:
     --depots agency/depots.csv --config agency/agency.toml -o out/
   ideal records prepare reports.xml --network city.network \\
     --depots depots.csv --config nemsis.toml -o out/ --force
+"""
+
+_SYNTHESISE_EPILOG = """\
+Examples:
+  ideal records synthesise -o agency/ --count 5000 --seed 3
+  ideal records synthesise -o agency/ --network city.network \\
+    --depots depots.csv --time-zone Europe/London --country GB
 """
 
 _SETTINGS = """\
@@ -112,7 +124,7 @@ def prepare(
     print_next("ideal", "train", output / "trips.trips", "--network", network_file, "-o", "model/")
 
 
-@app.command(epilog="Example:\n  ideal records synthesise -o agency/ --count 5000 --seed 3")
+@app.command(epilog=_SYNTHESISE_EPILOG)
 def synthesise(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
@@ -121,22 +133,34 @@ def synthesise(
     seed: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Another number, other records.")
     ] = 7,
+    network_file: NetworkOption = None,
+    depots_file: DepotsOption = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option("--time-zone", metavar="ZONE", help="The city's clock, with --network."),
+    ] = None,
+    country: Annotated[
+        str | None,
+        typer.Option(
+            "--country", metavar="CODE", help="Whose holidays, in two letters, with --network."
+        ),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write made-up records of the embedded city, messy on purpose, and all they need.
+    """Write made-up records of a city, messy on purpose, and all they need.
 
-    records.csv, depots.csv, weather.csv, agency.toml and city.network are the
-    input of `ideal records prepare`; truth.csv says what each row really is.
+    The city is the embedded one, or that of --network. records.csv, depots.csv,
+    weather.csv, agency.toml and city.network are the input of `ideal records
+    prepare`; truth.csv says what each row really is. The weather is made up,
+    too: a subtropical year.
     """
-    from ideal_dispatch.cities import harbour_city
     from ideal_dispatch.cli.terminal import out, print_next, stages
 
     files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
-    check_folder(output, files, force)
+    check_folder(output, files, force, [network_file, depots_file])
     with stages("Making up records"):
-        city = harbour_city()
-        output.mkdir(parents=True, exist_ok=True)
-        _write_agency(city, output, count, seed)
+        place = _place(network_file, depots_file, time_zone, country)
+        _write_agency(place, output, count, seed)
     out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
     print_next(
         "ideal", "records", "prepare", output / "records.csv",
@@ -145,33 +169,63 @@ def synthesise(
     )  # fmt: skip
 
 
-def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where records are made up; ``districts`` has a name per node."""
+
+    name: str
+    network: "RoadNetwork"
+    depots: "Sequence[Depot]"
+    agency: "Agency"
+    districts: "Sequence[str] | None" = None
+
+
+def _place(
+    network_file: Path | None, depots_file: Path | None, time_zone: str | None, country: str | None
+) -> _Place:
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records.settings import Agency
+
+    given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
+             "--country": country}  # fmt: skip
+    if not any(given.values()):
+        city = harbour_city()
+        districts = [city.districts[index] for index in city.district]
+        agency = Agency(city.time_zone, city.country)
+        return _Place(city.name, city.network, city.depots, agency, districts)
+    if network_file is None or depots_file is None or not time_zone or not country:
+        missing = next(name for name, value in given.items() if not value)
+        raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
+    agency = Agency(time_zone, country)
+    network = RoadNetwork.load(network_file)
+    return _Place(network_file.stem, network, depots_of(depots_file, network), agency)
+
+
+def _write_agency(place: _Place, folder: Path, count: int, seed: int) -> None:
     from ideal_dispatch.files import atomic_write, write_csv
     from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
     params = SyntheticParams(count=count)
-    weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
+    network, time_zone = place.network, place.agency.time_zone
+    weather = SyntheticWeather.of_year(params.year, time_zone, seed)
     made = synthesise(
-        city.network,
-        city.depots,
-        city.time_zone,
-        seed=seed,
-        params=params,
-        weather=weather,
-        districts=[city.districts[index] for index in city.district],
-    )
+        network, place.depots, time_zone, seed=seed, params=params, weather=weather,
+        districts=place.districts,
+    )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
     made.save(folder / "records.csv")
     made.save_truth(folder / "truth.csv")
     weather.save(folder / "weather.csv")
-    city.network.save(folder / "city.network")
-    lon, lat = city.network.lon, city.network.lat
+    network.save(folder / "city.network")
+    lon, lat = network.lon, network.lat
     rows = [
         (depot.name, f"A{number}", f"{lon[depot.node]:.6f}", f"{lat[depot.node]:.6f}")
-        for number, depot in enumerate(city.depots, 1)
+        for number, depot in enumerate(place.depots, 1)
     ]
     write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
-    settings = _SETTINGS.format(name=city.name, time_zone=city.time_zone, country=city.country)
+    settings = _SETTINGS.format(name=place.name, time_zone=time_zone, country=place.agency.country)
     with atomic_write(folder / "agency.toml") as file:
         file.write(settings.encode())
 

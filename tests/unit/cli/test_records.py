@@ -1,8 +1,13 @@
+import csv
 import json
+import re
+import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.records import Trips
 from ideal_dispatch.records.report import FILES
 from tests.unit.cli.test_network_command import ideal
@@ -88,6 +93,35 @@ def test_inputs_are_never_overwritten(place: Path) -> None:
     arguments = ["report.json" if a == "agency/records.csv" else a for a in PREPARE]
     done = ideal(*arguments, ".", "--force", cwd=place, code=2)
     assert "report.json would be overwritten; choose another folder" in done.stderr
+
+
+def test_records_of_any_city(tmp_path: Path) -> None:
+    """A city of another zone and country, its depots in a file with semicolons."""
+    side, step_m = 14, 250.0
+    node = np.arange(side * side).reshape(side, side)
+    ends = [(node[:, :-1], node[:, 1:]), (node[:-1], node[1:])]
+    tail = np.concatenate([one.ravel() for pair in ends for one in pair])
+    head = np.concatenate([one.ravel() for pair in ends for one in reversed(pair)])
+    lat, lon = (axis.ravel() for axis in np.mgrid[:side, :side] * 0.0025)
+    town = RoadNetwork.from_arrays(tail, head, np.full(tail.size, step_m), 9.7 + lon, 52.3 + lat)
+    town.save(tmp_path / "town.network")
+    (tmp_path / "depots.csv").write_text("name;lon;lat\nNord;9,7;52,3\nSüd;9,7325;52,3325\n")
+    options = ("--network", "town.network", "--depots", "depots.csv", "--time-zone")
+    made = ("records", "synthesise", "-o", "agency", "--count", "300", *options)
+    done = ideal(*made, "Europe/Berlin", cwd=tmp_path, code=2)
+    assert "--country is missing: a city of your own needs --network, --depots" in done.stderr
+    done = ideal(*made, "Europe/Berlyn", "--country", "DE", cwd=tmp_path, code=2)
+    assert "did you mean Europe/Berlin" in done.stderr
+    assert not (tmp_path / "agency").exists()
+    done = ideal(*made, "Europe/Berlin", "--country", "DE", cwd=tmp_path)
+    command = re.findall("next: ideal (.*)", done.stdout)[0]
+    ideal(*shlex.split(command), cwd=tmp_path)
+    facts = json.loads((tmp_path / "agency/prepared/report.json").read_text())
+    with (tmp_path / "agency/truth.csv").open() as file:
+        trips = sum(row["verdict"] == "trip" for row in csv.DictReader(file))
+    assert 150 < 0.95 * trips <= facts["trips"] <= trips  # some short drives seem too fast
+    assert facts["settings"]["agency"]["country"] == "DE"
+    assert facts["network_checksum"] == town.checksum
 
 
 def test_help_has_examples(tmp_path: Path) -> None:

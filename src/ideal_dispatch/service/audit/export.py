@@ -96,6 +96,7 @@ def _told(body: object) -> dict[str, object]:
     units = _at(body, "units")
     if isinstance(units, dict):
         told["text"] = ", ".join(f"{depot} {count}" for depot, count in units.items())
+    told["text"] = told["text"] or _at(body, "event")
     told["who"] = _at(body, "actor")
     told["recommendation"] = _at(body, "recommendation_id") or _at(answer, "id")
     return told
