@@ -68,6 +68,13 @@ class DepotNames:
             raise InputError(f"depot {word!r} may be {' or '.join(meant)}; mind the capitals")
         return meant[0]
 
+    def knows(self, word: str) -> bool:
+        """Whether :meth:`find` finds one."""
+        try:
+            return bool(self.find(word))
+        except InputError:
+            return False
+
     def _unknown(self, word: str) -> str:
         near = get_close_matches(word, self._names, 1)
         advice = f"did you mean {near[0]}?" if near else f"there are {named(self._names)}"

@@ -522,7 +522,7 @@ def test_an_incident_of_another_cad(client: Local, town: Town) -> None:
     assert made.note == "Cardiac arrest"
     assert made.primary is not None
     assert made.primary.chosen_by == "router", "Kelp Point is no depot of this town"
-    sent = json.loads(json.dumps(document).replace("Kelp Point", "D1").replace("000123", "000124"))
+    sent = json.loads(json.dumps(document).replace("Kelp Point", "d1").replace("000123", "000124"))
     other = client.post("/v1/incidents/eido", json=sent, headers=bearer("cad"))
     primary = Recommendation.model_validate(other.json()).primary
     assert primary is not None

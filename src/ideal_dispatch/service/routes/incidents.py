@@ -34,7 +34,7 @@ async def eido(
     The primary is the first dispatched resource that is of a depot of ours; where there is none,
     the router chooses one. Free units are those of PUT /v1/units.
     """
-    request = request_of(document, service.solver.facts.depots.__contains__)
+    request = request_of(document, service.names.knows)
     given = one_key(key, request.idempotency_key)
     admitted = service.gate.admitted(asked.scope)
     return Json(await service.recommender.recommend(request, given, caller.name, admitted))
