@@ -33,7 +33,13 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """A group of commands with a help for people."""
+    """A group of commands with a help for people, shown where no command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["COMMAND", "..."]
@@ -47,9 +53,8 @@ class CommandLine(typer.Typer):
 
     def __init__(self, help: str, *, cls: type[TyperGroup] = Commands, **settings: Any) -> None:  # noqa: A002
         super().__init__(
-            help=help, cls=cls, no_args_is_help=True, add_completion=False,
-            pretty_exceptions_enable=False, **settings,
-        )  # fmt: skip
+            help=help, cls=cls, add_completion=False, pretty_exceptions_enable=False, **settings
+        )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         return super().command(name, cls=Command, **settings)

@@ -2,8 +2,10 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +57,16 @@ def _params(commands: dict[str, Any]) -> list[tuple[str, Any]]:
         (name, one) for name, command in commands.items() for one in command.params
         if one.name != "help"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [(), ("records",)])
+def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
+    ideal = Path(sys.executable).with_name("ideal")
+    done = subprocess.run([ideal, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout.startswith(f"Usage: {' '.join(('ideal', *words))} COMMAND")
+    assert "Examples:" in done.stdout
+    assert done.stderr == ""
 
 
 def test_commands_come_in_the_order_of_their_use(commands: dict[str, Any]) -> None:
