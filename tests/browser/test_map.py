@@ -1,5 +1,8 @@
 """The map: by WebGL2, without it, when the graphics are taken away, and not at all."""
 
+import re
+from typing import Any
+
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
@@ -11,10 +14,35 @@ DRAWN = "data-drawn-by"
 
 
 def _markers(page: Page, service: Service) -> None:
-    for depot in service.ask("GET", "/v1/city")["depots"]:
-        marker = page.locator(".depot-marker", has_text=depot["name"])
-        expect(marker.locator(".units")).to_have_text(str(depot["units"]))
+    for row in service.ask("GET", "/v1/units"):
+        marker = page.locator(".depot-marker", has_text=row["depot"])
+        expect(marker.locator(".units")).to_have_text(_shown(row))
     expect(page.locator(".incident-marker")).to_be_visible()
+
+
+def _shown(row: dict[str, Any]) -> str:
+    """Free units of a depot, and those promised to calls beside them."""
+    promised = len(row["promised"])
+    return f"{max(row['units'] - promised, 0)}{f'+{promised}' if promised else ''}"
+
+
+def test_promised_units_are_beside_the_free_ones(desk: Page, service: Service) -> None:
+    """In both languages, and to which call."""
+    made = service.call("send_second")
+    depot = made["second"]["depot"]
+    row = next(one for one in service.ask("GET", "/v1/units") if one["depot"] == depot)
+    count = len(row["promised"])
+    service.ask("PUT", "/v1/units", [{"depot": depot, "units": count + 3}])
+    units = desk.locator(".depot-marker", has_text=depot).locator(".units")
+    expect(units).to_have_text(f"3+{count}")
+    calls = re.escape(", ".join(one["call_id"] for one in row["promised"]))
+    assert made["call_id"] in calls.replace("\\", "")
+    expect(units).to_have_attribute("title", re.compile(f"^3 free, {count} promised to {calls}$"))
+    desk.keyboard.press("Escape")
+    desk.get_by_role("button", name="中文").click()
+    expect(units).to_have_attribute("title", re.compile(f"^可用 3 輛，{count} 輛已指派予 {calls}$"))
+    desk.get_by_role("button", name="English").click()
+    shoot(desk, "promised")
 
 
 def test_with_webgl2(browser: Browser, service: Service, open_desk: Turn) -> None:

@@ -13,7 +13,8 @@ from tests.service_town import PATIENCE_S, Local, Town, application, bearer, loc
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
-    settings = town.settings("units.toml", units={"default": 0})
+    city = {"aliases": {"ALPHA": "D0"}}
+    settings = town.settings("units.toml", units={"default": 0}, city=city)
     with local(application(settings)) as opened:
         yield opened
 
@@ -51,6 +52,21 @@ def test_unknown_depot_among_the_candidates(client: Local, town: Town) -> None:
     assert made.second is not None
     assert made.second.depot == "D1"
     assert "'Atlantis'" in words(made, "unknown_depot")
+
+
+def test_depots_by_their_call_signs_and_in_any_case(client: Local, town: Town) -> None:
+    depots = [{"name": "d1", "units": 9}]
+    sent = town.call("sign", primary={"depot": "alpha"}, depots=depots, threshold_s=-1000.0)
+    made = advised(client, sent)
+    assert made.primary is not None
+    assert made.second is not None
+    assert (made.primary.depot, made.second.depot) == ("D0", "D1")
+    assert "unknown_depot" not in codes(made)
+    twice = [{"depot": "D0", "units": 1}, {"depot": "Alpha", "units": 2}]
+    refused = client.put("/v1/units", json=twice, headers=bearer("cad"))
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == "D0 is told twice; give one count of each depot"
+    tell(client, {"ALPHA": 0})
 
 
 def test_the_unit_already_sent_is_no_second(client: Local, town: Town) -> None:

@@ -57,23 +57,23 @@ class DepotNames:
         for word, name in self._exact.items():
             self._folded.setdefault(word.casefold(), set()).add(name)
 
+    def knows(self, word: str) -> bool:
+        """Whether one depot is meant."""
+        return len(self._meant(word)) == 1
+
     def find(self, word: str) -> str:
         """The name of the depot that is meant, or one line on why none is."""
-        if word in self._exact:
-            return self._exact[word]
-        meant = sorted(self._folded.get(word.casefold(), ()))
+        meant = self._meant(word)
         if not meant:
             raise InputError(self._unknown(word))
         if len(meant) > 1:
             raise InputError(f"depot {word!r} may be {' or '.join(meant)}; mind the capitals")
         return meant[0]
 
-    def knows(self, word: str) -> bool:
-        """Whether :meth:`find` finds one."""
-        try:
-            return bool(self.find(word))
-        except InputError:
-            return False
+    def _meant(self, word: str) -> list[str]:
+        if word in self._exact:
+            return [self._exact[word]]
+        return sorted(self._folded.get(word.casefold(), ()))
 
     def _unknown(self, word: str) -> str:
         near = get_close_matches(word, self._names, 1)

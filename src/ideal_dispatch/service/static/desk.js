@@ -85,7 +85,7 @@ function drawMap() {
   const shown = scene(store.shown);
   const concerned = [store.shown?.primary?.depot, store.shown?.second?.depot];
   const depots = (store.city?.depots ?? [])
-    .map((depot) => ({ ...depot, units: store.units.get(depot.name) ?? depot.units ?? null }))
+    .map((depot) => ({ ...depot, ...store.units.get(depot.name) }))
     .sort((a, b) => concerned.includes(b.name) - concerned.includes(a.name)); // named first
   map.show(shown, depots);
   if (mapped === store.selected) return; // a dispatcher who moved the map keeps it
@@ -213,7 +213,7 @@ async function load() {
 }
 
 function setUnits(list) {
-  store.units = new Map(list.map(({ depot, units }) => [depot, units]));
+  store.units = new Map(list.map(({ depot, units, promised }) => [depot, { units, promised }]));
 }
 
 function listen() {

@@ -69,9 +69,17 @@ export function roadWidth({ road_class: kind }) {
   return /^(secondary|tertiary)/.test(kind ?? "") ? 2 : 1.2;
 }
 
-export function depotMarker({ name, units }) {
-  const count = units === null ? "?" : String(units);
-  const box = element("span", { class: "units", "data-none": units === 0 ? "yes" : null }, count);
+/** A depot with its free units; those promised to calls are beside them, and not among them. */
+export function depotMarker({ name, units, promised = [] }) {
+  const free = units === null ? null : Math.max(units - promised.length, 0);
+  const none = free === 0 ? "yes" : null;
+  const box = element("span", { class: "units", "data-none": none }, free === null ? "?" : String(free));
+  if (promised.length) {
+    const calls = promised.map((one) => one.call_id).join(", ");
+    const words = t("map.promised", { free: free ?? "?", promised: promised.length, calls });
+    box.title = words;
+    box.append(element("sup", { role: "img", "aria-label": words }, `+${promised.length}`));
+  }
   const label = element("span", { class: "name" }, name);
   return element("div", { class: "depot-marker" }, box, label);
 }

@@ -4,8 +4,8 @@ const KEPT = 100;
 
 const askedAt = (advice) => Date.parse(advice.asked_at ?? advice.created_at);
 
-/** Two workers may give two answers the same revision: the one asked for last counts. */
-const isLater = (a, b) => (a.revision - b.revision || askedAt(a) - askedAt(b)) > 0;
+/** The one asked for last counts, also where two workers answered the other way round. */
+const isLater = (a, b) => (askedAt(a) - askedAt(b) || a.revision - b.revision) > 0;
 
 export class Store {
   advices = new Map(); // by id
