@@ -182,7 +182,7 @@ class _PyEpo:
         model.zero_grad()
         contexts = torch.tensor(problem.contexts[rows], dtype=torch.float32)
         hidden = model.context_part(contexts)[:, None] + model.edge_part()
-        costs = model.times(hidden, model.base_s)
+        costs = model.times(hidden, torch.arange(len(model.base_s)))
         ends = np.column_stack([problem.trips.origin[rows], problem.trips.destination[rows]])
         whole = torch.cat([costs, torch.tensor(ends, dtype=torch.float32)], dim=1)
         chosen = self._module(whole)[:, :-2].detach()

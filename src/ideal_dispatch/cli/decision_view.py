@@ -12,7 +12,7 @@ from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
 from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
-from ideal_dispatch.dispatch.reasons import Remark, doubts, fallbacks, remarks
+from ideal_dispatch.dispatch.reasons import Remark, bounded, doubts, fallbacks, remarks
 from ideal_dispatch.dispatch.way import longest_roads
 from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.source import RouteQuote
@@ -55,7 +55,9 @@ class Answer:
             known = decision.details
             primary_s = known.get("primary_s", known.get("nominal_primary_s", quote_s))
             words = rule.words(primary_s, situation.free_units)
-        said = remarks([*doubts(decision), *fallbacks(situation)])
+        untrusted = bounded(decision)
+        first = [] if untrusted is None else [untrusted]
+        said = remarks([*first, *doubts(decision), *fallbacks(situation)])
         return cls(situation, decision, words, explanation, said, city)
 
     # --- for programs -----------------------------------------------------------
@@ -119,8 +121,10 @@ class Answer:
 
         made, situation = self.decision, self.situation
         title = "Send a second ambulance" if made.send_second else "One ambulance"
-        width = min(out.width, 80)
         colour = "red" if made.send_second else "green"
+        if bounded(made):
+            title, colour = "No advice: the forecast is not to be trusted", "yellow"
+        width = min(out.width, 80)
         orders = Text("\n".join(self._orders()))
         out.print(Panel(orders, title=title, title_align="left", width=width, border_style=colour))
         for remark in self.remarks:

@@ -84,6 +84,19 @@ def doubts(decision: "Decision") -> list[Reason]:
     return found
 
 
+def bounded(decision: "Decision") -> Reason | None:
+    """Why a decision is no advice: a forecast at its physical bound on one of its ways."""
+    outlook = decision.outlook
+    if outlook is None or outlook.centre != "forecast":
+        return None
+    ways = [one.path.edges for one in (decision.primary, decision.second) if one is not None]
+    roads = sum(int(outlook.forecast.bounded[edges].sum()) for edges in ways)
+    if not roads:
+        return None
+    words = f"on {roads} road segments the forecast sits at the bound of what can be driven"
+    return "forecast_bounded", f"{words}; train the model again, on more trips"
+
+
 def fallbacks(situation: "Situation") -> list[Reason]:
     """Why quotes are not what was asked for."""
     quotes = (station.quote for station in situation.stations)

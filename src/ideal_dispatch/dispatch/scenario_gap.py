@@ -1,6 +1,6 @@
 """The optimistic gap of a situation: the scenario set of its context, and who may go second."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -47,7 +47,7 @@ def outlook(
     """The travel times that are plausible at the call.
 
     Around the router's edge times, "router", where it tells them; a ``radius``
-    given here replaces the model's.
+    given here replaces the model's. No scenario leaves the model's bounds.
     """
     with situation.trace.step("forecast") as facts:
         forecast = model.forecast(situation.context, situation.network, path)
@@ -56,8 +56,11 @@ def outlook(
         embeddings, times = forecast.embeddings, situation.router_times_s
         anchored = centre == "router" and times is not None
         if anchored and times is not None:
-            embeddings = recentred(embeddings, times)
+            embeddings = recentred(embeddings, forecast.bounds.held(times))
         scenarios = ScenarioSet(embeddings, forecast.radius if radius is None else radius)
+        if anchored or radius is not None:  # the forecast's own radius leaves no bound
+            most = forecast.bounds.greatest_radius(scenarios.nominal_times)
+            scenarios = replace(scenarios, radius=min(scenarios.radius, most))
         seen = Outlook(scenarios, forecast, "router" if anchored else "forecast")
         facts |= seen.details
     return seen

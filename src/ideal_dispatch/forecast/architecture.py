@@ -89,30 +89,31 @@ def directions(weights: Weights, edges: Array32) -> Array32:
     """
     with np.errstate(over="ignore"):
         hidden = silu(edges + weights["direction.context"])
-    vectors = hidden @ weights["direction.weight"].T + weights["direction.bias"]
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    vectors[lengths == 0.0, 0] = 1.0  # any direction will do, but a time needs one
-    out: Array32 = vectors / np.where(lengths == 0.0, 1.0, lengths)[:, None].astype(np.float32)
-    return out
+    return _of_length_one(hidden @ weights["direction.weight"].T + weights["direction.bias"])
 
 
-def embeddings(
-    weights: Weights, edges: Array32, context: Array32, base_s: Array32, units: Array32 | None
-) -> Array32:
-    """φ of every edge under one context.
+def ratios(
+    weights: Weights, edges: Array32, context: Array32, units: Array32 | None
+) -> tuple[Array32, Array32]:
+    """ĉ over the base time of every edge under one context, and the unit vector of φ.
 
-    ``base_s`` are the times that ψ corrects, ``units`` the polar head's
-    directions; without them the head is plain.
+    ``units`` are the polar head's directions; without them the head is plain.
     """
     with np.errstate(over="ignore"):
         hidden = silu(edges + context)
-    if units is None:
-        values = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
-        scaled: Array32 = values * np.sqrt(base_s)[:, None]
-        return scaled
-    log_ratio = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
-    polar: Array32 = units * np.sqrt(base_s * np.exp(log_ratio))[:, None]
-    return polar
+        if units is not None:
+            out = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
+            return np.exp(out), units
+        vectors: Array32 = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+    return squares, _of_length_one(vectors)
+
+
+def _of_length_one(vectors: Array32) -> Array32:
+    lengths: Array32 = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+    nowhere = lengths[:, 0] == 0.0
+    vectors[nowhere, 0] = lengths[nowhere] = 1.0  # any direction will do, but a time needs one
+    return vectors / lengths
 
 
 def _two_layers(weights: Weights, name: str, inputs: Array32) -> Array32:

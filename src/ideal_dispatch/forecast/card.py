@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.network.time_bounds import TimeBounds
+
 if TYPE_CHECKING:
     from ideal_dispatch.forecast.model import Model
 
@@ -22,6 +24,7 @@ def model_card(model: "Model") -> str:
         f"- edges by {_FEATURES[model.architecture.features]}",
         f"- embeddings of dimension {model.architecture.dimension} with a "
         f"{model.architecture.head} head",
+        *_bounds(model.bounds),
     ]
     if "rescaled" in details:
         lines.append(
@@ -42,7 +45,8 @@ def model_card(model: "Model") -> str:
         "- A context unlike all training contexts is flagged with every forecast; so is another "
         "network. Neither has been tested.",
         "- An unknown weather value counts as the mean of training, one beyond all seen as the "
-        "nearest seen.",
+        "nearest seen. A month, weekday, holiday or hour of too few training trips "
+        f"(under {model.seen.least_trips}) changes no time.",
         "- Turn restrictions, and closures not in the network, are unknown to it.",
         "",
         "## Made by",
@@ -59,6 +63,18 @@ _FEATURES = {
     "scale (`ideal model rescale`)",
     "location": "their attributes, headings and places: it knows this city and no other",
 }
+
+
+def _bounds(bounds: TimeBounds) -> list[str]:
+    speeds = bounds.as_dict()["fastest_kmh"]
+    return [
+        "- no scenario is faster than "
+        + ", ".join(f"{name} {kmh:g}" for name, kmh in speeds.items())
+        + f" km/h, or {bounds.over_limit_kmh:g} km/h above the speed limit; none is slower than "
+        f"{bounds.crawl_kmh:g} km/h with {bounds.wait_s:g} s of waiting on each road; expected "
+        f"times keep inside these bounds by a factor of {bounds.margin:g}",
+        "- no road's expected time leaves the range that the training contexts gave it",
+    ]
 
 
 def _data(data: dict[str, Any]) -> list[str]:

@@ -4,6 +4,11 @@ Training and dispatch share this file, so that both see the same inputs. A
 column that never varied in training says nothing and is ignored; an unknown
 value (NaN) stands at its training mean, and one beyond all that training saw at
 the nearest value seen: networks do not extrapolate, and sensors do break.
+
+No input is large. A flag (a column of zeros and ones) has one fixed scale: scaled
+by its own spread, a flag that three trips of a thousand have would be an input of
+20, and a network's answer to it would be absurd. Other columns end at
+:data:`MOST_SPREADS` from their mean.
 """
 
 from collections.abc import Mapping
@@ -27,10 +32,15 @@ from ideal_dispatch.network.structure import (
 
 Features = Literal["attributes", "location"]
 
+FLAG_SCALE = 2.0
+"""What a flag is multiplied by: the inverse spread of one that half of all rows have."""
+MOST_SPREADS = 4.0
+"""No standardised number is larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standardisation:
-    """(x − mean) · inverse scale, x kept within what was seen; zero where x is NaN."""
+    """(x − mean) · inverse scale, x held within what was seen; zero where x is NaN."""
 
     mean: FloatArray
     inverse_scale: FloatArray
@@ -39,13 +49,18 @@ class Standardisation:
 
     @classmethod
     def fit(cls, rows: FloatArray) -> "Standardisation":
-        """Mean and spread of the known values; a column without spread is ignored."""
+        """Mean and spread of the known values; a column without spread is ignored.
+
+        Flags are multiplied by :data:`FLAG_SCALE`, whatever their spread.
+        """
         known = ~np.isnan(rows)
         count = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, rows, 0.0).sum(axis=0) / count
         spread = np.sqrt(np.where(known, (rows - mean) ** 2, 0.0).sum(axis=0) / count)
         varies = spread > 1e-9 * np.maximum(np.abs(mean), 1.0)
+        flags = (~known | (rows == 0.0) | (rows == 1.0)).all(axis=0)
         inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        inverse[flags & varies] = FLAG_SCALE
         filled = np.where(known, rows, mean)
         return cls(mean, inverse, filled.min(axis=0), filled.max(axis=0))
 
@@ -61,7 +76,7 @@ class Standardisation:
     def __call__(self, rows: FloatArray) -> FloatArray:
         known = np.where(np.isnan(rows), self.mean, np.clip(rows, self.least, self.greatest))
         standard: FloatArray = (known - self.mean) * self.inverse_scale
-        return standard
+        return np.clip(standard, -MOST_SPREADS, MOST_SPREADS)
 
 
 def edge_inputs(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save as save_tensors
 
-from ideal_dispatch.arrays import FloatArray, numbers
+from ideal_dispatch.arrays import BoolArray, FloatArray, numbers
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.forecast import architecture as forward
@@ -23,6 +23,7 @@ from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge
 from ideal_dispatch.forecast.radius import RadiusRule, trip_features
 from ideal_dispatch.forecast.seen import Seen
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.time_bounds import EdgeBounds, TimeBounds
 from ideal_dispatch.scenarios import ScenarioSet
 
 MANIFEST, CARD = "manifest.json", "card.md"
@@ -33,13 +34,17 @@ MANIFEST, CARD = "manifest.json", "card.md"
 class Forecast:
     """What a model says about one context on one network.
 
-    ``unusual`` names, in words, how the context differs from all that the
-    model was trained on; ``transferred`` is true on a network other than the
-    one it was trained on. Either is a reason to trust the numbers less.
+    Neither the nominal times nor any scenario leave ``bounds``; ``bounded`` marks
+    edges whose nominal time sits at one: the forecast is not to be trusted there.
+    ``unusual`` names, in words, how the context differs from all that the model
+    was trained on; ``transferred`` is true on a network other than the one it was
+    trained on. Either is a reason to trust the numbers less.
     """
 
     embeddings: FloatArray
     radius: float
+    bounds: EdgeBounds
+    bounded: BoolArray
     context_representation: FloatArray
     unusual: tuple[str, ...]
     transferred: bool
@@ -60,7 +65,10 @@ class _NetworkPart:
     """What one network contributes: computed once, used by every forecast on it."""
 
     edges: Array32
-    base_s: Array32
+    base_s: FloatArray
+    least_ratio: Array32
+    greatest_ratio: Array32
+    bounds: EdgeBounds
     directions: Array32 | None
     transferred: bool
 
@@ -69,7 +77,10 @@ class _NetworkPart:
 class Model:
     """The three networks ϑ, θ, ψ and the radius rule, without torch.
 
-    ``base_ratio`` is the local scale: seconds per second of free flow.
+    ``base_ratio`` is the local scale: seconds per second of free flow. No time,
+    expected or of a scenario, leaves ``bounds``; and no edge takes less or more
+    than it did in some training context (the weights ``range``, as ratios to the
+    base time; on another network the least and the greatest of all edges).
     ``details`` holds what the manifest tells about training: data, parameters,
     metrics, versions.
     """
@@ -82,6 +93,7 @@ class Model:
     seen: Seen
     network_checksum: str
     network_bounds: tuple[float, float, float, float]
+    bounds: TimeBounds = field(default_factory=TimeBounds)
     details: Mapping[str, Any] = field(default_factory=dict)
     _parts: dict[str, _NetworkPart] = field(default_factory=dict, init=False)
 
@@ -121,22 +133,23 @@ class Model:
         row = self._row(context)
         part = self._part(network)
         scale = Standardisation.of(self.weights, "context")
-        inputs = scale(context_inputs(row, self.encoding, self.architecture.hour_harmonics))
+        held = self.seen.held(row, self.encoding)
+        inputs = scale(context_inputs(held, self.encoding, self.architecture.hour_harmonics))
         dynamic = forward.context_representation(self.weights, inputs.astype(np.float32))
-        embeddings = forward.embeddings(
-            self.weights,
-            part.edges,
-            forward.context_part(self.weights, dynamic),
-            part.base_s,
-            part.directions,
-        ).astype(np.float64)
+        context_part = forward.context_part(self.weights, dynamic)
+        ratios, units = forward.ratios(self.weights, part.edges, context_part, part.directions)
+        times = part.bounds.held(
+            part.base_s * np.clip(ratios, part.least_ratio, part.greatest_ratio)
+        )
         features = None
         if path is not None and self.radius_rule.uses_trip:
-            times = np.einsum("ij,ij->i", embeddings, embeddings)
             features = trip_features(network, [path], [times])
+        radius = float(self.radius_rule(self.weights, dynamic, features)[0])
         return Forecast(
-            embeddings=embeddings,
-            radius=float(self.radius_rule(self.weights, dynamic, features)[0]),
+            embeddings=units.astype(np.float64) * np.sqrt(times)[:, None],
+            radius=min(radius, part.bounds.greatest_radius(times)),
+            bounds=part.bounds,
+            bounded=part.bounds.reached(times),
             context_representation=dynamic[0].astype(np.float64),
             unusual=self.seen.unusual(row[0], self.encoding) + self._other_sources(context),
             transferred=part.transferred,
@@ -175,11 +188,16 @@ class Model:
             static = forward.static_representation(self.weights, scale(raw).astype(np.float32))
             edges = forward.edge_part(self.weights, static)
             polar = self.architecture.head == "polar"
+            least, greatest = self.weights["range.least"], self.weights["range.greatest"]
+            transferred = network.checksum != self.network_checksum
             part = _NetworkPart(
                 edges=edges,
-                base_s=(self.base_ratio * network.free_flow_times_s).astype(np.float32),
+                base_s=self.base_ratio * network.free_flow_times_s,
+                least_ratio=least.min(keepdims=True) if transferred else least,
+                greatest_ratio=greatest.max(keepdims=True) if transferred else greatest,
+                bounds=self.bounds.on(network),
                 directions=forward.directions(self.weights, edges) if polar else None,
-                transferred=network.checksum != self.network_checksum,
+                transferred=transferred,
             )
             self._parts[network.checksum] = part
         return part
@@ -233,6 +251,7 @@ class Model:
             "extra_context": list(self.encoding.extra),
             "encoding": self.encoding.checksum,
             "base_ratio": self.base_ratio,
+            "bounds": self.bounds.as_dict(),
             "radius": asdict(self.radius_rule),
             "seen": self.seen.as_dict(),
             "network": self.network_checksum,

@@ -16,8 +16,9 @@ from ideal_dispatch.forecast.card import model_card
 from ideal_dispatch.forecast.model import CARD, MANIFEST, Model, content_hash
 from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.network.time_bounds import TimeBounds
 
-FORMAT, VERSION = "ideal-dispatch model", 1
+FORMAT, VERSION = "ideal-dispatch model", 2
 _ADVICE = "make one with `ideal train`"
 
 Kind = TypeVar("Kind", bound=Model)
@@ -93,6 +94,11 @@ def _read(where: Path, kind: type[Kind]) -> Kind:
             f"written in format {manifest['version']}, this version reads up to {VERSION}; "
             "upgrade ideal-dispatch"
         )
+    if manifest["version"] < VERSION:
+        raise FileFormatError(
+            f"written in format {manifest['version']}, which has no bounds on travel times; "
+            "train again with `ideal train`"
+        )
     encoding = ContextEncoding(tuple(manifest["extra_context"]))
     if encoding.checksum != manifest["encoding"]:
         raise FileFormatError(
@@ -107,6 +113,7 @@ def _read(where: Path, kind: type[Kind]) -> Kind:
         seen=Seen.from_dict(manifest["seen"]),
         network_checksum=manifest["network"],
         network_bounds=tuple(manifest["network_bounds"]),
+        bounds=TimeBounds.from_dict(manifest["bounds"]),
         details=manifest["details"],
     )
     if model.checksum != manifest["checksum"]:

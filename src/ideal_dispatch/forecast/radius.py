@@ -22,7 +22,8 @@ class RadiusRule:
 
     ``loss`` is what the network was fitted with, ``level`` the quantile or
     coverage it aims at, ``scale`` the conformal factor (1 without), and
-    ``constant`` a radius that overrides the network.
+    ``constant`` a radius that overrides the network. The network's value is held
+    at ``greatest``, its largest for a training trip, where that is known.
     """
 
     loss: str = "none"
@@ -30,9 +31,11 @@ class RadiusRule:
     scale: float = 1.0
     uses_trip: bool = False
     constant: float | None = None
+    greatest: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("scale", self.scale), ("constant", self.constant)):
+        for name in ("scale", "constant", "greatest"):
+            value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
                 raise InputError(f"radius {name} {value}: it must be finite and zero or more")
 
@@ -52,7 +55,7 @@ class RadiusRule:
             hidden = silu(inputs @ weights["radius.0.weight"].T + weights["radius.0.bias"])
         out = hidden @ weights["radius.2.weight"][0] + weights["radius.2.bias"][0]
         radii: FloatArray = np.logaddexp(0.0, out.astype(np.float64))
-        return self.scale * radii
+        return self.scale * (radii if self.greatest is None else np.minimum(radii, self.greatest))
 
 
 def trip_features(

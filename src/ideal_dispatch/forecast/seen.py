@@ -1,4 +1,4 @@
-"""What a model has seen in training, to say when a context is outside it."""
+"""What a model has seen in training: it says when a context is outside, and holds it inside."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,22 +8,30 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, ContextEncoding, Weather
+from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
+
+LEAST_TRIPS = 30
+"""A month, weekday, holiday or hour with fewer training trips is neutral."""
 
 _MARGIN = 0.1  # of the range seen: a value this far outside is still called usual
+_CATEGORIES = (WEEKDAYS, MONTHS, ("holiday",), ("holiday_eve",))
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The range of every context column in training, and the hours that occurred.
+    """The range of every context column in training, and how often its categories occurred.
 
-    A column that was never known is NaN: nothing can be said about it.
+    A column that was never known is NaN: nothing can be said about it. ``hours``
+    has the number of trips in each hour of the day, ``flags`` that of each flag.
     ``sources`` names, for each weather variable, where its values came from;
     values of another source may be measured differently.
     """
 
+    trips: int
     least: tuple[float, ...]
     greatest: tuple[float, ...]
     hours: tuple[int, ...]
+    flags: Mapping[str, int]
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -33,16 +41,55 @@ class Seen:
         encoding: ContextEncoding,
         sources: Mapping[str, tuple[str, ...]] | None = None,
     ) -> "Seen":
-        """The ranges of training contexts."""
-        hours = contexts[:, encoding.columns.index("hour")]
+        """What training contexts, encoded, show."""
+        columns = encoding.columns
+        hours = contexts[:, columns.index("hour")]
         known = ~np.isnan(contexts)
         least = np.where(known, contexts, np.inf).min(axis=0)
         greatest = np.where(known, contexts, -np.inf).max(axis=0)
         never = ~known.any(axis=0)
         least[never] = greatest[never] = np.nan
-        seen = np.unique(hours[~np.isnan(hours)]).astype(int)
-        ranges = tuple(least.tolist()), tuple(greatest.tolist())
-        return cls(*ranges, tuple(seen.tolist()), dict(sources or {}))
+        counts = np.bincount(hours[~np.isnan(hours)].astype(int), minlength=24)
+        ones = (contexts == 1.0).sum(axis=0).tolist()
+        flags = {name: ones[columns.index(name)] for group in _CATEGORIES for name in group}
+        return cls(
+            len(contexts), tuple(least.tolist()), tuple(greatest.tolist()), tuple(counts.tolist()),
+            flags, dict(sources or {}),
+        )  # fmt: skip
+
+    @property
+    def least_trips(self) -> int:
+        """Fewer trips than this say nothing about a category: 30, or a twentieth of few trips."""
+        return max(1, min(LEAST_TRIPS, self.trips // 20))
+
+    def held(self, rows: FloatArray, encoding: ContextEncoding) -> FloatArray:
+        """Encoded contexts without what training could not learn.
+
+        A month, weekday, holiday or its eve of too few trips becomes unknown, so
+        that a network sees the mean of its training there. An hour of too few
+        trips becomes the nearest hour, around the clock, that has enough.
+        """
+        held, columns = rows.copy(), encoding.columns
+        for group in _CATEGORIES:
+            where = [columns.index(name) for name in group]
+            counts = np.array([self.flags[name] for name in group])
+            values = held[:, where]
+            rare = ((values == 1.0) & (counts < self.least_trips)).any(axis=1)
+            if len(group) == 1:
+                rare |= (values[:, 0] == 0.0) & (self.trips - counts[0] < self.least_trips)
+            held[np.ix_(rare, where)] = np.nan
+        hour = columns.index("hour")
+        often = self._hours_often
+        for i in np.flatnonzero(~np.isnan(held[:, hour])):
+            if often.size and int(held[i, hour]) not in often:
+                apart = np.abs(often - held[i, hour])
+                held[i, hour] = often[np.minimum(apart, 24 - apart).argmin()]
+        return held
+
+    @property
+    def _hours_often(self) -> FloatArray:
+        often = np.flatnonzero(np.array(self.hours) >= self.least_trips)
+        return (often if often.size else np.flatnonzero(self.hours)).astype(np.float64)
 
     def other_sources(self, weather: Weather) -> tuple[str, ...]:
         """Which weather values come from a source that training did not know, in words."""
@@ -54,35 +101,34 @@ class Seen:
         )
 
     def unusual(self, row: FloatArray, encoding: ContextEncoding) -> tuple[str, ...]:
-        """How an encoded context differs from everything seen, in words."""
+        """How an encoded context differs from what was learned, in words."""
         reasons = []
         least, greatest = np.array(self.least), np.array(self.greatest)
         margin = np.where(least == greatest, 0.0, _MARGIN * (greatest - least))
         outside = (row < least - margin) | (row > greatest + margin)  # False on NaN
-        for index in np.flatnonzero(outside):
-            name, value = encoding.columns[index], row[index]
-            if name == "hour":
-                continue
-            if (least[index], greatest[index]) == (0.0, 0.0) and value == 1.0:
-                reasons.append(f"{name.replace('_', ' ')}: never seen in training")
-            elif not (least[index] == greatest[index] == 1.0 and value == 0.0):
+        for index, name in enumerate(encoding.columns):
+            if name in self.flags:
+                if row[index] == 1.0 and self.flags[name] < self.least_trips:
+                    reasons.append(f"{name.replace('_', ' ')}: {_times(self.flags[name])}")
+            elif outside[index] and name != "hour":
                 reasons.append(
-                    f"{name} {value:g} is outside {least[index]:g} … {greatest[index]:g} "
+                    f"{name} {row[index]:g} is outside {least[index]:g} … {greatest[index]:g} "
                     "seen in training"
                 )
         hour = row[encoding.columns.index("hour")]
-        if self.hours and not np.isnan(hour) and int(hour) not in self.hours:
-            reasons.append(f"hour {int(hour)}: never seen in training")
+        if any(self.hours) and not np.isnan(hour) and int(hour) not in self._hours_often:
+            reasons.append(f"hour {int(hour)}: {_times(self.hours[int(hour)])}")
         return tuple(reasons)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN, which JSON does not have, is null."""
-        plain = {
+        plain: dict[str, Any] = {
             name: [None if np.isnan(v) else v for v in getattr(self, name)]
             for name in ("least", "greatest")
         }
         sources = {name: list(known) for name, known in self.sources.items()}
-        return {**plain, "hours": list(self.hours), "sources": sources}
+        counts = {"trips": self.trips, "hours": list(self.hours), "flags": dict(self.flags)}
+        return {**plain, **counts, "sources": sources}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Seen":
@@ -91,5 +137,13 @@ class Seen:
             tuple(np.nan if v is None else float(v) for v in values[name])
             for name in ("least", "greatest")
         )
+        hours = tuple(int(count) for count in values["hours"])
+        flags = {name: int(count) for name, count in values["flags"].items()}
         sources = {name: tuple(known) for name, known in values["sources"].items()}
-        return cls(least, greatest, tuple(int(hour) for hour in values["hours"]), sources)
+        return cls(int(values["trips"]), least, greatest, hours, flags, sources)
+
+
+def _times(trips: int) -> str:
+    if not trips:
+        return "never seen in training"
+    return f"in only {trips} training {'trip' if trips == 1 else 'trips'}"

@@ -16,12 +16,13 @@ class RepresentationNetwork(nn.Module):
 
     With the polar head ĉ = c₀ exp(a), where ψ gives a and c₀ are ``base_s``,
     and the loss never sees the direction of φ. Unlike the paper, the plain
-    head too is scaled by √c₀: it then starts at sensible times in any city.
+    head too is scaled by √c₀: it then starts at sensible times in any city. And
+    unlike the paper, no time leaves the physical bounds of its edge.
     """
 
     def __init__(
-        self, architecture: Architecture, edges: FloatArray, base_s: FloatArray, columns: int,
-        seed: int,
+        self, architecture: Architecture, edges: FloatArray, base_s: FloatArray,
+        bounds_s: tuple[FloatArray, FloatArray], columns: int, seed: int,
     ) -> None:  # fmt: skip
         super().__init__()
         self.architecture = architecture
@@ -29,12 +30,17 @@ class RepresentationNetwork(nn.Module):
         self.static = _two_layers(edges.shape[1], width, d)
         self.dynamic = _two_layers(columns, width, d)
         self.cross = _Cross(d, width, d if architecture.head == "plain" else 1)
-        self.register_buffer("inputs", torch.tensor(edges, dtype=torch.float32), persistent=False)
-        self.register_buffer("base_s", torch.tensor(base_s, dtype=torch.float32), persistent=False)
+        for name, rows in (
+            ("inputs", edges), ("base_s", base_s), ("least_s", bounds_s[0]),
+            ("greatest_s", bounds_s[1]),
+        ):  # fmt: skip
+            self.register_buffer(name, torch.tensor(rows, dtype=torch.float32), persistent=False)
         self._initialise(torch.Generator().manual_seed(seed))
 
     inputs: torch.Tensor
     base_s: torch.Tensor
+    least_s: torch.Tensor
+    greatest_s: torch.Tensor
 
     @torch.no_grad()
     def _initialise(self, generator: torch.Generator) -> None:
@@ -74,9 +80,14 @@ class RepresentationNetwork(nn.Module):
         part: torch.Tensor = self.cross.context(self.dynamic(contexts))
         return part
 
-    def times(self, hidden: torch.Tensor, base_s: torch.Tensor) -> torch.Tensor:
-        """Seconds from the sums of both parts, (…, width), and base times, (…)."""
-        return base_s * self._ratio(nn.functional.silu(hidden))
+    def times(self, hidden: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        """Seconds of ``edges``, (n,), from the sums of both parts, (n, width)."""
+        bounded = (rows.index_select(0, edges) for rows in self._rows)
+        return _within(self._ratio(nn.functional.silu(hidden)), *bounded)
+
+    @property
+    def _rows(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return self.base_s, self.least_s, self.greatest_s
 
     @torch.no_grad()
     def all_times(self, contexts: torch.Tensor, edges: torch.Tensor) -> FloatArray:
@@ -90,7 +101,7 @@ class RepresentationNetwork(nn.Module):
         for first in range(0, len(contexts), step):
             hidden = parts[first : first + step, None] + edges
             ratio = self._ratio(nn.functional.silu(hidden, inplace=True))
-            times[first : first + step] = ratio * self.base_s
+            times[first : first + step] = _within(ratio, *self._rows)
         return times
 
     def _ratio(self, activated: torch.Tensor) -> torch.Tensor:
@@ -101,6 +112,12 @@ class RepresentationNetwork(nn.Module):
             return log_ratio.exp()
         values: torch.Tensor = out(activated)
         return (values**2).sum(dim=-1)
+
+
+def _within(
+    ratio: torch.Tensor, base_s: torch.Tensor, least_s: torch.Tensor, greatest_s: torch.Tensor
+) -> torch.Tensor:
+    return (base_s * ratio).clamp(least_s, greatest_s)
 
 
 class _Cross(nn.Module):

@@ -8,7 +8,6 @@ import torch
 
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.forecast.seen import Seen
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.whitening import whitening
@@ -29,11 +28,12 @@ def export(network: RepresentationNetwork, problem: LearningProblem) -> Model:
     if network.architecture.head == "polar":
         weights |= _directions(network, problem)
     weights |= problem.context_scale.rows("context") | problem.edge_scale.rows("edge")
+    weights |= _range(network, problem)
     weights |= {
         "location.centre": np.nan_to_num(problem.centre),
         "location.frequencies": problem.frequencies,
     }
-    roads, trips = problem.network, problem.trips
+    roads = problem.network
     known = not np.isnan(roads.lon).any()
     bounds = (
         (roads.lon.min(), roads.lat.min(), roads.lon.max(), roads.lat.max())
@@ -42,14 +42,32 @@ def export(network: RepresentationNetwork, problem: LearningProblem) -> Model:
     )
     return Model(
         architecture=network.architecture,
-        encoding=trips.encoding,
+        encoding=problem.trips.encoding,
         weights=weights,
         base_ratio=problem.base_ratio,
         radius_rule=RadiusRule(constant=0.0),
-        seen=Seen.of(trips.contexts[problem.train], trips.encoding, trips.weather_sources),
+        seen=problem.seen,
         network_checksum=roads.checksum,
         network_bounds=tuple(float(b) for b in bounds),  # type: ignore[arg-type]
+        bounds=problem.bounds,
     )
+
+
+def _range(
+    network: RepresentationNetwork, problem: LearningProblem
+) -> dict[str, npt.NDArray[np.float32]]:
+    """The least and the greatest time of every edge in a training context, over its base time."""
+    distinct = np.unique(problem.contexts[problem.train].astype(np.float32), axis=0)
+    edges = network.edge_part().detach()
+    least, greatest = np.full(len(edges), np.inf), np.zeros(len(edges))
+    for rows in np.array_split(distinct, -(-len(distinct) // 32)):
+        times = network.all_times(torch.from_numpy(rows), edges)
+        np.minimum(least, times.min(axis=0), out=least)
+        np.maximum(greatest, times.max(axis=0), out=greatest)
+    return {
+        f"range.{name}": (times / problem.base_s).astype(np.float32)
+        for name, times in (("least", least), ("greatest", greatest))
+    }
 
 
 @torch.no_grad()

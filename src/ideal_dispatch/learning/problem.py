@@ -9,8 +9,10 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
+from ideal_dispatch.forecast.seen import Seen
 from ideal_dispatch.learning.lower_level import Routes, Rows
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.records import Trips
 
 _WAVES_PER_KM = 0.35  # spread of the random frequencies, chosen on held-out Manhattan trips
@@ -23,7 +25,8 @@ class LearningProblem:
     ``train`` and ``validation`` are rows of ``trips``; all that is fitted here
     (scales, base times) is fitted on ``train``. ``base_s`` are free-flow times
     times the median ratio of observed to free-flow time: the better a constant
-    already does, the less the networks have to learn. ``target_s`` is what
+    already does, the less the networks have to learn. ``bounds`` are what no time
+    leaves, ``seen`` is what the training contexts show. ``target_s`` is what
     predictions are held against. With ``routes`` the path of every trip is
     known and not searched for.
     """
@@ -37,6 +40,8 @@ class LearningProblem:
     base_ratio: float
     centre: FloatArray
     frequencies: FloatArray
+    bounds: TimeBounds
+    seen: Seen
     edge_scale: Standardisation
     context_scale: Standardisation
     edges: FloatArray
@@ -78,14 +83,30 @@ class LearningProblem:
         frequencies = _WAVES_PER_KM * rng.standard_normal((2, architecture.location_waves))
         centre = np.array([network.lon.mean(), network.lat.mean()])
         edges = edge_inputs(network, architecture.features, centre, frequencies)
-        contexts = context_inputs(trips.contexts, trips.encoding, architecture.hour_harmonics)
+        bounds, base_s = TimeBounds(), ratio * network.free_flow_times_s
+        _check_base(bounds, network, base_s)
+        seen = Seen.of(trips.contexts[parts[0]], trips.encoding, trips.weather_sources)
+        held = seen.held(trips.contexts, trips.encoding)
+        contexts = context_inputs(held, trips.encoding, architecture.hour_harmonics)
         edge_scale = Standardisation.fit(edges)
         context_scale = Standardisation.fit(contexts[parts[0]])
         return cls(
-            network, trips, parts[0], parts[1], free_flow, ratio * network.free_flow_times_s,
-            ratio, centre, frequencies, edge_scale, context_scale, edge_scale(edges),
-            context_scale(contexts), target_s, routes,
+            network, trips, parts[0], parts[1], free_flow, base_s, ratio, centre, frequencies,
+            bounds, seen, edge_scale, context_scale, edge_scale(edges), context_scale(contexts),
+            target_s, routes,
         )  # fmt: skip
+
+
+def _check_base(bounds: TimeBounds, network: RoadNetwork, base_s: FloatArray) -> None:
+    """Refuse trips that would have most roads driven faster or slower than is possible."""
+    least, greatest = bounds.on(network).expected_s
+    for wrong, words in ((base_s < least, "faster"), (base_s > greatest, "slower")):
+        if wrong.mean() > 0.5:
+            kmh = float(np.median(network.length_m / base_s)) * 3.6
+            raise InputError(
+                f"the trips imply {kmh:.3g} km/h on a typical road, {words} than any ambulance; "
+                "check the seconds of the trips and the lengths and speed limits of the network"
+            )
 
 
 def _free_flow_s(network: RoadNetwork, trips: Trips, routes: Routes | None) -> FloatArray:

@@ -1,7 +1,7 @@
 """Target radii of past trips, and the network that predicts them ([IDEAL] section 4.2)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -99,6 +99,8 @@ def fit_radius(
     weights |= {"radius.trip_mean": mean, "radius.trip_scale": inverse}
     level = params.level if params.loss == "quantile" else None
     rule = RadiusRule(params.loss, level, uses_trip=params.uses_trip)
+    greatest = float(rule(weights, contexts[learn].astype(np.float32), trips[learn]).max())
+    rule = replace(rule, greatest=greatest)
     predicted = rule(weights, contexts.astype(np.float32), trips)
     warnings, promised = [], None
     if np.median(predicted[learn]) < COLLAPSED * targets[learn].mean():
@@ -120,9 +122,7 @@ def fit_radius(
             )
         else:
             promised = params.coverage
-            rule = RadiusRule(
-                params.loss, params.coverage, scale=factor, uses_trip=params.uses_trip
-            )
+            rule = replace(rule, level=params.coverage, scale=factor)
     return FittedRadius(rule, weights, tuple(warnings), promised)
 
 

@@ -54,8 +54,8 @@ class Trainer:
     def __init__(self, problem: LearningProblem, params: TrainParams) -> None:
         self.problem, self.params = problem, params
         self.model = RepresentationNetwork(
-            params.architecture, problem.edges, problem.base_s, problem.contexts.shape[1],
-            params.seed,
+            params.architecture, problem.edges, problem.base_s,
+            problem.bounds.on(problem.network).expected_s, problem.contexts.shape[1], params.seed,
         )  # fmt: skip
         self.lower_level = (
             LowerLevel(problem.network, problem.trips, problem.contexts)
@@ -185,7 +185,7 @@ class Trainer:
         groups, group_of = np.unique(self.lower_level.group[rows], return_inverse=True)
         per_context = self.model.context_part(self.lower_level.contexts[groups])
         hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
-        seconds = self.model.times(hidden, self.model.base_s.index_select(0, edge))
+        seconds = self.model.times(hidden, edge)
         return seconds.new_zeros(rows.size).index_add(0, trip, seconds)
 
     # --- what it knows ----------------------------------------------------------

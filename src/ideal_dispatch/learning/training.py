@@ -105,6 +105,7 @@ def train(
     weights = {**model.weights, **fitted.weights}
     model = replace(model, weights=weights, radius_rule=fitted.rule)
     predicted = fitted.rule(weights, radii.contexts.astype(np.float32), radii.features)
+    predicted = np.minimum(predicted, radii.greatest)  # as the model will answer
     middle = int(parts.train[parts.train.size // 2])
     scenarios = model.scenario_set(trips.contexts[middle], network)
     shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])

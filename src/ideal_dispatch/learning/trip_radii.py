@@ -22,6 +22,7 @@ class TripRadii:
     """One entry per trip: predicted seconds and path, proved bounds on the target radius.
 
     ``contexts`` are θ(𝒯) and ``features`` the trip features, the inputs of ϱ.
+    ``greatest`` is the radius beyond which scenarios would leave physical bounds.
     """
 
     predicted_s: FloatArray
@@ -30,6 +31,7 @@ class TripRadii:
     upper: FloatArray
     contexts: FloatArray
     features: FloatArray
+    greatest: FloatArray
 
 
 def trip_radii(
@@ -62,8 +64,8 @@ def trip_radii(
         if report is not None:
             report(len(results) / len(chunks))
     back = np.argsort(order)
-    columns = [np.concatenate([getattr(r, name) for r in results])[back]
-               for name in ("predicted_s", "lower", "upper", "contexts", "features")]  # fmt: skip
+    names = ("predicted_s", "lower", "upper", "contexts", "features", "greatest")
+    columns = [np.concatenate([getattr(r, name) for r in results])[back] for name in names]
     paths = [path for result in results for path in result.paths]
     predicted, *rest = columns
     return TripRadii(predicted, tuple(paths[i] for i in back), *rest)
@@ -72,7 +74,7 @@ def trip_radii(
 def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
     """The same for a few trips."""
     rows, n = trips.contexts, len(trips)
-    lower, upper, predicted = np.zeros((3, n))
+    lower, upper, predicted, greatest = np.zeros((4, n))
     contexts = np.zeros((n, model.architecture.dimension))
     paths: list[Path] = []
     times: list[FloatArray] = []
@@ -91,7 +93,8 @@ def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
             )
             lower[i], upper[i] = found.lower, found.upper
         contexts[i] = forecast.context_representation
+        greatest[i] = forecast.bounds.greatest_radius(nominal)
         paths.append(path)
         times.append(nominal)
     features = trip_features(network, paths, times)
-    return TripRadii(predicted, tuple(paths), lower, upper, contexts, features)
+    return TripRadii(predicted, tuple(paths), lower, upper, contexts, features, greatest)

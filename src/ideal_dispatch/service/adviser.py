@@ -13,7 +13,7 @@ from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.reasons import Reason, doubts
+from ideal_dispatch.dispatch.reasons import Reason, bounded, doubts
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service import answer_parts
@@ -108,6 +108,9 @@ class Adviser:
         decision = policy.decide(situation, np.random.default_rng(0))
         first, second = decision.primary, decision.second
         reasons.extend(doubts(decision))
+        untrusted = bounded(decision)
+        if untrusted is not None:
+            raise NoAdviceError(*untrusted)
         expected_s = {
             "primary_s": finite(decision.details.get("primary_s")),
             "second_s": finite(decision.details.get("second_s")),

@@ -12,6 +12,7 @@ from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
+from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.circuit import TrafficError
 
 LEAST_SHARE = 0.9
@@ -19,7 +20,7 @@ LEAST_SHARE = 0.9
 
 
 class MatchError(TrafficError):
-    """A route cannot be laid on our network well enough to be used."""
+    """A route cannot be laid on our network well enough to be used, or not in its time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +76,18 @@ def laid_on(
             "is the network up to date?"
         )
     return match.path
+
+
+def check_duration(network: RoadNetwork, path: Path, duration_s: float) -> None:
+    """Refuse a duration in which nobody can drive the path."""
+    bounds = TimeBounds().on(network, path)
+    least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
+    if not least_s <= duration_s <= greatest_s:
+        raise MatchError(
+            f"route from node {path.origin} to node {path.destination}: "
+            f"{path.length_m(network) / 1000:.1f} km in {duration_s:.0f} s cannot be driven; "
+            f"it takes {least_s:.0f} s to {greatest_s:.0f} s"
+        )
 
 
 def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple[float, str]:

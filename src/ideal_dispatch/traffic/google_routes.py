@@ -22,6 +22,7 @@ from ideal_dispatch.traffic.circuit import TrafficError, TrafficServiceError
 from ideal_dispatch.traffic.foreign_route import (
     LEAST_SHARE,
     ForeignRoute,
+    check_duration,
     check_question,
     first_edge_s,
     joined,
@@ -144,6 +145,7 @@ class GoogleRoutes:
         best = TrafficModel.BEST_GUESS
         route = self._ask(messages.read_route, ends, best, at, messages.ROUTE_FIELDS, deadline)
         path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
+        check_duration(self.network, path, route.duration_s)
         notes = [route.fell_back]
         segment_s = self._next_segment_s(path, route, at, deadline, notes)
         ranges = [np.nan, np.nan]

@@ -23,6 +23,7 @@ from ideal_dispatch.traffic.circuit import TrafficServiceError
 from ideal_dispatch.traffic.foreign_route import (
     LEAST_SHARE,
     ForeignRoute,
+    check_duration,
     check_question,
     finite,
     first_edge_s,
@@ -143,6 +144,7 @@ class Valhalla:
         except ValueError as error:
             raise TrafficServiceError(f"{SERVICE}: the answer cannot be used: {error}") from None
         path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
+        check_duration(self.network, path, route.duration_s)
         segment_s, segment_note = first_edge_s(self.network, path, route)
         return RouteQuote(
             path=path,

@@ -92,6 +92,8 @@ def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> M
     contexts = np.vstack([np.zeros(columns), np.full(columns, 30.0)])
     weights |= Standardisation.fit(contexts).rows("context")
     weights |= {"location.centre": np.zeros(2), "location.frequencies": np.zeros((2, 0))}
+    weights |= {"range.least": np.full(network.num_edges, 1e-3)}
+    weights |= {"range.greatest": np.full(network.num_edges, 1e3)}
     return Model(
         shape, encoding, weights, 1.3, RadiusRule(constant=radius),
         Seen.of(np.zeros((1, len(encoding.columns))), encoding), network.checksum, (0, 0, 0, 0),

@@ -1,5 +1,6 @@
 """What a model says: as torch does, on its network and others, in known and odd contexts."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Context, Model, RoadNetwork, Weather, WeatherValue
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.forecast import Architecture
@@ -58,6 +60,8 @@ def test_times_are_those_of_torch(
     ours = export(made.model, made.problem)
     inputs = made.lower_level.contexts[made.lower_level.group]
     theirs = made.model.all_times(inputs, made.model.edge_part().detach())
+    seen = theirs[made.problem.train]
+    theirs = np.clip(theirs, seen.min(axis=0), seen.max(axis=0))
     dynamic = made.model.dynamic(inputs).detach().numpy()
     for i in range(60):
         forecast = ours.forecast(table.contexts[i], grid)
@@ -251,9 +255,62 @@ def test_what_is_unusual_is_said_in_words() -> None:
         "hour 3: never seen in training",
     )
     assert seen.unusual(np.full(28, np.nan), encoding) == ()
-    again = Seen.from_dict(seen.as_dict())
-    assert again.hours == seen.hours == (8, 9)
+    again = Seen.from_dict(json.loads(json.dumps(seen.as_dict())))
+    assert again.hours == seen.hours
+    assert again.flags == seen.flags
     np.testing.assert_array_equal(again.least, seen.least)
+
+
+def _calendar_rows(*days: tuple[int, int, int, int]) -> FloatArray:
+    """Encoded rows: so many trips, each in an hour of a weekday (from 0) of a month (from 1)."""
+    rows = np.zeros((sum(count for count, *_ in days), 27))
+    first = 0
+    for count, hour, weekday, month in days:
+        part = rows[first : first + count]
+        part[:, 5], part[:, 6 + weekday], part[:, 12 + month] = hour, 1.0, 1.0
+        first += count
+    return rows
+
+
+def test_what_few_trips_show_is_not_learned() -> None:
+    encoding = ContextEncoding()
+    rows = _calendar_rows((700, 8, 0, 2), (700, 22, 1, 3), (29, 9, 2, 4), (30, 15, 0, 2))
+    seen = Seen.of(rows, encoding)
+    assert seen.least_trips == 30
+    months, weekdays = slice(13, 25), slice(6, 13)
+
+    def held(hour: int, weekday: int, month: int) -> FloatArray:
+        row: FloatArray = seen.held(_calendar_rows((1, hour, weekday, month)), encoding)[0]
+        return row
+
+    usual = held(15, 0, 3)
+    np.testing.assert_array_equal(usual, _calendar_rows((1, 15, 0, 3))[0])
+    rare = held(9, 2, 4)  # in 29 trips
+    assert np.isnan(rare[months]).all()
+    assert np.isnan(rare[weekdays]).all()
+    assert rare[5] == 8.0, "the nearest hour that has enough trips"
+    assert held(2, 0, 2)[5] == 22.0, "around midnight"
+    assert np.isnan(held(8, 0, 8)[months]).all()
+    assert not np.isnan(held(8, 0, 8)[weekdays]).any()
+    off = _calendar_rows((1, 8, 0, 2))
+    off[0, 25] = 1.0
+    assert np.isnan(seen.held(off, encoding)[0, 25])
+    assert seen.unusual(_calendar_rows((1, 9, 2, 4))[0], encoding) == (
+        "wednesday: in only 29 training trips", "april: in only 29 training trips",
+        "hour 9: in only 29 training trips",
+    )  # fmt: skip
+
+
+def test_no_input_of_a_network_is_large() -> None:
+    """Three trips of another month among 1,500 made its flag an input of 22."""
+    rows = np.zeros((1500, 3))
+    rows[:3, 0] = 1.0
+    rows[:2, 1] = 80.0
+    rows[:, 2] = np.arange(1500)
+    scale = Standardisation.fit(rows)
+    assert np.abs(scale(rows)).max() <= 4.0
+    np.testing.assert_allclose(scale(rows)[[0, -1], 0], [2 * (1 - 0.002), 2 * -0.002])
+    assert np.ptp(scale(rows)[:, 2]) > 3.0
 
 
 def test_standardisation_ignores_what_never_varied() -> None:

@@ -146,7 +146,12 @@ REFUSALS: list[tuple[Callable[[Path], Any], str]] = [
     (lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe\x00"), DAMAGED),
     (lambda f: (f / "manifest.json").write_text("[1, 2]"), "not a model; make one with"),
     (lambda f: _manifest(f, format="ideal-dispatch trips"), "not a model; make one with"),
-    (lambda f: _manifest(f, version=2), "written in format 2, this version reads up to 1; upgrade"),
+    (lambda f: _manifest(f, version=3), "written in format 3, this version reads up to 2; upgrade"),
+    (
+        lambda f: _manifest(f, version=1),
+        "format 1, which has no bounds on travel times; train again",
+    ),
+    (lambda f: _manifest(f, bounds={}), DAMAGED),
     (lambda f: _manifest(f, version="two"), DAMAGED),
     (lambda f: _manifest(f, encoding="0" * 32), "contexts it was trained on are encoded otherwise"),
     (lambda f: _manifest(f, extra_context=["events"]), "are encoded otherwise"),

@@ -186,7 +186,14 @@ def test_given_routes_are_timed_as_they_are() -> None:
     table = trips(network, 50)
     problem = LearningProblem.prepare(network, table, np.arange(50), [], SMALL, 0)
     columns = problem.contexts.shape[1]
-    model = RepresentationNetwork(SMALL, problem.edges, problem.base_s, columns, 0)
+    model = RepresentationNetwork(
+        SMALL,
+        problem.edges,
+        problem.base_s,
+        problem.bounds.on(problem.network).expected_s,
+        columns,
+        0,
+    )
     solved, seconds = LowerLevel(network, table, problem.contexts).solve(model, np.arange(50))
     given = GivenRoutes(solved, problem.contexts)
     rows = np.array([7, 3, 49, 3])

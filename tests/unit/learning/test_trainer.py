@@ -220,7 +220,11 @@ def test_unreachable_trips_are_named() -> None:
         {"contexts": np.full((40, 27), np.nan)},
         {"contexts": np.zeros((40, 27))},
         {"destination": np.where(np.arange(40) % 3 == 0, TRIPS.origin, TRIPS.destination)},
-        {"observed_s": np.where(np.arange(40) % 2, 1e-3, 1e7)},
+        {
+            "observed_s": np.choose(
+                np.arange(40) % 4, [1e-3, 1e7, TRIPS.observed_s, TRIPS.observed_s]
+            )
+        },
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "huber", "relative"])
@@ -229,6 +233,18 @@ def test_odd_trips_can_be_learned_from(changes: dict[str, Any], loss: Any) -> No
     made.run()
     assert all(np.isfinite(epoch.loss) for epoch in made.history)
     assert np.isfinite(weights(made)).all()
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (1e-3, "the trips imply .+ km/h on a typical road, faster than any ambulance; check the"),
+        (1e4, "on a typical road, slower than any ambulance"),
+    ],
+)
+def test_trips_that_nobody_can_drive_are_refused(factor: float, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        trainer(NETWORK, replace(TRIPS, observed_s=factor * TRIPS.observed_s))
 
 
 def test_one_class_of_road_and_few_trips() -> None:

@@ -85,6 +85,8 @@ def in_double(made: Trainer) -> Trainer:
     """The same trainer computing in double precision, so that differences are sharp."""
     made.model.double()
     made.model.base_s = torch.tensor(made.problem.base_s)
+    bounds_s = made.problem.bounds.on(made.problem.network).expected_s
+    made.model.least_s, made.model.greatest_s = map(torch.tensor, bounds_s)
     made.model.inputs = torch.tensor(made.problem.edges)
     made.lower_level.contexts = made.lower_level.contexts.double()
     made._target = torch.tensor(made.problem.target_s)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.assets import load_assets
@@ -17,7 +19,7 @@ from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
-from tests.unit.dispatch.worlds import count_searches
+from tests.unit.dispatch.worlds import count_searches, random_model
 
 NOTHING = KnownWeather()
 Advise = Callable[..., dict[str, Any]]
@@ -64,7 +66,7 @@ def test_an_advice_has_all_its_parts(advise: Advise, town: Town) -> None:
     assert told.primary is not None
     assert told.second is not None
     assert told.primary.chosen_by == "router"
-    assert told.primary.depot != told.second.depot
+    assert told.primary.route.edges != told.second.route.edges
     assert told.location.node == 65
     for one in (told.primary.route, told.second.route):
         path = town.network.path(one.edges)
@@ -90,6 +92,22 @@ def test_the_gap_is_searched_once(advise: Advise, monkeypatch: pytest.MonkeyPatc
     searched = count_searches(monkeypatch)
     assert completed(advise()).gap is not None
     assert len(searched) == 1
+
+
+def test_a_forecast_at_its_bound_is_no_advice(town: Town) -> None:
+    """A model whose times are all held at what can be driven says nothing about these roads."""
+    slow = TimeBounds(fastest_kmh=(20.0,) * 14, over_limit_kmh=1e-3, crawl_kmh=1.0)
+    replace(random_model(town.network), bounds=slow).save(town.folder / "bounded")
+    settings = town.settings(
+        "bounded.toml", model={"folder": "bounded"}, traffic={"kind": "forecast"}
+    )
+    adviser = Adviser(load_assets(settings), settings)
+    request = RecommendationRequest.model_validate(town.call("x", 65)).call()
+    advice = adviser.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 60.0)
+    assert completed(advice).decision == "no_advice"
+    assert advice["degraded"][0]["code"] == "forecast_bounded"
+    assert "sits at the bound of what can be driven" in advice["degraded"][0]["message"]
+    assert codes(advice)[1] == "unusual_context"
 
 
 def test_seconds_by_road_add_up_to_the_lead_of_the_second(advise: Advise) -> None:

@@ -217,6 +217,17 @@ def test_missing_maneuvers_leave_the_mean_pace(
     assert "mean pace" in quote.fell_back
 
 
+@pytest.mark.parametrize(("seconds", "words"), [(0.0, "0 s cannot be driven"), (1e6, "1000000 s")])
+def test_a_time_in_which_nobody_can_drive_is_no_quote(
+    grid: RoadNetwork, seconds: float, words: str
+) -> None:
+    with (
+        connected(town(grid, spoil=_trip(summary={"time": seconds}))) as (source, _),
+        pytest.raises(MatchError, match=f"node 3 to node 116: .* km in .*{words}"),
+    ):
+        source.quote(3, 116, NOW)
+
+
 def test_a_shape_of_the_wrong_precision_is_no_route_here(grid: RoadNetwork) -> None:
     from ideal_dispatch.traffic import polyline
 
