@@ -28,7 +28,7 @@ class DriftModel:
 
     ``model`` was trained on quoted paths with targets realised − quoted + base
     time, so that the drift of an edge is its nominal minus its base time. It
-    cannot fall below minus the base time.
+    keeps within the model's bounds of times.
     """
 
     model: Model

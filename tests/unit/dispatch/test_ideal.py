@@ -218,8 +218,8 @@ def test_the_gap_is_certified_around_the_routers_times(grid: RoadNetwork, model:
 
 def test_what_decides(grid: RoadNetwork) -> None:
     lesser = set()
-    for node, radius in product(range(2, grid.num_nodes, 15), (0.01, 0.5)):
-        wide = TimeBounds(over_limit_kmh=2000.0)  # so that a radius of 0.5 is not held
+    for node, radius in product(range(2, grid.num_nodes, 15), (0.01, 1.5)):
+        wide = TimeBounds(over_limit_kmh=2000.0)  # so that a radius of 1.5 is not held
         call = situation(grid, node)
         model = replace(random_model(grid, radius=radius), bounds=wide)
         by = {

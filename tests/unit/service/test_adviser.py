@@ -106,7 +106,7 @@ def test_a_forecast_at_its_bound_is_no_advice(town: Town) -> None:
     advice = adviser.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 60.0)
     assert completed(advice).decision == "no_advice"
     assert advice["degraded"][0]["code"] == "forecast_bounded"
-    assert "sits at the bound of what can be driven" in advice["degraded"][0]["message"]
+    assert "sits at the bound of what can be driven" in advice["degraded"][0]["words"]
     assert codes(advice)[1] == "unusual_context"
 
 
