@@ -109,7 +109,8 @@ class Engine:
         finally:
             if not done and future.cancel():  # it had not begun, and nobody waits any more
                 place.release()
-        return wrapped.result() if done else LATE
+        # the event loop may have been held up: then it was made in time, but is seen too late
+        return wrapped.result() if done and time.monotonic() < until else LATE
 
     def _next(self) -> None:
         """Do what is next; each job was submitted once, so there is one."""

@@ -48,6 +48,22 @@ def test_what_is_late_is_left_behind_and_keeps_its_place(event: threading.Event)
     engine.close()
 
 
+def test_what_is_seen_too_late_is_late() -> None:
+    """It was made in time, but the event loop was held up by something else."""
+    engine = Engine(1, 0)
+
+    async def held_up() -> object:
+        until = time.monotonic() + 1.0
+        running = asyncio.create_task(engine.run(lambda _: {}, until, engine.admit("cad")))
+        await asyncio.sleep(0)
+        while time.monotonic() < until:
+            time.sleep(0.05)
+        return await running
+
+    assert asyncio.run(held_up()) is LATE
+    engine.close()
+
+
 def test_beyond_the_queue_the_refusal_is_at_once() -> None:
     engine = Engine(1, 2)
     engine.check("cad")
