@@ -31,6 +31,7 @@ CITED = {
     "lemma 1": "lem:hybrid-gamma-search-app",
     "lemma 3": "lem:smoothing-oracle",
     "lemma 7": "lem:burg-compact",
+    "assumption 1": "assmpt:smoothness-bounded",
     "assumption 3": "ass:query-region",
     "algorithm 1": "alg:conservative-sgd",
     "algorithm 2": "alg:DCA-algorithm",
