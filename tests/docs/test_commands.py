@@ -93,9 +93,7 @@ def run(page: Path, workplace: Workplace) -> None:
 
 
 def shipped_model(folder: Path) -> None:
-    for name in ("model", "out/demo/learned/model"):
-        shutil.copytree(harbour_model_folder(), folder / name)
-    shutil.copy(harbour_model_folder() / "gain.json", folder / "out/demo/learned/gain.json")
+    shutil.copytree(harbour_model_folder(), folder / "model")
 
 
 def city_traffic(folder: Path) -> None:
@@ -155,7 +153,6 @@ def trips(folder: Path) -> None:
 def test_commands_of_a_short_page(name: str, tmp_path: Path) -> None:
     makers: dict[str, list[Callable[[Path], None]]] = {
         "networks.md": [write_town],
-        "quick_start.md": [shipped_model],
         "dispatch.md": [shipped_model, city_traffic],
     }
     for make in makers.get(name, []):

@@ -16,7 +16,7 @@ def finite(value: float | None) -> float | None:
 
 def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
     """All fields of an advice, with nothing in them but why; the first reason is the cause."""
-    place = call.location
+    place, cause = call.location, reasons[:1]
     return {
         "decision": "no_advice",
         "headline": f"No advice: {reasons[0][1]}" if reasons else "No advice",
@@ -34,7 +34,7 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
             "text": "\n".join(words for _, words in reasons), "other_way": None,
             "shared_m": None, "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
-        "degraded": degraded(reasons[:1]) + degraded(reasons[1:]),
+        "degraded": degraded(cause) + degraded([one for one in reasons if one not in cause]),
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},
     }  # fmt: skip
 

@@ -145,7 +145,9 @@ def test_a_unit_that_is_sooner_than_the_primary_is_named(advise: Advise) -> None
     assert told.primary is not None
     assert told.primary.depot == "D1"
     assert told.sooner_unit is not None
-    assert (told.sooner_unit.depot, told.sooner_unit.units) == ("D0", 2)
+    assert told.second is not None
+    assert told.sooner_unit.depot == told.second.depot == "D0"
+    assert told.sooner_unit.units == told.second.units
     assert told.sooner_unit.seconds > 30.0
     assert 0.8 <= told.sooner_unit.probability <= 1.0
     for others in ({"primary": {"depot": "D0"}}, {}):

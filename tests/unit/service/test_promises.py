@@ -71,6 +71,7 @@ def test_the_last_unit_goes_to_one_call(client: Local, town: Town) -> None:
     assert second(asked(client, town, "d", depots=[{"name": "D1", "units": 2}])) == "D1"
     none_left = asked(client, town, "e", primary=None)
     assert none_left["decision"] == "no_advice"
+    assert [one["code"] for one in none_left["degraded"]].count("last_unit_promised") == 1
     assert none_left["degraded"][0]["code"] == "last_unit_promised"
 
 

@@ -92,7 +92,7 @@ def _told(body: object) -> dict[str, object]:
     told |= {name: _at(said, key) for name, key in _RESPONSE.items()}
     degraded = _at(answer, "degraded")
     if isinstance(degraded, list):
-        told["remarks"] = " ".join(str(_at(one, "code")) for one in degraded)
+        told["remarks"] = " ".join(code for one in degraded for code in _codes(one))
     units = _at(body, "units")
     if isinstance(units, dict):
         told["text"] = ", ".join(f"{depot} {count}" for depot, count in units.items())
@@ -100,6 +100,12 @@ def _told(body: object) -> dict[str, object]:
     told["who"] = _at(body, "actor")
     told["recommendation"] = _at(body, "recommendation_id") or _at(answer, "id")
     return told
+
+
+def _codes(remark: object) -> list[str]:
+    """The codes of a remark, which may stand for several."""
+    also = _at(remark, "also")
+    return [str(_at(remark, "code")), *(map(str, also) if isinstance(also, list) else ())]
 
 
 def _at(value: object, *path: str) -> object:
