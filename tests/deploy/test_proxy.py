@@ -113,7 +113,7 @@ def test_only_calls_have_little_time(tmp_path: Path) -> None:
         assert both.client.get("/v1/city").status_code == 200
 
 
-FEW = (("rate=100r/s", "rate=1r/m"), ("burst=200", "burst=10"))
+FEW = (("rate=50r/s", "rate=1r/m"), ("burst=200 delay=50", "burst=10 nodelay"))
 
 
 def statuses(
