@@ -6,7 +6,7 @@ another, one weekday, a few hours, dry weather alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
 
@@ -125,7 +125,7 @@ def test_every_scenario_keeps_to_the_bounds_of_every_road(
     ("hole", "at", "rain", "words"),
     [
         ("one month, three trips of another", "2023-07-05T12:00+08:00", 0.0, "july: never seen"),
-        ("one month, three trips of another", "2023-01-11T12:00+08:00", 0.0, "january: in only 3"),
+        ("one month, three trips of another", "2023-01-11T12:00+08:00", 0.0, "january: in only"),
         ("one weekday", "2023-02-05T12:00+08:00", 0.0, "sunday: never seen"),
         ("a few hours", "2023-02-08T20:00+08:00", 0.0, "hour 20: never seen"),
         ("dry weather", "2023-02-08T12:00+08:00", 30.0, "rainfall_mm 30 is outside 0 … 0"),
@@ -141,12 +141,12 @@ def test_what_is_unusual_is_said(hole: str, at: str, rain: float, words: str) ->
 
 
 def test_a_month_that_few_trips_saw_changes_no_time() -> None:
-    """The stray trips' month, every other month and the learned one differ in nothing else."""
+    """The stray trips' month, unseen ones and the learned one; all on a Wednesday at noon."""
     trained = _trained("one month, three trips of another")
-    by_month = [
-        trained.path_seconds(Context(datetime(2023, month, 15, 12, tzinfo=UTC)))
-        for month in range(1, 13)
-    ]
-    usual = by_month[1]
+    by_month = []
+    for month in range(1, 13):
+        first = datetime(2023, month, 1, 12, tzinfo=UTC)
+        wednesday = first + timedelta(days=(2 - first.weekday()) % 7)
+        by_month.append(trained.path_seconds(Context(wednesday)))
     for seconds in by_month:
-        np.testing.assert_allclose(seconds, usual, rtol=0.1)
+        np.testing.assert_allclose(seconds, by_month[1], rtol=0.01)
