@@ -309,6 +309,18 @@ class AuditStoreContract:
         assert migrate(url) == VERSION
         assert len(store.rows(0, 10)) == 1
 
+    def test_tables_of_the_version_before_are_migrated(self, url: str, store: SqlStore) -> None:
+        store.append([entry(1)])
+        execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
+        old = open_store(url)
+        with pytest.raises(StoreError, match="of version 0001.*run `ideal audit migrate`"):
+            old.read_promises()
+        old.close()
+        assert migrate(url) == VERSION
+        store.append([promising("a", AT)])
+        assert len(store.read_promises()) == 1
+        assert verify(store).fault is None
+
     def test_migrations_lead_to_the_tables_that_the_code_uses(self, url: str) -> None:
         from alembic.autogenerate import compare_metadata
         from alembic.runtime.migration import MigrationContext

@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select
+from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select
 
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
 from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits, at_text
@@ -21,7 +21,10 @@ _ALL = select(*(promises.c[name] for name in _COLUMNS)).order_by(
 _OF_SOME = _ALL.where(
     or_(
         promises.c.call_id.in_(bindparam("calls", expanding=True)),
-        promises.c.depot.in_(bindparam("depots", expanding=True)),
+        and_(
+            promises.c.depot.in_(bindparam("depots", expanding=True)),
+            promises.c.ends_at > bindparam("now"),
+        ),
     )
 )
 _INSERT = insert(promises)
@@ -47,9 +50,10 @@ class UnitTables:
             entry.call_id for entry in entries
             if entry.call_id not in new and (claims(entry) or entry.kind == "response")
         }  # fmt: skip
-        found = (
-            _promises(connection, _OF_SOME, calls=calls, depots=depots) if calls or depots else []
-        )
+        found = []
+        if calls or depots:
+            now = at_text(self._now)
+            found = _promises(connection, _OF_SOME, calls=calls, depots=depots, now=now)
         self._promises, self._stored = Promises(found), {one.call_id for one in found}
         counts = depots or any(entry.kind == "units" for entry in entries)
         self._told = {one.depot: one for one in read_units(connection)} if counts else {}
