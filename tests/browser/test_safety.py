@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Service, shoot, show, show_open, sign_in
+from tests.browser.conftest import Service, Turn, shoot, show, show_open, sign_in
 
 HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>{{7*7}}&lt;b&gt;"
 
@@ -30,6 +30,21 @@ def test_long_text_stays_in_its_place(desk: Page, service: Service) -> None:
     wide = desk.evaluate("document.documentElement.scrollWidth")
     assert wide <= desk.evaluate("innerWidth")
     expect(desk.locator("#verdict-words")).to_be_in_viewport(ratio=1)
+
+
+def test_much_that_is_missing_pushes_nothing_off_the_page(
+    flat_browser: Browser, service: Service, open_desk: Turn
+) -> None:
+    parts = dict.fromkeys(("solver", "audit", "traffic", "weather"), "away")
+
+    def impaired(route: Route) -> None:
+        route.fulfill(json={"status": "degraded", "parts": parts})
+
+    page = open_desk(flat_browser, service, (1024, 768), meddle=("**/healthz", impaired))
+    expect(page.locator("#link")).to_have_attribute("data-link", "impaired")
+    expect(page.locator("[data-action=sign_out]")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shoot(page, "impaired")
 
 
 @pytest.mark.parametrize("path", ["/", "/desk.js", "/v1/city"])

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="the train extra is not installed")
+
 from ideal_dispatch import Context, Model, RoadNetwork, Weather, WeatherValue
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import ContextEncoding
