@@ -8,7 +8,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.learning.whitening import whitening
 
-_CELLS_AT_ONCE = 1_000_000  # contexts × edges × width held in memory while times are computed
+_CELLS_AT_ONCE = 131_072  # edges × width at once: what stays in a processor's cache is 3 × faster
 
 
 class RepresentationNetwork(nn.Module):
@@ -97,11 +97,15 @@ class RepresentationNetwork(nn.Module):
         """
         parts = self.context_part(contexts)
         times = np.empty((len(contexts), len(edges)))
-        step = max(1, _CELLS_AT_ONCE // edges.numel())
-        for first in range(0, len(contexts), step):
-            hidden = parts[first : first + step, None] + edges
-            ratio = self._ratio(nn.functional.silu(hidden, inplace=True))
-            times[first : first + step] = _within(ratio, *self._rows)
+        step = max(1, _CELLS_AT_ONCE // edges.shape[1])
+        for first in range(0, len(edges), step):
+            block = slice(first, first + step)
+            rows = [row[block] for row in self._rows]
+            hidden = torch.empty_like(edges[block])
+            for number, part in enumerate(parts):
+                torch.add(edges[block], part, out=hidden)
+                ratio = self._ratio(nn.functional.silu(hidden, inplace=True))
+                times[number, block] = _within(ratio, *rows)
         return times
 
     def _ratio(self, activated: torch.Tensor) -> torch.Tensor:
