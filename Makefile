@@ -47,9 +47,10 @@ check: setup
 bench: $(VENV)/.bench
 	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/ideal bench $(ONLY) $(if $(WRITE),--write)
 
-# the service as deployed, while its parts fail: a table of what callers got; about eight minutes
+# the service as deployed, while its parts fail: a table of what callers got; about eight minutes;
+# WRITE=1 puts it on docs/benchmarks.md
 load: setup
-	@$(BIN)/python -m benchmarks.load
+	@$(BIN)/python -m benchmarks.load $(if $(WRITE),--write)
 
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from benchmarks import (
     gap,
-    load,
     map_matching,
     replay,
     service,
@@ -27,7 +26,6 @@ BENCHMARKS: dict[str, Callable[[Console], None]] = {
     "traffic": traffic.run,
     "replay": replay.run,
     "service": service.run,
-    "load": load.run,
 }
 
 

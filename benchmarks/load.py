@@ -35,6 +35,7 @@ from benchmarks.stack import (
     proxied,
 )
 from benchmarks.timing import human
+from ideal_dispatch.cli.bench import conditions, markdown, measured, write_part
 from ideal_dispatch.errors import InputError
 
 CAD_S = 3.0
@@ -234,10 +235,13 @@ def run(
 
 
 def main() -> None:
-    """Measure it here; SIGTERM ends it as Ctrl-C does."""
+    """Measure it here, and put it on the page with ``--write``; SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        run(Console(width=140))
+        heading, printed = conditions(ROOT), measured(run)
+        if "--write" in sys.argv:
+            parts = [heading, *map(markdown, printed)]
+            write_part(ROOT / "docs" / "benchmarks.md", "load", "\n\n".join(parts))
     except InputError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
