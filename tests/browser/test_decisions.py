@@ -261,7 +261,7 @@ def test_the_first_remark_is_in_sight(
     city = service.ask("GET", "/v1/city")
     lon, lat = city["centre"]
     made = service.call(
-        "send_second",
+        "primary_only",  # however many units are promised to the calls of other tests
         location={"lon": lon, "lat": lat, "accuracy_m": 900.0},
         depots=None,
         primary={"depot": city["depots"][0]["name"]},
