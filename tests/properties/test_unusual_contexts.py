@@ -124,11 +124,11 @@ def test_every_scenario_keeps_to_the_bounds_of_every_road(
 @pytest.mark.parametrize(
     ("hole", "at", "rain", "words"),
     [
-        ("one month, three trips of another", "2023-07-05T12:00+08:00", 0.0, "july: never seen"),
-        ("one month, three trips of another", "2023-01-11T12:00+08:00", 0.0, "january: in only"),
-        ("one weekday", "2023-02-05T12:00+08:00", 0.0, "sunday: never seen"),
-        ("a few hours", "2023-02-08T20:00+08:00", 0.0, "hour 20: never seen"),
-        ("dry weather", "2023-02-08T12:00+08:00", 30.0, "rainfall_mm 30 is outside 0 … 0"),
+        ("one month, three trips of another", "2023-07-05T12:00+08:00", 0.0, "July (no trips)"),
+        ("one month, three trips of another", "2023-01-11T12:00+08:00", 0.0, "January ("),
+        ("one weekday", "2023-02-05T12:00+08:00", 0.0, "Sunday (no trips)"),
+        ("a few hours", "2023-02-08T20:00+08:00", 0.0, "hour 20 (no trips)"),
+        ("dry weather", "2023-02-08T12:00+08:00", 30.0, "rainfall_mm 30 (seen: 0 … 0)"),
     ],
 )
 def test_what_is_unusual_is_said(hole: str, at: str, rain: float, words: str) -> None:

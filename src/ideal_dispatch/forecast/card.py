@@ -45,7 +45,7 @@ def model_card(model: "Model") -> str:
         "- A context unlike all training contexts is flagged with every forecast; so is another "
         "network. Neither has been tested.",
         "- An unknown weather value counts as the mean of training, one beyond all seen as the "
-        "nearest seen. A month, weekday, holiday or hour of too few training trips "
+        "nearest seen. A month, weekday or holiday of too few training trips "
         f"(under {model.seen.least_trips}) changes no time.",
         "- Turn restrictions, and closures not in the network, are unknown to it.",
         "",

@@ -11,7 +11,7 @@ from ideal_dispatch.context import WEATHER_VARIABLES, ContextEncoding, Weather
 from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
 
 LEAST_TRIPS = 30
-"""A month, weekday, holiday or hour with fewer training trips is neutral."""
+"""A month, weekday or holiday with fewer training trips is neutral."""
 
 _MARGIN = 0.1  # of the range seen: a value this far outside is still called usual
 _CATEGORIES = (WEEKDAYS, MONTHS, ("holiday",), ("holiday_eve",))
@@ -59,8 +59,8 @@ class Seen:
 
     @property
     def least_trips(self) -> int:
-        """Fewer trips than this say nothing about a category: 30, or a twentieth of few trips."""
-        return max(1, min(LEAST_TRIPS, self.trips // 20))
+        """Fewer trips than this say nothing about a category: 30, or 2 % of few trips."""
+        return max(1, min(LEAST_TRIPS, self.trips // 50))
 
     def held(self, rows: FloatArray, encoding: ContextEncoding) -> FloatArray:
         """Encoded contexts without what training could not learn.
@@ -88,7 +88,10 @@ class Seen:
 
     @property
     def _hours_often(self) -> FloatArray:
-        often = np.flatnonzero(np.array(self.hours) >= self.least_trips)
+        least = max(
+            1, min(LEAST_TRIPS, self.trips // 200)
+        )  # there are 24, and neighbours are alike
+        often = np.flatnonzero(np.array(self.hours) >= least)
         return (often if often.size else np.flatnonzero(self.hours)).astype(np.float64)
 
     def other_sources(self, weather: Weather) -> tuple[str, ...]:
@@ -109,15 +112,15 @@ class Seen:
         for index, name in enumerate(encoding.columns):
             if name in self.flags:
                 if row[index] == 1.0 and self.flags[name] < self.least_trips:
-                    reasons.append(f"{name.replace('_', ' ')}: {_times(self.flags[name])}")
+                    word = name.title() if name in (*WEEKDAYS, *MONTHS) else name.replace("_", " ")
+                    reasons.append(f"{word} ({_trips(self.flags[name])})")
             elif outside[index] and name != "hour":
                 reasons.append(
-                    f"{name} {row[index]:g} is outside {least[index]:g} … {greatest[index]:g} "
-                    "seen in training"
+                    f"{name} {row[index]:g} (seen: {least[index]:g} … {greatest[index]:g})"
                 )
         hour = row[encoding.columns.index("hour")]
         if any(self.hours) and not np.isnan(hour) and int(hour) not in self._hours_often:
-            reasons.append(f"hour {int(hour)}: {_times(self.hours[int(hour)])}")
+            reasons.append(f"hour {int(hour)} ({_trips(self.hours[int(hour)])})")
         return tuple(reasons)
 
     def as_dict(self) -> dict[str, Any]:
@@ -143,7 +146,5 @@ class Seen:
         return cls(int(values["trips"]), least, greatest, hours, flags, sources)
 
 
-def _times(trips: int) -> str:
-    if not trips:
-        return "never seen in training"
-    return f"in only {trips} training {'trip' if trips == 1 else 'trips'}"
+def _trips(count: int) -> str:
+    return f"{count or 'no'} {'trip' if count == 1 else 'trips'}"

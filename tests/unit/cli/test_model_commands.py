@@ -72,7 +72,7 @@ def test_assessment_by_hand(world: Path, trained: Path) -> None:
     contexts[:2, 0] = 30.0  # nor a known temperature, so nothing can be said
     some = replace(trips.select(np.arange(20)), contexts=contexts)
     found = assess(model, network, some)
-    assert found.unusual == {"holiday: never seen in training": 5}
+    assert found.unusual == {"holiday (no trips)": 5}
     assert found.unusual_share == 0.25
     assert not found.transferred
     assert not found.seen

@@ -258,7 +258,7 @@ def test_what_the_forecast_is_unsure_of_is_logged(grid: RoadNetwork, model: Mode
     elsewhere = replace(model, network_checksum="another")
     made = decided(situation(grid, 65), model=elsewhere)
     assert made.details["transferred"] is True
-    assert "never seen in training" in made.details["unusual"]
+    assert "(no trips)" in made.details["unusual"]
 
 
 def test_recentred_embeddings_keep_their_directions() -> None:

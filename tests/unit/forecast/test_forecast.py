@@ -250,11 +250,11 @@ def test_what_is_unusual_is_said_in_words() -> None:
     odd = rows[0].copy()
     odd[[0, 4, 5, 6, 7, 25]] = 33.0, 1001.0, 3.0, 0.0, 1.0, 1.0
     assert seen.unusual(odd, encoding) == (
-        "temperature_c 33 is outside 10 … 30 seen in training",
-        "pressure_hpa 1001 is outside 1000 … 1000 seen in training",
-        "tuesday: never seen in training",
-        "holiday: never seen in training",
-        "hour 3: never seen in training",
+        "temperature_c 33 (seen: 10 … 30)",
+        "pressure_hpa 1001 (seen: 1000 … 1000)",
+        "Tuesday (no trips)",
+        "holiday (no trips)",
+        "hour 3 (no trips)",
     )
     assert seen.unusual(np.full(28, np.nan), encoding) == ()
     again = Seen.from_dict(json.loads(json.dumps(seen.as_dict())))
@@ -276,7 +276,9 @@ def _calendar_rows(*days: tuple[int, int, int, int]) -> FloatArray:
 
 def test_what_few_trips_show_is_not_learned() -> None:
     encoding = ContextEncoding()
-    rows = _calendar_rows((700, 8, 0, 2), (700, 22, 1, 3), (29, 9, 2, 4), (30, 15, 0, 2))
+    rows = _calendar_rows(
+        (700, 8, 0, 2), (760, 22, 1, 3), (29, 8, 2, 4), (30, 15, 0, 2), (6, 9, 0, 2)
+    )
     seen = Seen.of(rows, encoding)
     assert seen.least_trips == 30
     months, weekdays = slice(13, 25), slice(6, 13)
@@ -298,8 +300,8 @@ def test_what_few_trips_show_is_not_learned() -> None:
     off[0, 25] = 1.0
     assert np.isnan(seen.held(off, encoding)[0, 25])
     assert seen.unusual(_calendar_rows((1, 9, 2, 4))[0], encoding) == (
-        "wednesday: in only 29 training trips", "april: in only 29 training trips",
-        "hour 9: in only 29 training trips",
+        "Wednesday (29 trips)", "April (29 trips)",
+        "hour 9 (6 trips)",
     )  # fmt: skip
 
 
