@@ -176,15 +176,16 @@ def test_a_newer_revision_greys_the_one_before(desk: Page, service: Service) -> 
     assert service.advice(first)["response"] is None
 
 
-def test_of_two_answers_with_one_revision_the_later_counts(desk: Page) -> None:
-    """Two workers that do not hear of each other may number two answers alike."""
+def test_of_two_answers_the_one_asked_for_later_counts(desk: Page) -> None:
+    """The one asked for first may come on record later, with the higher number."""
     newest = desk.evaluate(
         """async () => {
           const { Store } = await import("/store.js");
           const made = (id, revision, second) => ({
-            id, revision, call_id: "c", created_at: `2026-01-01T00:00:0${second}.000Z`,
+            id, revision, call_id: "c", asked_at: `2026-01-01T00:00:0${second}.000Z`,
+            created_at: "2026-01-01T00:00:10.000Z",
           });
-          const all = [made("first", 1, 9), made("early", 2, 1), made("late", 2, 2)];
+          const all = [made("early", 3, 1), made("twin", 1, 2), made("late", 2, 2)];
           return [all, all.toReversed()].map((advices) => {
             const store = new Store();
             advices.forEach((advice) => store.put(advice));
