@@ -1,5 +1,6 @@
 """Which Pythons `make test-pythons` finds."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,6 @@ def test_those_that_are_not_here_are_named(nowhere: Path) -> None:
     assert done.returncode == 1
 
 
-def test_the_package_names_the_pythons_that_are_tested() -> None:
+def test_the_package_names_only_pythons_that_are_tested() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert [v for v in ("3.10", *VERSIONS, "3.14") if f"Python :: {v}" in text] == VERSIONS
+    assert set(re.findall(r"Python :: (3\.\d+)", text)) <= set(VERSIONS)
