@@ -32,6 +32,15 @@ class WeatherValue:
         if self.observed_at is not None:
             require_zone(self.observed_at)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WeatherValue):
+            return NotImplemented
+        return self._compared == other._compared  # as tuples, in which the one NaN equals itself
+
+    @property
+    def _compared(self) -> tuple[float, str, str, datetime | None]:
+        return self.value, self.source, self.station, self.observed_at
+
     @property
     def known(self) -> bool:
         return not math.isnan(self.value)
