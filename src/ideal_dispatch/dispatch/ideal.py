@@ -110,7 +110,13 @@ class Ideal:
         if self.drift is not None:
             edge_drift_s = self.drift.edge_drift_s(situation.context, situation.network)
         routes = [
-            quoted("other depot", routed(situation, number), situation.quote(number), edge_drift_s)
+            quoted(
+                situation.network,
+                "other depot",
+                routed(situation, number),
+                situation.quote(number),
+                edge_drift_s,
+            )
             for number in situation.available
         ]
         if situation.sent is None:

@@ -11,6 +11,7 @@ from ideal_dispatch.dispatch.decision import Assignment
 from ideal_dispatch.dispatch.expected_gain import GainFeatures
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.source import RouteQuote
 
 _ROADS = 3  # that are named to people
@@ -45,12 +46,21 @@ def routed(situation: Situation, station: int) -> Assignment:
     return Assignment(station, situation.quote(station).path)
 
 
+def drivable_s(network: RoadNetwork, path: Path, seconds: float) -> float:
+    """So many seconds for a path, but not fewer than it can be driven in."""
+    return max(seconds, float(TimeBounds().on(network, path).least_s.sum()))
+
+
 def quoted(
-    kind: str, assignment: Assignment, quote: RouteQuote, edge_drift_s: FloatArray | None
+    network: RoadNetwork,
+    kind: str,
+    assignment: Assignment,
+    quote: RouteQuote,
+    edge_drift_s: FloatArray | None,
 ) -> Way:
     """The way of a quote, corrected by the learned drift of its edges where one is given."""
     drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
-    expected_s = max(quote.duration_s + drift_s, 0.0)
+    expected_s = drivable_s(network, quote.path, quote.duration_s + drift_s)
     above_s = quote.pessimistic_s - quote.duration_s
     return Way(kind, assignment, expected_s, above_s, quote.duration_s - quote.optimistic_s)
 
@@ -67,10 +77,11 @@ def sent_way(
     """
     quote = situation.stations[sent.station].quote
     if quote is not None and quote.path == sent.path:
-        return quoted("sent", sent, quote, edge_drift_s)
+        return quoted(situation.network, "sent", sent, quote, edge_drift_s)
     seconds = situation.expected_s(sent.station, sent.path, nominal_s)
     if edge_drift_s is not None:
-        seconds = max(seconds + sent.path.time_s(edge_drift_s), 0.0)
+        seconds += sent.path.time_s(edge_drift_s)
+    seconds = drivable_s(situation.network, sent.path, seconds)
     if quote is None:
         return Way("sent", sent, seconds, math.nan, math.nan)
     return unquoted("sent", sent, seconds, quote)

@@ -17,7 +17,15 @@ from ideal_dispatch.dispatch.expected_gain import (
 )
 from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.way import Way, differing, gain_features, overlap, quoted, unquoted
+from ideal_dispatch.dispatch.way import (
+    Way,
+    differing,
+    drivable_s,
+    gain_features,
+    overlap,
+    quoted,
+    unquoted,
+)
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.scenarios import ScenarioSet, target_radius
@@ -163,12 +171,13 @@ def ways(
         other, quote = alternative(situation, station), situation.stations[station].alternative
         shared = 1.0 if other is None else overlap(network, first.path, other.path)
         if other is not None and quote is not None and shared <= overlap_limit:
-            yield quoted("alternative", other, quote, edge_drift_s)
+            yield quoted(network, "alternative", other, quote, edge_drift_s)
     if "gap-path" in kinds and gap_path is not None and seen is not None:
         follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
             seconds = _path_s(situation, first, gap_path, seen, edge_drift_s)
+            seconds = drivable_s(network, gap_path, seconds)
             yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
 
 
@@ -182,7 +191,7 @@ def _path_s(
     """
     if situation.router_times_s is not None:
         drift_s = 0.0 if edge_drift_s is None else path.time_s(edge_drift_s)
-        return max(path.time_s(situation.router_times_s) + drift_s, 0.0)
+        return path.time_s(situation.router_times_s) + drift_s
     nominal = seen.scenarios.nominal_times
     primary_s = first.path.time_s(nominal)
     scale = first.expected_s / primary_s if primary_s > 0.0 else 1.0

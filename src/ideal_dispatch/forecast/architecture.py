@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.inputs import Features
 
@@ -81,7 +81,7 @@ def context_part(weights: Weights, dynamic: Array32) -> Array32:
     return part
 
 
-def directions(weights: Weights, edges: Array32) -> Array32:
+def directions(weights: Weights, edges: Array32) -> FloatArray:
     """Unit vectors of the polar head, one per edge, the same in every context.
 
     They are whitened components of ψ's hidden layer at the mean training
@@ -93,8 +93,8 @@ def directions(weights: Weights, edges: Array32) -> Array32:
 
 
 def ratios(
-    weights: Weights, edges: Array32, context: Array32, units: Array32 | None
-) -> tuple[Array32, Array32]:
+    weights: Weights, edges: Array32, context: Array32, units: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """ĉ over the base time of every edge under one context, and the unit vector of φ.
 
     ``units`` are the polar head's directions; without them the head is plain.
@@ -103,17 +103,19 @@ def ratios(
         hidden = silu(edges + context)
         if units is not None:
             out = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
-            return np.exp(out), units
+            return np.exp(out.astype(np.float64)), units
         vectors: Array32 = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
-        squares = np.einsum("ij,ij->i", vectors, vectors)
+        squares: FloatArray = np.square(vectors.astype(np.float64)).sum(axis=1)
     return squares, _of_length_one(vectors)
 
 
-def _of_length_one(vectors: Array32) -> Array32:
-    lengths: Array32 = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
-    nowhere = lengths[:, 0] == 0.0
-    vectors[nowhere, 0] = lengths[nowhere] = 1.0  # any direction will do, but a time needs one
-    return vectors / lengths
+def _of_length_one(vectors: Array32) -> FloatArray:
+    wide = vectors.astype(np.float64)  # squares of single precision overflow, and vanish
+    lengths = np.linalg.norm(wide, axis=1)
+    nowhere = lengths == 0.0
+    wide[nowhere, 0] = lengths[nowhere] = 1.0  # any direction will do, but a time needs one
+    units: FloatArray = wide / lengths[:, None]
+    return units
 
 
 def _two_layers(weights: Weights, name: str, inputs: Array32) -> Array32:

@@ -70,7 +70,8 @@ def _bounds(bounds: TimeBounds) -> list[str]:
     return [
         "- no scenario is faster than "
         + ", ".join(f"{name} {kmh:g}" for name, kmh in speeds.items())
-        + f" km/h, or {bounds.over_limit_kmh:g} km/h above the speed limit; none is slower than "
+        + f" km/h, {bounds.over_limit_kmh:g} km/h above the speed limit or "
+        f"{bounds.over_limit:g} times the limit, whichever is most; none is slower than "
         f"{bounds.crawl_kmh:g} km/h with {bounds.wait_s:g} s of waiting on each road; expected "
         f"times keep inside these bounds by a factor of {bounds.margin:g}",
         "- no road's expected time leaves the range that the training contexts gave it",

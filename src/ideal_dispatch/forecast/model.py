@@ -69,7 +69,7 @@ class _NetworkPart:
     least_ratio: Array32
     greatest_ratio: Array32
     bounds: EdgeBounds
-    directions: Array32 | None
+    directions: FloatArray | None
     transferred: bool
 
 
@@ -101,6 +101,9 @@ class Model:
         for name, values in self.weights.items():
             if not np.isfinite(values).all():
                 raise FileFormatError(f"weight {name} is not finite: the model is unusable")
+        for name in ("range.least", "range.greatest"):
+            if name not in self.weights or not (self.weights[name] > 0.0).all():
+                raise FileFormatError(f"weight {name} is missing or not positive: train again")
         for name, given in (("weights", self.weights), ("details", self.details)):
             object.__setattr__(self, name, MappingProxyType(dict(given)))
 
@@ -141,12 +144,14 @@ class Model:
         times = part.bounds.held(
             part.base_s * np.clip(ratios, part.least_ratio, part.greatest_ratio)
         )
+        if not (np.isfinite(times).all() and np.isfinite(units).all()):
+            raise FileFormatError("the model's weights give times that are no numbers; train again")
         features = None
         if path is not None and self.radius_rule.uses_trip:
             features = trip_features(network, [path], [times])
         radius = float(self.radius_rule(self.weights, dynamic, features)[0])
         return Forecast(
-            embeddings=units.astype(np.float64) * np.sqrt(times)[:, None],
+            embeddings=units * np.sqrt(times)[:, None],
             radius=min(radius, part.bounds.greatest_radius(times)),
             bounds=part.bounds,
             bounded=part.bounds.reached(times),
@@ -172,6 +177,9 @@ class Model:
             )
         if np.isinf(row).any():
             raise InputError("context: values must be finite, or NaN where unknown")
+        hour = row[0, self.encoding.columns.index("hour")]
+        if not (np.isnan(hour) or 0 <= hour < 24):
+            raise InputError(f"context: hour {hour:g} is none of a day")
         return row
 
     def _part(self, network: RoadNetwork) -> _NetworkPart:

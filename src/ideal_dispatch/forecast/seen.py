@@ -88,9 +88,7 @@ class Seen:
 
     @property
     def _hours_often(self) -> FloatArray:
-        least = max(
-            1, min(LEAST_TRIPS, self.trips // 200)
-        )  # there are 24, and neighbours are alike
+        least = max(1, min(LEAST_TRIPS, self.trips // 200))  # of 24, whose neighbours are alike
         often = np.flatnonzero(np.array(self.hours) >= least)
         return (often if often.size else np.flatnonzero(self.hours)).astype(np.float64)
 

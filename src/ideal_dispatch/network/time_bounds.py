@@ -21,6 +21,7 @@ _FASTEST_KMH = {
 }  # fmt: skip
 
 _ROUNDING = 1e-5  # relative: weights of models are single precision
+_ABSURD_KMH = 1e4  # what no file may claim that a vehicle drives
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,15 @@ class TimeBounds:
 
     Least: at ``fastest_kmh`` of its class (in the order of ``ROAD_CLASSES``;
     "unclassified" may be any road), or at ``over_limit_kmh`` above its speed
-    limit where that is faster. Greatest: a jam, at ``crawl_kmh`` and with ``wait_s`` at
-    its end. Every scenario keeps to these two. An expected time keeps further
-    inside, by the factor ``margin`` on both sides, so that scenarios around it
-    have room.
+    limit, or at ``over_limit`` times the limit, whichever is faster. Greatest: a
+    jam, at ``crawl_kmh`` and with ``wait_s`` at its end. Every scenario keeps to
+    these two. An expected time keeps further inside, by the factor ``margin`` on
+    both sides, so that scenarios around it have room.
     """
 
     fastest_kmh: tuple[float, ...] = tuple(_FASTEST_KMH[name] for name in ROAD_CLASSES)
     over_limit_kmh: float = 60.0
+    over_limit: float = 2.0
     crawl_kmh: float = 3.0
     wait_s: float = 180.0
     margin: float = 1.5
@@ -44,8 +46,14 @@ class TimeBounds:
     def __post_init__(self) -> None:
         if len(self.fastest_kmh) != len(ROAD_CLASSES):
             raise InputError(f"time bounds: fastest_kmh needs {len(ROAD_CLASSES)} speeds")
-        if not (self.margin > 1.0 and self.over_limit_kmh > 0.0 and self.wait_s >= 0.0):
-            raise InputError("time bounds: margin must exceed 1, the others must not be negative")
+        if not all(0.0 < kmh <= _ABSURD_KMH for kmh in self.fastest_kmh):
+            raise InputError(
+                f"time bounds: fastest_kmh must lie above 0, at most at {_ABSURD_KMH:g}"
+            )
+        if not (1.0 < self.margin <= 10.0 and 1.0 <= self.over_limit <= 10.0):
+            raise InputError("time bounds: margin and over_limit are factors of 1 to 10")
+        if not (0.0 < self.over_limit_kmh <= _ABSURD_KMH and 0.0 <= self.wait_s <= 86400.0):
+            raise InputError("time bounds: over_limit_kmh or wait_s is not plausible")
         if not 0.0 < self.crawl_kmh * self.margin**2 < min(self.fastest_kmh):
             raise InputError("time bounds: crawl_kmh must lie well below every fastest_kmh")
 
@@ -55,7 +63,8 @@ class TimeBounds:
         metres = 3.6 * network.length_m[edges]
         limit_kmh = metres / network.free_flow_times_s[edges]
         by_class = np.array(self.fastest_kmh)[network.road_class[edges]]
-        least_s = metres / np.maximum(by_class, limit_kmh + self.over_limit_kmh)
+        by_limit = np.maximum(limit_kmh + self.over_limit_kmh, limit_kmh * self.over_limit)
+        least_s = metres / np.maximum(by_class, by_limit)
         return EdgeBounds(least_s, metres / self.crawl_kmh + self.wait_s, self.margin)
 
     def as_dict(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
     call = situation(grid, 65, (1, 1))
     made = decided(call, gain=GAIN, seconds=("other-depot",))
     one, two = call.fastest, 1 - call.fastest
-    ways = [quoted("", routed(call, n), call.quote(n), None) for n in (one, two)]
+    ways = [quoted(grid, "", routed(call, n), call.quote(n), None) for n in (one, two)]
     features = gain_features(grid, *ways)
     assert made.score_s == pytest.approx(float(GAIN.expected_gain_s(features)))
     assert (made.details["times_from"], made.details["spread_from"]) == ("quotes", "replays")
@@ -302,6 +302,6 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 
 def test_the_same_road_is_worth_nothing(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
-    way = quoted("", routed(call, 0), call.quote(0), None)
+    way = quoted(grid, "", routed(call, 0), call.quote(0), None)
     features = gain_features(grid, way, way)
     assert float(GainModel.expected_gain_s(GAIN, features)) == 0.0

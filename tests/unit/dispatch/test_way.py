@@ -14,6 +14,7 @@ from ideal_dispatch.dispatch.way import (
     quoted,
     unshared_s,
 )
+from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.dispatch.worlds import situation
 
 # 0 → 1 → 2 → 3 along edges 0, 1, 2; a detour 1 → 4 → 2 along edges 3, 4; and 5 → 2 along edge 5
@@ -64,14 +65,17 @@ def test_features_of_two_ways() -> None:
 def test_a_quote_is_corrected_by_its_edges(grid: RoadNetwork) -> None:
     call = situation(grid)
     quote, told = call.quote(1), Assignment(1, call.quote(1).path)
-    assert quoted("router", told, quote, None).expected_s == quote.duration_s
-    way = quoted("router", told, quote, None)
+    assert quoted(grid, "router", told, quote, None).expected_s == quote.duration_s
+    way = quoted(grid, "router", told, quote, None)
     assert way.above_s == quote.pessimistic_s - quote.duration_s
     assert way.below_s == quote.duration_s - quote.optimistic_s
     drift = np.linspace(-1.0, 2.0, grid.num_edges)
-    corrected = quoted("router", told, quote, drift)
+    corrected = quoted(grid, "router", told, quote, drift)
     assert corrected.expected_s == pytest.approx(quote.duration_s + drift[quote.path.edges].sum())
-    assert quoted("router", told, quote, np.full(grid.num_edges, -1e4)).expected_s == 0.0
+    gone = quoted(grid, "router", told, quote, np.full(grid.num_edges, -1e4))
+    least_s = TimeBounds().on(grid, quote.path).least_s.sum()
+    assert gone.expected_s == pytest.approx(least_s), "no quote is faster than can be driven"
+    assert least_s > 0.1 * quote.duration_s
 
 
 def test_what_the_log_says_of_a_pair(grid: RoadNetwork) -> None:

@@ -343,6 +343,34 @@ def test_shapes_that_are_refused(changes: dict[str, Any], message: str) -> None:
         Architecture(**changes)
 
 
+@pytest.mark.parametrize("name", ["direction.weight", "static.2.weight", "cross.out.weight"])
+def test_weights_that_overflow_give_no_zero_times(
+    model: Model, network: RoadNetwork, name: str
+) -> None:
+    """Squares beyond single precision once made every direction, and so every time, zero."""
+    huge = replace(model, weights={**model.weights, name: model.weights[name] * np.float32(1e25)})
+    try:
+        forecast = huge.forecast(NOON, network)
+    except FileFormatError as error:
+        assert "times that are no numbers" in str(error)  # noqa: PT017
+    else:
+        assert (forecast.nominal_times >= forecast.bounds.expected_s[0] * (1 - 1e-9)).all()
+
+
+def test_hours_that_no_day_has_are_refused(model: Model, network: RoadNetwork) -> None:
+    row = model.encoding.encode([NOON])
+    for hour in (-1.0, 24.0, 99.0):
+        row[0, 5] = hour
+        with pytest.raises(InputError, match=f"hour {hour:g} is none of a day"):
+            model.forecast(row, network)
+
+
+def test_a_model_without_its_range_is_refused(model: Model) -> None:
+    weights = {k: v for k, v in model.weights.items() if k != "range.least"}
+    with pytest.raises(FileFormatError, match="weight range.least is missing or not positive"):
+        replace(model, weights=weights)
+
+
 def test_weights_must_be_finite(model: Model) -> None:
     broken = {**model.weights, "cross.out.bias": np.array([np.nan], np.float32)}
     with pytest.raises(FileFormatError, match="weight cross.out.bias is not finite"):
