@@ -127,6 +127,7 @@ class AuditStoreContract:
         (kept,) = store.append_each([forged], keep_duplicates=True)
         assert isinstance(kept, Row)
         assert kept.duplicate_of == first.id
+        assert store.append_each([forged], keep_duplicates=True) == [kept]  # replayed twice
         assert _entry(store.get(first.id)) == first
         assert verify(store).fault is None
 

@@ -168,7 +168,7 @@ class Recommender:
         self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float
     ) -> Answered:
         """A new answer, once it is on record."""
-        known = {one.key for one in earlier.answers}
+        known, id_ = {one.key for one in earlier.answers}, uuid4().hex
         looks, decisions, checked = _TRIES, _TRIES, True
         while True:
             before = [
@@ -176,10 +176,10 @@ class Recommender:
                 if one.key in known or asked_at(one.answer) <= question.asked_at
                 or (one.number is not None and one.number <= question.followed)
             ]  # fmt: skip
-            body = self._body(question, advice, before, earlier, checked)
+            body = self._body(id_, question, advice, before, earlier, checked)
             entry = Entry.new(
                 "recommendation", question.request.call_id, body, at=datetime.now(UTC),
-                key=question.key, id=body["answer"]["id"],
+                key=question.key, id=id_,
                 seen=(earlier.seen or 0) if looks else None,
                 promising=checked and "takes" in body and advice["decision"] != "no_advice",
             )  # fmt: skip
@@ -194,10 +194,10 @@ class Recommender:
                 decisions -= 1
                 advice = await self._decided_again(question, lost, due, decisions)
                 continue
-            except UncheckedPromises:
+            except UncheckedPromises:  # it may come on record yet: the next has its id
                 checked = False
                 continue
-            if answered.answer["id"] == entry.id:
+            if answered.answer["id"] == id_:
                 break
             left_s = question.until - time.monotonic()
             earlier = await self.ledger.earlier(entry.call_id, answered.question, left_s)
@@ -226,6 +226,7 @@ class Recommender:
 
     def _body(
         self,
+        id: str,  # noqa: A002
         question: _Question,
         advice: Mapping[str, Any],
         before: Sequence[Mapping[str, Any]],
@@ -241,7 +242,7 @@ class Recommender:
         if not checked and advice["decision"] != "no_advice":
             advice = promises.unchecked(advice)
         made = {
-            "id": uuid4().hex,
+            "id": id,
             "call_id": request.call_id,
             "revision": 1 + max((one.answer["revision"] for one in earlier.answers), default=0),
             "revision_of": None if last is None else last["id"],

@@ -1,26 +1,31 @@
 """Nobody is sent twice: a unit that was advised for one call is not advised for another."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from ideal_dispatch.service.audit import AuditWriter, Entry
+from ideal_dispatch.service.audit.store import Outcome
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"
 LAST = [{"name": "D1", "units": 1}]
+PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
+"""A server whose answers are never late and do not expire: the machine may be busy."""
 
 
 @pytest.fixture
 def settings(town: Town) -> ServiceSettings:
-    """Those of a service whose answers are never late: the machine may be busy."""
     name = f"promises-{time.monotonic_ns()}.toml"
-    return town.settings(name, server={"deadline_s": 30.0}, units={"default": 0})
+    return town.settings(name, server=PATIENT, units={"default": 0})
 
 
 @pytest.fixture
@@ -59,6 +64,14 @@ def tell(client: Local, **units: int) -> list[dict[str, Any]]:
     told = [{"depot": depot, "units": count} for depot, count in units.items()]
     rows: list[dict[str, Any]] = client.put("/v1/units", json=told, headers=bearer("cad")).json()
     return rows
+
+
+def replayed(writer: AuditWriter) -> None:
+    """Wait until the database is back and has all that was spooled."""
+    until = time.monotonic() + PATIENCE_S
+    while not writer.status.store_up or writer.status.waiting:
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_the_last_unit_goes_to_one_call(client: Local, town: Town) -> None:
@@ -164,7 +177,7 @@ def test_who_loses_the_race_at_another_worker_is_decided_again(
     if kind == "postgresql":
         postgres: Postgres = request.getfixturevalue("postgres")
         audit = {"url": postgres.new_database()}
-    settings = town.settings(name, audit=audit, server={"deadline_s": 60.0}, units={"default": 0})
+    settings = town.settings(name, audit=audit, server=PATIENT, units={"default": 0})
     calls = 12
     with ExitStack() as stack:
         two = [stack.enter_context(local(application(settings))) for _ in range(2)]
@@ -183,7 +196,8 @@ def test_who_loses_the_race_at_another_worker_is_decided_again(
 def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -> None:
     """What this worker itself promised is still known, and all is on record afterwards."""
     audit = {"url": postgres.new_database()}
-    settings = town.settings("no-database.toml", audit=audit, server={"deadline_s": 10.0})
+    server = PATIENT | {"deadline_s": 10.0}
+    settings = town.settings("no-database.toml", audit=audit, server=server)
     with local(application(settings)) as client:
         assert "promises_unknown" not in str(asked(client, town, "before", depots=[]))
         postgres.stop("immediate")
@@ -195,10 +209,36 @@ def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -
             assert "promises_unknown" in [one["code"] for one in made["degraded"]]
         assert (second(first), second(other)) == ("D1", None)
         assert promised_to(other).endswith("call a")
-        ledger, until = client.service.ledger, time.monotonic() + PATIENCE_S
-        while not ledger.writer.status.store_up or ledger.writer.status.waiting:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        ledger = client.service.ledger
+        replayed(ledger.writer)
         advised = [one for one in ledger._store.read_promises() if one.kind == "advised"]
         assert [(one.call_id, one.depot) for one in advised] == [("a", "D1")]
         assert len(ledger._store.of_call("b", 9)) == 1
+
+
+def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
+    client: Local, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database takes the first entry after all, while the answer goes to the spool."""
+    ledger, given = client.service.ledger, threading.Event()
+    store, writer, append = ledger._store, ledger.writer, ledger._store.append_each
+
+    def stalled(entries: Sequence[Entry], **options: Any) -> list[Outcome]:
+        if any(entry.promising for entry in entries):
+            with writer._for_store:
+                writer._divert("no answer yet")
+            assert given.wait(PATIENCE_S)
+        return append(entries, **options)
+
+    monkeypatch.setattr(store, "append_each", stalled)
+    received_at = datetime.now(UTC).isoformat()
+    made = asked(client, town, "a", received_at=received_at)
+    assert "promises_unknown" in [one["code"] for one in made["degraded"]]
+    given.set()
+    replayed(writer)
+    assert [row.duplicate_of for row in store.of_call("a", 9)] == [None, made["id"]]
+    respond(client, made, "accept")
+    (row,) = (one for one in store.read_promises() if one.kind != "sent")
+    assert (row.depot, row.kind, row.advice) == ("D1", "accepted", made["id"])
+    again = asked(client, town, "a", received_at=received_at)
+    assert (again["id"], again["response"]["action"]) == (made["id"], "accept")

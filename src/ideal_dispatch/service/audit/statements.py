@@ -81,11 +81,11 @@ def append(
     outcomes: list[Outcome] = []
     fresh: list[StoredRow] = []
     for entry in entries:
-        same = known.get(entry.id)
-        first = known.get(entry.slot) if same is None and entry.slot is not None else same
-        if same is not None and same.entry.text == entry.text:
+        same = known.get((entry.id, entry.text))
+        if same is not None:
             outcomes.append(same)
             continue
+        first = known.get(entry.id) or known.get(entry.slot)
         if first is not None and not keep_duplicates:
             outcomes.append(DuplicateEntry(first.entry, first))
             continue
@@ -100,10 +100,10 @@ def append(
         row = Row(stored.number, entry, duplicate_of, stored.previous_hash, stored.hash)
         head = Mark(stored.number, stored.hash)
         latest[entry.kind, entry.call_id] = head.number
-        known.setdefault(entry.id, row)
+        _note(known, row)
         if entry.slot is not None:
             known.setdefault(entry.slot, row)
-        if first is None:
+        if first is None or first.entry.id == entry.id:  # the answer that left, of two tries
             tables.take(entry)
         fresh.append(stored)
         outcomes.append(row)
@@ -133,15 +133,21 @@ def _known(connection: Connection, entries: Sequence[Entry], again: bool) -> dic
     known: dict[Any, Row] = {}
     ids = [entry.id for entry in entries if again or entry.slot is None]
     for row in read(connection, _OF_IDS, ids=ids) if ids else ():
-        known.setdefault(row.id, row.row())
+        _note(known, row.row())
     slots = {entry.slot for entry in entries if entry.slot is not None}
     if slots:
         calls, keys = {slot[1] for slot in slots}, {slot[2] for slot in slots}
         for row in read(connection, _OF_SLOTS, calls=calls, keys=keys):
             first = row.row()
             known.setdefault(first.entry.slot, first)
-            known.setdefault(first.entry.id, first)
+            _note(known, first)
     return known
+
+
+def _note(known: dict[Any, Row], row: Row) -> None:
+    """Know a row by its id, the first with that id, and by id and text."""
+    known.setdefault(row.entry.id, row)
+    known[row.entry.id, row.entry.text] = row
 
 
 def _latest(
