@@ -12,20 +12,31 @@ from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
 from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
-from ideal_dispatch.dispatch.reasons import Remark, bounded, doubts, fallbacks, remarks
+from ideal_dispatch.dispatch.reasons import Reason, Remark, bounded, doubts, fallbacks, remarks
 from ideal_dispatch.dispatch.way import longest_roads
 from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.source import RouteQuote
 
+_TITLES = {
+    "send_second": ("Send a second ambulance", "red"),
+    "primary_only": ("One ambulance", "green"),
+    "no_advice": ("No advice: the forecast is not to be trusted", "yellow"),
+}
+"""Title and colour of an advice."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A decision with what it was made from, what the gap says by road, and what is doubtful."""
+    """A decision with what it was made from, what the gap says by road, and what is doubtful.
+
+    Where the forecast is ``untrusted`` it is no advice, and nobody is told to go.
+    """
 
     situation: Situation
     decision: Decision
     threshold: str
     explanation: str
+    untrusted: Reason | None
     remarks: list[Remark]
     city: City | None
 
@@ -55,10 +66,22 @@ class Answer:
             known = decision.details
             primary_s = known.get("primary_s", known.get("nominal_primary_s", quote_s))
             words = rule.words(primary_s, situation.free_units)
-        untrusted = bounded(decision)
+        untrusted = bounded(situation, decision)
         first = [] if untrusted is None else [untrusted]
-        said = remarks([*first, *doubts(decision), *fallbacks(situation)])
-        return cls(situation, decision, words, explanation, said, city)
+        said = remarks([*first, *doubts(situation, decision), *fallbacks(situation)])
+        return cls(situation, decision, words, explanation, untrusted, said, city)
+
+    @property
+    def advice(self) -> str:
+        """The decision in a word, as the service says it."""
+        if self.untrusted is not None:
+            return "no_advice"
+        return "send_second" if self.decision.send_second else "primary_only"
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.decision.reason if self.untrusted is None else self.untrusted[1]
 
     # --- for programs -----------------------------------------------------------
 
@@ -70,6 +93,7 @@ class Answer:
         """All of it in plain values."""
         situation, made = self.situation, self.decision
         incident, limit_s, steps = situation.incident, made.threshold_s, situation.trace.steps
+        sooner = None if self.untrusted else made.sooner
         return {
             "incident": {
                 "node": incident.node,
@@ -88,14 +112,15 @@ class Answer:
             ],
             "decision": {
                 "policy": made.policy,
-                "send_second": made.send_second,
+                "advice": self.advice,
+                "send_second": None if self.untrusted else made.send_second,
                 "primary": self._assignment(made.primary),
                 "second": None if made.second is None else self._assignment(made.second),
-                "sooner_unit": None if made.sooner is None else asdict(made.sooner),
+                "sooner_unit": None if sooner is None else asdict(sooner),
                 "score_s": made.score_s,
                 "threshold_s": None if limit_s == -math.inf else limit_s,
                 "threshold": self.threshold,
-                "reason": made.reason,
+                "reason": self.reason,
                 "details": dict(made.details),
             },
             "explanation": self.explanation,
@@ -120,12 +145,9 @@ class Answer:
         from ideal_dispatch.cli.trace_view import print_trace
 
         made, situation = self.decision, self.situation
-        title = "Send a second ambulance" if made.send_second else "One ambulance"
-        colour = "red" if made.send_second else "green"
-        if bounded(made):
-            title, colour = "No advice: the forecast is not to be trusted", "yellow"
+        title, colour = _TITLES[self.advice]
         width = min(out.width, 80)
-        orders = Text("\n".join(self._orders()))
+        orders = Text("\n".join(self._ways() if self.untrusted else self._orders()))
         out.print(Panel(orders, title=title, title_align="left", width=width, border_style=colour))
         for remark in self.remarks:
             warn(remark.words)
@@ -137,6 +159,15 @@ class Answer:
             out.print(self.explanation, markup=False, width=width)
         if situation.trace.steps:
             print_trace(situation.trace)
+
+    def _ways(self) -> list[str]:
+        """What was considered; nobody is told to go."""
+        made = self.decision
+        return [
+            f"Considered: from {self._depot(one)}, by {self._roads(one.path)}."
+            for one in (made.primary, made.second)
+            if one is not None
+        ]
 
     def _orders(self) -> list[str]:
         """Who goes, and by which roads."""
@@ -183,7 +214,7 @@ class Answer:
 
     def _reasons(self) -> dict[str, str]:
         made = self.decision
-        known, rows = made.details, {"decision": made.reason}
+        known, rows = made.details, {"decision": self.reason}
         if self.threshold:
             rows["threshold"] = self.threshold
         if "expected_gain_s" in known:

@@ -9,7 +9,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.reasons import NO_LIVE_TRAFFIC
-from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -23,8 +23,13 @@ class ForecastRouter:
     context: Context
 
     @cached_property
+    def forecast(self) -> Forecast:
+        """What all quotes are made from."""
+        return self.model.forecast(self.context, self.network)
+
+    @cached_property
     def _times_s(self) -> FloatArray:
-        return self.model.forecast(self.context, self.network).nominal_times
+        return self.forecast.nominal_times
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path of the forecast, without any range."""

@@ -61,7 +61,7 @@ class Ideal:
     a log that is the same byte for byte, use method "multistart" or no limit.
 
     Where a unit of another depot is expected more than ``sooner_s`` sooner than
-    the primary, and surely enough, the decision names it as ``sooner``.
+    the ambulance that was sent, and surely enough, the decision names it as ``sooner``.
     """
 
     model: Model | None = None
@@ -144,9 +144,10 @@ class Ideal:
             best = max(worths, key=lambda one: one.gain_s, default=None)
             known = best.details if best else {}
             facts |= {"ways_considered": len(worths), **known}
-        told = "other-depot" in kinds or situation.sent is None  # else the primary is the soonest
-        others = worths if told else map(valued, routes)
-        sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
+        sooner = None
+        if situation.sent is not None:
+            others = worths if "other-depot" in kinds else map(valued, routes)
+            sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
         return decision(

@@ -70,27 +70,30 @@ def rank(code: str) -> int:
     return _RANK.get(code, len(_RANK) + (code in STANDING))
 
 
-def doubts(decision: "Decision") -> list[Reason]:
+def doubts(situation: "Situation", decision: "Decision") -> list[Reason]:
     """What makes the numbers of a decision less certain than they look."""
     found: list[Reason] = []
     outlook, gap = decision.outlook, decision.gap
-    if outlook is not None and outlook.forecast.unusual:
-        words = "; ".join(outlook.forecast.unusual)
+    forecast = situation.forecast if outlook is None else outlook.forecast
+    if forecast is not None and forecast.unusual:
+        words = "; ".join(forecast.unusual)
         found.append(("unusual_context", f"unlike anything in training: {words}"))
-    if outlook is not None and outlook.forecast.transferred:
+    if forecast is not None and forecast.transferred:
         found.append(("other_network", "the model was trained on another network"))
     if gap is not None and gap.status == "open" and not math.isfinite(gap.upper_s):
         found.append(("gap_open", "the search for the gap ran out of time"))
     return found
 
 
-def bounded(decision: "Decision") -> Reason | None:
+def bounded(situation: "Situation", decision: "Decision") -> Reason | None:
     """Why a decision is no advice: a forecast at its physical bound on one of its ways."""
-    outlook = decision.outlook
-    if outlook is None or outlook.centre != "forecast":
+    outlook, forecast = decision.outlook, situation.forecast
+    if outlook is not None and outlook.centre == "forecast":
+        forecast = outlook.forecast
+    if forecast is None:
         return None
     ways = [one.path.edges for one in (decision.primary, decision.second) if one is not None]
-    roads = sum(int(outlook.forecast.bounded[edges].sum()) for edges in ways)
+    roads = sum(int(forecast.bounded[edges].sum()) for edges in ways)
     if not roads:
         return None
     words = f"on {roads} road segments the forecast sits at the bound of what can be driven"

@@ -16,6 +16,7 @@ from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.decision import Assignment
+    from ideal_dispatch.forecast import Forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Situation:
     routers that tell. ``sent`` is the ambulance that the agency has already
     sent, where it has: it is the primary of every policy, and no longer among
     the units of its station. ``trace`` is told the steps towards a decision.
+    ``forecast`` is what the quotes were made from, where they are a model's own.
     """
 
     network: RoadNetwork
@@ -68,6 +70,7 @@ class Situation:
     router_times_s: FloatArray | None = None
     sent: "Assignment | None" = None
     trace: Trace = UNTRACED
+    forecast: "Forecast | None" = None
 
     def __post_init__(self) -> None:
         if self.sent is None and not self.available:
@@ -178,12 +181,25 @@ class TellsEdgeTimes(Protocol):
         ...
 
 
+class QuotesForecast(Protocol):
+    """A router whose quotes are a model's own."""
+
+    @property
+    def forecast(self) -> "Forecast":
+        """What all quotes are made from."""
+        ...
+
+
 def _offers_alternatives(source: TrafficSource) -> TypeGuard[OffersAlternatives]:
     return hasattr(source, "alternative")  # isinstance looks at the whole protocol every time
 
 
 def _tells_edge_times(source: TrafficSource) -> TypeGuard[TellsEdgeTimes]:
     return hasattr(source, "router_times")
+
+
+def _quotes_forecast(source: TrafficSource) -> TypeGuard[QuotesForecast]:
+    return hasattr(source, "forecast")
 
 
 def observe(
@@ -224,7 +240,10 @@ def observe(
     with trace.step("edge times of the router") as facts:
         times = source.router_times(incident.at) if _tells_edge_times(source) else None
         facts["edges"] = 0 if times is None else times.size
-    return Situation(network, incident, context, tuple(stations), region, times, sent, trace)
+    forecast = source.forecast if _quotes_forecast(source) else None
+    return Situation(
+        network, incident, context, tuple(stations), region, times, sent, trace, forecast
+    )
 
 
 def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int) -> Station:

@@ -107,8 +107,8 @@ class Adviser:
         policy = self._policy(call, until)
         decision = policy.decide(situation, np.random.default_rng(0))
         first, second = decision.primary, decision.second
-        reasons.extend(doubts(decision))
-        untrusted = bounded(decision)
+        reasons.extend(doubts(situation, decision))
+        untrusted = bounded(situation, decision)
         if untrusted is not None:
             raise NoAdviceError(*untrusted)
         expected_s = {

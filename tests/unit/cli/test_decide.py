@@ -1,6 +1,7 @@
 """One call, one decision: for people, for programs, and with what can go wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ideal_dispatch.cli.decide import decide
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import threshold_from
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
@@ -67,6 +69,7 @@ def test_the_answer_for_programs_is_the_policys(
     made = policy.decide(call, None)  # type: ignore[arg-type]
     said = answer["decision"]
     assert said["send_second"] == made.send_second
+    assert said["advice"] == ("send_second" if made.send_second else "primary_only")
     assert said["score_s"] == pytest.approx(made.score_s)
     assert said["threshold_s"] == pytest.approx(made.threshold_s)
     assert said["reason"] == made.reason
@@ -97,6 +100,32 @@ def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixtu
     assert "unlike anything in training" in shown.err
     decide(**told, threshold="900")
     assert "stays; it would go" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("policy", ["ideal", "router", "router-dual", "interval"])
+def test_a_forecast_at_its_bound_is_no_advice(
+    told: dict[str, Any],
+    town: Path,
+    grid: RoadNetwork,
+    policy: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    slow = TimeBounds(fastest_kmh=(20.0,) * 14, over_limit_kmh=1e-3, crawl_kmh=1.0)
+    replace(random_model(grid), bounds=slow).save(town / "bounded")
+    told |= {"model_folder": town / "bounded", "traffic_file": None, "policy": policy}
+    told |= {"threshold": "always"} if policy == "ideal" else {}
+    decide(**told, as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    made = answer["decision"]
+    assert (made["advice"], made["send_second"]) == ("no_advice", None)
+    assert [one["code"] for one in answer["remarks"]][:2] == ["forecast_bounded", "unusual_context"]
+    assert made["reason"] == answer["remarks"][0]["words"]
+    decide(**told)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "No advice: the forecast is not to be trusted" in text
+    assert "Considered: from D" in text
+    assert "goes," not in text
+    assert "goes too" not in text
 
 
 def test_a_primary_that_was_sent_and_who_would_be_sooner(

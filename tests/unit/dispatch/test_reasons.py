@@ -8,10 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import observe
+from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
+from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.reasons import SEVERITY, STANDING, Reason, doubts, remarks
+from ideal_dispatch.dispatch.reasons import SEVERITY, STANDING, Reason, bounded, doubts, remarks
+from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.conftest import ROOT
-from tests.unit.dispatch.worlds import random_model, situation
+from tests.unit.dispatch.worlds import GAIN, depots, random_model, situation
 
 
 def codes(*reasons: str) -> list[str]:
@@ -69,8 +73,29 @@ def test_doubts_of_a_decision(grid: RoadNetwork) -> None:
     made = Ideal(replace(model, network_checksum="other"), time_limit_s=None).decide(
         call, np.random.default_rng(0)
     )
-    said = dict(doubts(made))
+    said = dict(doubts(call, made))
     assert said["unusual_context"].startswith("unlike anything in training: ")
     assert said["other_network"] == "the model was trained on another network"
     assert "gap_open" not in said
-    assert doubts(replace(made, outlook=None, gap=None)) == []
+    assert doubts(call, replace(made, outlook=None, gap=None)) == []
+
+
+def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) -> None:
+    slow = TimeBounds(fastest_kmh=(20.0,) * 14, over_limit_kmh=1e-3, crawl_kmh=1.0)
+    model = replace(random_model(grid), bounds=slow, network_checksum="other")
+    live = situation(grid, 65)
+    router = ForecastRouter(model, grid, live.context)
+    own = observe(router, grid, live.incident, live.context, depots(2))
+    rng = np.random.default_rng(0)
+    for policy in (RouterPolicy(), RouterDual(), Ideal(gain=GAIN, seconds=("other-depot",))):
+        made = policy.decide(own, rng)
+        assert made.outlook is None
+        assert (bounded(own, made) or ("", ""))[0] == "forecast_bounded"
+        assert set(dict(doubts(own, made))) == {"unusual_context", "other_network"}
+        made = policy.decide(live, rng)
+        assert bounded(live, made) is None
+        assert doubts(live, made) == []
+    made = Ideal(model, time_limit_s=None).decide(live, rng)
+    assert made.outlook is not None
+    assert made.outlook.centre == "router"
+    assert bounded(live, made) is None, "the times are the router's, not the forecast's"

@@ -1,5 +1,6 @@
 """Another free unit that is expected before the primary that was sent."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -33,6 +34,7 @@ from tests.unit.dispatch.worlds import (
     world,
 )
 
+NO_REVERSION = replace(GAIN, reversion=(0.0, 0.0))
 QUICK: tuple[Second, ...] = ("other-depot", "alternative")
 
 
@@ -67,8 +69,25 @@ def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None
     assert made.sooner.probability >= LEAST_SURE
     assert made.primary.station == 1, "it is said beside the advice, and changes nothing"
     assert made.second is not None
+
+
+def test_the_lead_is_the_difference_of_the_times(grid: RoadNetwork) -> None:
+    made = decided(sent_from(grid, 1, node=14), gain=NO_REVERSION)
+    assert made.sooner is not None
     lead_s = made.details["primary_s"] - made.details["second_s"]
-    assert made.sooner.seconds == pytest.approx(lead_s, abs=30.0)
+    assert made.sooner.seconds == pytest.approx(lead_s, abs=0.06)
+    moved = decided(sent_from(grid, 1, node=14)).sooner
+    assert moved is not None
+    assert moved.seconds != made.sooner.seconds, "the reversion counts, as in the gain"
+
+
+def test_nobody_is_sooner_than_a_primary_that_the_policy_chose(grid: RoadNetwork) -> None:
+    """Quotes choose the primary; by the forecast another unit is sooner, and it was not chosen."""
+    policy, rng = Ideal(random_model(grid), centre="forecast"), np.random.default_rng(0)
+    chosen = policy.decide(situation(grid, 115), rng)
+    sent = policy.decide(sent_from(grid, chosen.primary.station, node=115), rng)
+    assert sent.sooner is not None
+    assert chosen.sooner is None
 
 
 @pytest.mark.parametrize("changes", [{}, {"seconds": ("alternative",)}])

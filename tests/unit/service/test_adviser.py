@@ -94,12 +94,13 @@ def test_the_gap_is_searched_once(advise: Advise, monkeypatch: pytest.MonkeyPatc
     assert len(searched) == 1
 
 
-def test_a_forecast_at_its_bound_is_no_advice(town: Town) -> None:
+@pytest.mark.parametrize("policy", [{}, {"report_gap": False, "seconds": ["other-depot"]}])
+def test_a_forecast_at_its_bound_is_no_advice(town: Town, policy: dict[str, Any]) -> None:
     """A model whose times are all held at what can be driven says nothing about these roads."""
     slow = TimeBounds((20.0,) * 14, over_limit_kmh=1e-3, over_limit=1.0, crawl_kmh=1.0)
     replace(random_model(town.network), bounds=slow).save(town.folder / "bounded")
     settings = town.settings(
-        "bounded.toml", model={"folder": "bounded"}, traffic={"kind": "forecast"}
+        "bounded.toml", model={"folder": "bounded"}, traffic={"kind": "forecast"}, policy=policy
     )
     adviser = Adviser(load_assets(settings), settings)
     request = RecommendationRequest.model_validate(town.call("x", 65)).call()
