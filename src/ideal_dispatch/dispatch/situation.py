@@ -60,6 +60,7 @@ class Situation:
     sent, where it has: it is the primary of every policy, and no longer among
     the units of its station. ``trace`` is told the steps towards a decision.
     ``forecast`` is what the quotes were made from, where they are a model's own.
+    ``sent_ago_s`` is for how long ``sent`` has been driving already.
     """
 
     network: RoadNetwork
@@ -71,6 +72,7 @@ class Situation:
     sent: "Assignment | None" = None
     trace: Trace = UNTRACED
     forecast: "Forecast | None" = None
+    sent_ago_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.sent is None and not self.available:

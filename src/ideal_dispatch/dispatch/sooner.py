@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ideal_dispatch.dispatch.expected_gain import positive_probability
+
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.situation import Situation
     from ideal_dispatch.dispatch.worth import Worth
@@ -34,18 +36,14 @@ def sooner_unit(
 ) -> SoonerUnit | None:
     """The unit of another station than the primary's that is expected soonest.
 
+    It would leave now, the primary has been driving for ``situation.sent_ago_s``.
     None where none is sooner by more than ``least_s``, or none surely enough.
     """
-    better = [
-        one
-        for one in worths
-        if one.way.assignment.station != primary
-        and one.mean_s > least_s
-        and one.probability >= LEAST_SURE
-    ]
-    best = max(better, key=lambda one: one.mean_s, default=None)
-    if best is None:
-        return None
-    station = situation.stations[best.way.assignment.station]
-    seconds, probability = round(best.mean_s, 1), round(best.probability, 3)
-    return SoonerUnit(station.depot.name, station.units, seconds, probability)
+    found = []
+    for one in worths:
+        station, lead_s = one.way.assignment.station, one.mean_s - situation.sent_ago_s
+        probability = positive_probability(lead_s, one.spread_s)
+        if station != primary and lead_s > least_s and probability >= LEAST_SURE:
+            depot, units = situation.stations[station].depot.name, situation.stations[station].units
+            found.append(SoonerUnit(depot, units, round(lead_s, 1), round(probability, 3)))
+    return max(found, key=lambda one: one.seconds, default=None)

@@ -13,7 +13,6 @@ from ideal_dispatch.dispatch.expected_gain import (
     GainFeatures,
     GainModel,
     expected_positive_part_s,
-    positive_probability,
 )
 from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
 from ideal_dispatch.dispatch.situation import Situation
@@ -60,11 +59,6 @@ class Worth:
     def __post_init__(self) -> None:
         gain_s = float(expected_positive_part_s(self.mean_s, self.spread_s))
         object.__setattr__(self, "gain_s", gain_s)
-
-    @property
-    def probability(self) -> float:
-        """That the second arrives before the first."""
-        return positive_probability(self.mean_s, self.spread_s)
 
     @property
     def details(self) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class Adviser:
         asked = Asked(
             incident, self.assets.depots, case.units, case.weather, case.station, case.path,
             max(wait_s, 0.0), "alternative" in policy.seconds,
+            max((case.at - call.received_at).total_seconds(), 0.0),
         )  # fmt: skip
         seen = self.assets.traffic.look(asked)
         reasons.extend(seen.reasons)

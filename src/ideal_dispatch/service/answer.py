@@ -31,7 +31,7 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
         "radius": None,
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {
-            "text": "\n".join(words for _, words in reasons), "other_way": None,
+            "text": "\n".join(dict.fromkeys(words for _, words in reasons)), "other_way": None,
             "shared_m": None, "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
         "degraded": degraded(cause) + degraded([one for one in reasons if one not in cause]),

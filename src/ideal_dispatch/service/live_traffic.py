@@ -25,6 +25,7 @@ class Asked:
     ``station`` is the depot of an ambulance that was sent, ``path`` its way
     where that is known; else the router's is assumed. ``alternatives`` says
     whether a depot's other route is wanted also where other depots have one.
+    The ambulance that was sent left ``sent_ago_s`` before.
     """
 
     incident: Incident
@@ -35,6 +36,7 @@ class Asked:
     path: Path | None
     wait_s: float
     alternatives: bool = True
+    sent_ago_s: float = 0.0
 
     def observed(
         self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
@@ -68,7 +70,8 @@ class Asked:
         if path is None:
             assert quote is not None
             path = quote.path
-        return replace(situation, stations=stations, sent=Assignment(self.station, path))
+        sent = Assignment(self.station, path)
+        return replace(situation, stations=stations, sent=sent, sent_ago_s=self.sent_ago_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

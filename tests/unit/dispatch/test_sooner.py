@@ -81,6 +81,18 @@ def test_the_lead_is_the_difference_of_the_times(grid: RoadNetwork) -> None:
     assert moved.seconds != made.sooner.seconds, "the reversion counts, as in the gain"
 
 
+def test_the_primary_has_been_driving_for_a_while(grid: RoadNetwork) -> None:
+    call = sent_from(grid, 1, node=14)
+    lead = decided(call).sooner
+    assert lead is not None
+    later = decided(replace(call, sent_ago_s=20.0)).sooner
+    assert later is not None
+    assert later.seconds == pytest.approx(lead.seconds - 20.0)
+    assert later.probability < lead.probability
+    soon_there = replace(call, sent_ago_s=lead.seconds - LEAST_SOONER_S + 1.0)
+    assert decided(soon_there).sooner is None
+
+
 def test_nobody_is_sooner_than_a_primary_that_the_policy_chose(grid: RoadNetwork) -> None:
     """Quotes choose the primary; by the forecast another unit is sooner, and it was not chosen."""
     policy, rng = Ideal(random_model(grid), centre="forecast"), np.random.default_rng(0)

@@ -154,6 +154,9 @@ def test_a_unit_that_is_sooner_than_the_primary_is_named(advise: Advise) -> None
     for others in ({"primary": {"depot": "D0"}}, {}):
         assert completed(advise(14, **others)).sooner_unit is None
     assert completed(advise(14, primary={"depot": "nowhere"})).sooner_unit is None
+    received_at = (datetime.now(UTC) - timedelta(seconds=600)).isoformat()
+    long_gone = advise(14, primary={"depot": "D1"}, threshold_s=3600.0, received_at=received_at)
+    assert completed(long_gone).sooner_unit is None, "the primary has been there for long"
 
 
 def test_a_high_threshold_keeps_the_second_at_home(advise: Advise) -> None:

@@ -86,6 +86,8 @@ def test_the_last_unit_goes_to_one_call(client: Local, town: Town) -> None:
     assert none_left["decision"] == "no_advice"
     assert [one["code"] for one in none_left["degraded"]].count("last_unit_promised") == 1
     assert none_left["degraded"][0]["code"] == "last_unit_promised"
+    lines = none_left["explanation"]["text"].splitlines()
+    assert len(lines) == len(set(lines)), "it is said once"
 
 
 def test_a_refused_unit_is_free_and_an_accepted_one_is_not(client: Local, town: Town) -> None:
