@@ -224,6 +224,8 @@ def test_why_and_what_if(desk: Page, service: Service) -> None:
     made = service.call("send_second")
     show(desk, made)
     expect(desk.locator("#why")).to_contain_text(made["explanation"]["roads"][0]["name"])
+    assert made["explanation"]["seconds_from"] == "router"
+    expect(desk.locator("#why")).to_contain_text("Seconds by road, traffic now")
     expect(desk.locator("#why")).to_contain_text("Survival")
     expect(desk.locator("#what-if-words")).to_contain_text("a second ambulance would go")
     slider = desk.locator("#what-if-value")

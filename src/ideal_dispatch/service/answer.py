@@ -32,7 +32,8 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {
             "text": "\n".join(dict.fromkeys(words for _, words in reasons)), "other_way": None,
-            "shared_m": None, "primary_only": [], "second_only": [], "roads": [], "stress": [],
+            "seconds_from": None, "shared_m": None,
+            "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
         "degraded": degraded(cause) + degraded([one for one in reasons if one not in cause]),
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},

@@ -85,6 +85,7 @@ def explanation_part(decision: Decision, explained: Explanation) -> dict[str, An
     return {
         "text": "\n".join(filter(None, (f"{decision.reason}.", str(explained)))),
         "other_way": None if explained.other_way is None else asdict(explained.other_way),
+        "seconds_from": explained.seconds_from,
         "shared_m": None if ways is None else round(ways.shared_m, 1),
         "primary_only": [] if ways is None else _roads(ways.primary_only),
         "second_only": [] if ways is None else _roads(ways.second_only),

@@ -126,7 +126,7 @@ class Road(BaseModel):
 
 
 class RoadPart(BaseModel):
-    """A road, or a part of one, that one of the two drives alone; seconds are those of now."""
+    """A road, or a part of one, that one of the two drives alone."""
 
     name: str
     length_m: float
@@ -152,11 +152,13 @@ class ExplanationOut(BaseModel):
     """Why, in words and by road: the primary's way beside that of the second that is advised.
 
     ``other_way`` is the gap's, where that is another than the second's. ``shared_m`` are the
-    metres that both drive; null without a second.
+    metres that both drive, ``seconds_from`` says whose seconds by road these are: the live
+    router's, the forecast's, or those of empty roads. Both are null without a second.
     """
 
     text: str
     other_way: OtherWay | None
+    seconds_from: Literal["router", "forecast", "free_flow"] | None = None
     shared_m: float | None
     primary_only: list[RoadPart]
     second_only: list[RoadPart]

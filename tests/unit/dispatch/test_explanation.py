@@ -1,5 +1,6 @@
 """The explanation is of the ambulance that is advised, in seconds by road."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -16,7 +17,7 @@ from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.way import overlap, routed
 from ideal_dispatch.gap.explanation import Ways
 from ideal_dispatch.network.road_names import roads
-from tests.unit.dispatch.worlds import situation
+from tests.unit.dispatch.worlds import random_model, situation
 
 
 def city_decisions() -> list[tuple[Situation, Decision]]:
@@ -115,4 +116,21 @@ def test_a_decision_without_a_gap_is_explained_by_its_ways(grid: RoadNetwork) ->
     lead_s = made.primary.path.time_s(call.router_times_s)
     lead_s -= made.second.path.time_s(call.router_times_s)
     assert sum(seconds for _, seconds in explained.ways.advantage_s) == pytest.approx(lead_s)
-    assert str(explained) == str(explained.ways)
+    assert str(explained) == f"{explained.ways}\nSeconds by road are in the traffic of now."
+
+
+def test_it_says_whose_seconds_by_road_these_are(grid: RoadNetwork) -> None:
+    live, rng = situation(grid, 65), np.random.default_rng(0)
+    quotes_only = replace(live, router_times_s=None)
+    model = random_model(grid)
+    own = replace(quotes_only, forecast=model.forecast(live.context, grid))
+    policy = Ideal(model, method="multistart")
+    for call, decider, whose, words in (
+        (live, policy, "router", "in the traffic of now"),
+        (quotes_only, policy, "forecast", "by the forecast"),
+        (own, RouterDual(), "forecast", "by the forecast"),
+        (quotes_only, RouterDual(), "free_flow", "on empty roads"),
+    ):
+        explained = explain(call, decider.decide(call, rng))
+        assert explained.seconds_from == whose
+        assert f"Seconds by road are {words}." in str(explained)

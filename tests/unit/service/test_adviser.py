@@ -113,6 +113,7 @@ def test_a_forecast_at_its_bound_is_no_advice(town: Town, policy: dict[str, Any]
 
 def test_seconds_by_road_add_up_to_the_lead_of_the_second(advise: Advise) -> None:
     told = completed(advise(threshold_s=0.0))
+    assert told.explanation.seconds_from == "router"
     roads = sum(road.seconds for road in told.explanation.roads)
     assert told.nominal.primary_s is not None
     assert told.nominal.second_s is not None

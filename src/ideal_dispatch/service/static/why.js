@@ -16,7 +16,10 @@ function of(advice) {
   const blocks = [];
   if (advice.second && advice.explanation.second_only) blocks.push(block("why.differ", ...differing(advice)));
   const byRoad = (advice.explanation?.roads ?? []).filter((road) => Math.abs(road.seconds) >= 0.5);
-  if (byRoad.length) blocks.push(block("why.seconds", seconds(byRoad.slice(0, ROADS))));
+  if (byRoad.length) {
+    const whose = advice.explanation.seconds_from ?? "unknown"; // an advice of an older service
+    blocks.push(block(`why.seconds_${whose}`, seconds(byRoad.slice(0, ROADS))));
+  }
   const other = advice.explanation?.other_way;
   if (other) {
     const roads = other.roads.join(", ") || t("facts.unnamed");
