@@ -116,17 +116,12 @@ class Ledger:
         promises = self.units.promises
         if short := promises.short(entry, self.units.told, datetime.now(UTC)):
             raise PromisedUnits(entry, short)
-        before = promises.of(entry.call_id)
-        promises.take(entry)
         try:
-            await self._durable(entry, max(timeout_s, _LEAST_S))
+            with promises.trying(entry):
+                await self._durable(entry, max(timeout_s, _LEAST_S))
         except DuplicateEntry as duplicate:
-            promises.put(entry.call_id, before)
             entry = duplicate.entry
             promises.take(entry)
-        except BaseException:
-            promises.put(entry.call_id, before)
-            raise
         self._remember(entry)
         return Answered.of(entry)
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,18 @@ import pytest
 
 from ideal_dispatch.service import ledger as module
 from ideal_dispatch.service.answered import Answered
-from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, StoreError, open_store
+from ideal_dispatch.service.audit import (
+    AuditWriter,
+    Entry,
+    OvertakenEntry,
+    Spool,
+    StoreError,
+    open_store,
+)
+from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.ledger import Ledger
 
-NOW = datetime.now(UTC)
+NOW, SECOND = datetime.now(UTC), timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -77,6 +86,29 @@ def test_of_a_call_that_is_asked_about_for_ever_the_last_rows_are_read(ledger: L
         assert (await ledger.earlier("probe", "key:new")).to("key:new") is None
 
     asyncio.run(probe())
+
+
+def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
+    """The first answer is accepted while a revision is under way, which comes too late."""
+
+    def advice(number: int, depot: str) -> Entry:
+        made = entry("c", number)
+        answer = {**made.body["answer"], "asked_at": (NOW + number * SECOND).isoformat()}
+        takes = takes_of([depot], None, {depot: 1}, listed=True)
+        return replace(made, body={**made.body, "answer": answer, "takes": takes}, seen=0)
+
+    async def revise() -> None:
+        await ledger.record(advice(1, "D1"), 5.0)
+        revision = asyncio.create_task(ledger.record(advice(2, "D2"), 5.0))
+        await asyncio.sleep(0)
+        assert [one.depot for one in ledger.units.promises] == ["D2"]
+        body = {"recommendation_id": "c-1", "response": {"action": "accept"}}
+        ledger.units.take(Entry.new("response", "c", body, at=NOW + SECOND))
+        with pytest.raises(OvertakenEntry):
+            await revision
+        assert [(one.depot, one.kind) for one in ledger.units.promises] == [("D1", "accepted")]
+
+    asyncio.run(revise())
 
 
 def test_of_two_counts_of_one_moment_the_later_entry_counts(ledger: Ledger) -> None:

@@ -137,6 +137,19 @@ def test_a_primary_that_we_chose_is_promised_too(client: Local, town: Town) -> N
     assert second(asked(client, town, "b")) is None
 
 
+def test_a_primary_that_we_chose_and_the_cad_then_named_is_one_unit(
+    client: Local, town: Town
+) -> None:
+    tell(client, D0=0, D1=2, D2=0)
+    chosen = asked(client, town, "a", depots=None, primary=None, threshold_s=1000.0)
+    assert chosen["primary"]["depot"] == "D1"
+    respond(client, chosen, "accept")
+    asked(client, town, "a", depots=None, primary={"depot": "D1"}, threshold_s=1000.0)
+    row = client.get("/v1/units", headers=bearer("auditor")).json()[1]
+    assert [one["kind"] for one in row["promised"]] == ["sent"]
+    assert second(asked(client, town, "b", depots=None)) == "D1"
+
+
 def test_simulated_calls_promise_nothing(client: Local, town: Town) -> None:
     headers = bearer("admin")
     client.post("/v1/simulated-calls", json={"count": 3, "every_s": 0.5}, headers=headers)

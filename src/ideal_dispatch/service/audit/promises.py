@@ -6,12 +6,13 @@ The table is an index: all that it holds is in the entries.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.units import DepotUnits
+from ideal_dispatch.service.audit.units import AHEAD, DepotUnits
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Promise:
     """A unit of ``depot`` for call ``call_id``.
 
     It is ``advised``, then ``accepted`` or ``refused`` by a dispatcher, or ``sent``
-    by the CAD as the call's primary. ``at`` is when it was accepted or sent.
+    by the CAD as the call's primary. ``at`` is when that was.
     ``advice`` is the answer's id, ``asked_at`` when that answer was asked for.
     """
 
@@ -48,6 +49,8 @@ class Promise:
 
         The count was told at ``told_at`` (None: it is assumed), or is ``listed`` in a request.
         """
+        if self.at > now + AHEAD:
+            return False  # the clock went back since
         if self.kind == "advised":
             return now < self.expires_at
         if self.kind == "refused" or (told_at is not None and told_at >= self.at):
@@ -67,6 +70,7 @@ class Promises:
 
     def __init__(self, known: Iterable[Promise] = ()) -> None:
         self._of: dict[str, tuple[Promise, ...]] = {}
+        self._since: dict[str, list[Entry]] = {}  # by the id of an entry that is tried
         for one in known:
             self._of[one.call_id] = (*self.of(one.call_id), one)
 
@@ -85,8 +89,10 @@ class Promises:
             self._of[call_id] = promises  # the last
 
     def merge(self, others: "Promises") -> None:
-        """Know what others know of their calls."""
-        self._of |= others._of
+        """Know what others know of their calls, unless it is older."""
+        for call_id, promises in others._of.items():
+            if _newest(promises) >= _newest(self.of(call_id)):
+                self._of[call_id] = promises
 
     def forget(self, now: datetime) -> None:
         """Let go of calls whose promises ended, and of the oldest where there are too many."""
@@ -107,7 +113,26 @@ class Promises:
             log.warning("audit entry %s changes no promises (%r)", entry.id, error)
             return False
         self.put(entry.call_id, after)
+        for since in self._since.values():
+            since.append(entry)
         return after != before
+
+    @contextmanager
+    def trying(self, entry: Entry) -> Iterator[None]:
+        """Know what an entry promises; where the block fails, all but that."""
+        before, since = self.of(entry.call_id), list[Entry]()
+        self.take(entry)
+        self._since[entry.id] = since
+        try:
+            yield
+        except BaseException:
+            self.put(entry.call_id, before)
+            for one in tuple(since):
+                if one.call_id == entry.call_id:
+                    self.take(one)
+            raise
+        finally:
+            del self._since[entry.id]
 
     def held(
         self, call_id: str, told_at: Mapping[str, datetime], listed: bool, now: datetime
@@ -129,7 +154,8 @@ class Promises:
         own, listed = Promises(self.of(entry.call_id)), takes["listed"]
         own.take(entry)
         told_at = {depot: one.updated_at for depot, one in told.items()}
-        mine = own.held("", told_at, listed, now)
+        taken = Promises(one for one in own if one.advice == entry.id)  # the others are under way
+        mine = taken.held("", told_at, listed, now)
         others = self.held(entry.call_id, told_at, listed, now)
         missing = {}
         for depot in dict.fromkeys(takes["advised"]):
@@ -178,11 +204,19 @@ def _after(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     if any(one.asked_at > asked_at for one in before):
         return before  # a newer advice stands
     new = Promise(
-        entry.call_id, "", "advised", entry.id, asked_at, asked_at,
+        entry.call_id, "", "advised", entry.id, asked_at, entry.at,
         datetime.fromisoformat(answer["expires_at"]),
     )  # fmt: skip
     kept = [one for one in before if one.kind == "accepted"]  # it is under way
     after = []
+    if (depot := takes["sent"]) is not None:
+        sent_at = min(datetime.fromisoformat(answer["received_at"]), entry.at)
+        sent = next((one for one in before if (one.depot, one.kind) == (depot, "sent")), None)
+        going = sent or next((one for one in kept if one.depot == depot), None)
+        if going is not None:  # the same unit
+            kept = [one for one in kept if one is not going]
+            sent_at = max(sent_at, going.at)
+        after.append(replace(new, depot=depot, kind="sent", at=sent_at))
     for depot in takes["advised"]:
         going = next((one for one in kept if one.depot == depot), None)
         if going is None:
@@ -190,9 +224,6 @@ def _after(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
         else:
             kept.remove(going)
             after.append(replace(going, advice=entry.id, asked_at=asked_at))
-    if takes["sent"] is not None:
-        received_at = datetime.fromisoformat(answer["received_at"])
-        after.append(replace(new, depot=takes["sent"], kind="sent", at=received_at))
     return (*kept, *after)
 
 
@@ -200,8 +231,13 @@ def _settled(promise: Promise, response: Entry) -> Promise:
     """A promise after what a dispatcher did with its advice."""
     if promise.advice != response.body["recommendation_id"] or promise.kind == "sent":
         return promise
-    if response.body["response"]["action"] != "accept":
-        return replace(promise, kind="refused")
-    if promise.kind == "accepted":
-        return promise
-    return replace(promise, kind="accepted", at=response.at)
+    kind: Kind = "accepted" if response.body["response"]["action"] == "accept" else "refused"
+    if promise.kind == kind or (promise.kind != "advised" and response.at < promise.at):
+        return promise  # it is so already, or a later response says otherwise
+    return replace(promise, kind=kind, at=response.at)
+
+
+def _newest(promises: Iterable[Promise]) -> tuple[datetime, datetime]:
+    """When the last advice of a call was asked for, and when the last thing was done with it."""
+    never = datetime.min.replace(tzinfo=UTC)
+    return max(((one.asked_at, one.at) for one in promises), default=(never, never))

@@ -7,6 +7,7 @@ import pytest
 
 from ideal_dispatch.service.audit import DepotUnits, Entry
 from ideal_dispatch.service.audit.promises import LONGEST, SETTLES, Promises, takes_of
+from ideal_dispatch.service.audit.units import AHEAD
 
 NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIFE = timedelta(minutes=2)
@@ -106,6 +107,57 @@ def test_a_revision_releases_what_was_advised_before_and_keeps_what_is_under_way
     assert held(accepted, LIFE * 2) == {"D1": ["a"]}  # the same unit
     accepted.take(response(again, "override", 3 * later))
     assert held(accepted) == {}
+
+
+def test_a_primary_that_was_accepted_and_then_sent_is_one_unit() -> None:
+    first, later = advice("a", "D0", "D1", listed=False), timedelta(seconds=20)
+    promises = known(first, response(first, "accept"))
+    for revision in (1, 2):
+        promises.take(advice("a", "D1", sent="D0", listed=False, after=revision * later))
+        assert held(promises, told=timedelta(seconds=5)) == {"D0": ["a"], "D1": ["a"]}
+    second = advice("b", "D0", sent="D0")  # two units: the one accepted here is not the primary
+    promises = known(second, response(second, "accept"))
+    promises.take(advice("b", sent="D0", after=later))
+    assert held(promises) == {"D0": ["b", "b"]}
+
+
+def test_units_that_are_under_way_to_a_call_do_not_keep_it_from_a_revision() -> None:
+    first = advice("a", "D1", "D1", counts={"D1": 2})
+    promises, later = known(first, response(first, "accept")), timedelta(seconds=20)
+    assert promises.short(advice("a", "D1", after=later), {}, NOW + later) == {}
+
+
+def test_what_a_clock_that_went_back_promised_does_not_hold() -> None:
+    day = timedelta(days=1)
+    first = advice("a", "D1", sent="D0", after=day)
+    accepted = known(first, response(first, "accept", day))
+    for promises in (known(first), accepted):
+        assert held(promises, day - AHEAD, told=timedelta())["D1"] == ["a"]
+        assert held(promises, day / 2, told=timedelta()) == {}
+    revised = advice("a", "D1")  # asked later than the first, by its own account
+    revised.body["answer"]["asked_at"] = (NOW + day).isoformat()
+    assert held(known(first, revised)) == {"D1": ["a"]}
+
+
+def test_of_two_responses_the_later_one_counts_whichever_comes_first() -> None:
+    first, earlier = advice("a", "D1"), timedelta(seconds=5)
+    promises = known(first, response(first, "accept"), response(first, "override", earlier))
+    assert held(promises) == {"D1": ["a"]}
+    promises = known(first, response(first, "override"), response(first, "accept", earlier))
+    assert held(promises) == {}
+
+
+def test_what_the_table_knew_before_replaces_nothing_newer() -> None:
+    first = advice("a", "D1")
+    revised = known(first, advice("a", "D2", after=timedelta(seconds=2)))
+    revised.merge(known(first))
+    assert held(revised) == {"D2": ["a"]}
+    accepted = known(first, response(first, "accept"))
+    accepted.merge(known(first))
+    assert held(accepted, LIFE) == {"D1": ["a"]}
+    promises = known(first)
+    promises.merge(accepted)
+    assert held(promises, LIFE) == {"D1": ["a"]}
 
 
 def test_an_answer_to_an_older_question_changes_nothing() -> None:
