@@ -1,7 +1,6 @@
 """One call, one decision: for people, for programs, and with what can go wrong."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from ideal_dispatch.cli.decide import decide
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import threshold_from
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
+    bounded_model,
     count_searches,
     depots,
     moment,
@@ -110,8 +109,7 @@ def test_a_forecast_at_its_bound_is_no_advice(
     policy: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    slow = TimeBounds(fastest_kmh=(20.0,) * 14, over_limit_kmh=1e-3, crawl_kmh=1.0)
-    replace(random_model(grid), bounds=slow).save(town / "bounded")
+    bounded_model(grid).save(town / "bounded")
     told |= {"model_folder": town / "bounded", "traffic_file": None, "policy": policy}
     told |= {"threshold": "always"} if policy == "ideal" else {}
     decide(**told, as_json=True)

@@ -13,9 +13,8 @@ from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.reasons import SEVERITY, STANDING, Reason, bounded, doubts, remarks
-from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.conftest import ROOT
-from tests.unit.dispatch.worlds import GAIN, depots, random_model, situation
+from tests.unit.dispatch.worlds import GAIN, bounded_model, depots, random_model, situation
 
 
 def codes(*reasons: str) -> list[str]:
@@ -81,8 +80,7 @@ def test_doubts_of_a_decision(grid: RoadNetwork) -> None:
 
 
 def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) -> None:
-    slow = TimeBounds(fastest_kmh=(20.0,) * 14, over_limit_kmh=1e-3, crawl_kmh=1.0)
-    model = replace(random_model(grid), bounds=slow, network_checksum="other")
+    model = replace(bounded_model(grid), network_checksum="other")
     live = situation(grid, 65)
     router = ForecastRouter(model, grid, live.context)
     own = observe(router, grid, live.incident, live.context, depots(2))

@@ -18,6 +18,7 @@ from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import Stretch
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
@@ -98,6 +99,12 @@ def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> M
         shape, encoding, weights, 1.3, RadiusRule(constant=radius),
         Seen.of(np.zeros((1, len(encoding.columns))), encoding), network.checksum, (0, 0, 0, 0),
     )  # fmt: skip
+
+
+def bounded_model(network: RoadNetwork) -> Model:
+    """A model whose times are all held at the bound of what can be driven."""
+    slow = TimeBounds((20.0,) * 14, over_limit_kmh=1e-3, over_limit=1.0, crawl_kmh=1.0)
+    return replace(random_model(network), bounds=slow)
 
 
 def random_drift(network: RoadNetwork, seed: int = 1) -> DriftModel:

@@ -11,7 +11,6 @@ import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.service.adviser import Adviser
 from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.assets import load_assets
@@ -19,7 +18,7 @@ from ideal_dispatch.service.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
-from tests.unit.dispatch.worlds import count_searches, random_model
+from tests.unit.dispatch.worlds import bounded_model, count_searches
 
 NOTHING = KnownWeather()
 Advise = Callable[..., dict[str, Any]]
@@ -97,8 +96,7 @@ def test_the_gap_is_searched_once(advise: Advise, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("policy", [{}, {"report_gap": False, "seconds": ["other-depot"]}])
 def test_a_forecast_at_its_bound_is_no_advice(town: Town, policy: dict[str, Any]) -> None:
     """A model whose times are all held at what can be driven says nothing about these roads."""
-    slow = TimeBounds((20.0,) * 14, over_limit_kmh=1e-3, over_limit=1.0, crawl_kmh=1.0)
-    replace(random_model(town.network), bounds=slow).save(town.folder / "bounded")
+    bounded_model(town.network).save(town.folder / "bounded")
     settings = town.settings(
         "bounded.toml", model={"folder": "bounded"}, traffic={"kind": "forecast"}, policy=policy
     )
@@ -343,8 +341,6 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
 
         def look(self, asked: Any) -> Any:
             raise ZeroDivisionError("what")
-
-    from dataclasses import replace
 
     broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings)  # type: ignore[arg-type]
     request = RecommendationRequest.model_validate(town.call()).call()
