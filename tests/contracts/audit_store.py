@@ -31,6 +31,7 @@ from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
 from ideal_dispatch.service.audit.schema import migrate, version
 from ideal_dispatch.service.audit.tables import VERSION, metadata
+from ideal_dispatch.service.audit.unit_tables import UnitTables
 from tests.audit_entries import AT, entry
 
 HOSTILE = (
@@ -282,6 +283,26 @@ class AuditStoreContract:
         assert isinstance(refused, PromisedUnits)
         store.append([told_at({"D1": 1}, now), promising("a", now, listed=False)])
 
+    def test_what_the_cad_sent_is_read_only_where_it_may_hold(self, store: SqlStore) -> None:
+        """Most calls of the last hours sent a unit: an append must not read them all."""
+        now = datetime.now(UTC)
+        old, before = now - timedelta(minutes=10), now - timedelta(minutes=20)
+
+        def read(listed: bool = False) -> set[str]:
+            with store._database.writing() as connection:
+                return UnitTables(connection, [promising("b", now, listed)], ())._stored
+
+        store.append([promising("a", old, sent="D1")])
+        assert read() == set()  # nobody told a count, and the advice expired
+        store.append([told_at({"D1": 1}, before)])
+        assert (read(), read(listed=True)) == ({"a"}, set())
+        (refused,) = store.append_each([promising("b", now, listed=False)])
+        assert isinstance(refused, PromisedUnits)
+        store.append([told_at({"D1": 1}, now)])
+        assert read() == set()
+        store.append([promising("b", now, listed=False)])
+        assert read() == {"b"}
+
     def test_promises_that_ended_go(self, store: SqlStore) -> None:
         store.append([promising("old", AT)])
         store.append_each([entry(number) for number in range(70)])
@@ -361,11 +382,11 @@ def told_at(units: dict[str, int], at: datetime) -> Entry:
     return Entry.new("units", "", {"units": units, "updated_at": at.isoformat()}, at=at)
 
 
-def promising(call_id: str, at: datetime, listed: bool = True) -> Entry:
-    """An answer that takes the one unit of depot D1 for a minute."""
+def promising(call_id: str, at: datetime, listed: bool = True, sent: str | None = None) -> Entry:
+    """An answer that takes the one unit of depot D1 for a minute, beside what the CAD sent."""
     moments = {"asked_at": at.isoformat(), "received_at": at.isoformat()}
     answer = {**moments, "expires_at": (at + timedelta(minutes=1)).isoformat()}
-    body = {"answer": answer, "takes": takes_of(["D1"], None, {"D1": 1}, listed)}
+    body = {"answer": answer, "takes": takes_of(["D1"], sent, {"D1": 1}, listed)}
     return Entry.new("recommendation", call_id, body, at=at, key="k", seen=0, promising=True)
 
 

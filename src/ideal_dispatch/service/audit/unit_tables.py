@@ -18,12 +18,19 @@ _MOMENTS = ("asked_at", "at", "expires_at")
 _ALL = select(*(promises.c[name] for name in _COLUMNS)).order_by(
     promises.c.call_id, promises.c.place
 )
+_TOLD_AT = select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
 _OF_SOME = _ALL.where(
     or_(
         promises.c.call_id.in_(bindparam("calls", expanding=True)),
-        and_(
+        and_(  # less what cannot hold: most calls of the last hours sent a unit
             promises.c.depot.in_(bindparam("depots", expanding=True)),
             promises.c.ends_at > bindparam("now"),
+            promises.c.kind != bindparam("but"),
+            or_(
+                promises.c.expires_at > bindparam("now"),
+                promises.c.at > _TOLD_AT,
+                and_(promises.c.kind == "accepted", _TOLD_AT.is_(None)),
+            ),
         ),
     )
 )
@@ -42,10 +49,8 @@ class UnitTables:
         self, connection: Connection, entries: Sequence[Entry], new: Collection[str]
     ) -> None:
         self._connection, self._now = connection, datetime.now(UTC)
-        depots = {
-            depot for entry in entries if entry.promising
-            for depot in claims(entry).get("advised", ())
-        }  # fmt: skip
+        taking = [takes for entry in entries if entry.promising and (takes := claims(entry))]
+        depots = {depot for takes in taking for depot in takes["advised"]}
         calls = {
             entry.call_id for entry in entries
             if entry.call_id not in new and (claims(entry) or entry.kind == "response")
@@ -53,7 +58,8 @@ class UnitTables:
         found = []
         if calls or depots:
             now = at_text(self._now)
-            found = _promises(connection, _OF_SOME, calls=calls, depots=depots, now=now)
+            but = "sent" if all(takes["listed"] for takes in taking) else ""  # no list holds those
+            found = _promises(connection, _OF_SOME, calls=calls, depots=depots, now=now, but=but)
         self._promises, self._stored = Promises(found), {one.call_id for one in found}
         counts = depots or any(entry.kind == "units" for entry in entries)
         self._told = {one.depot: one for one in read_units(connection)} if counts else {}
