@@ -35,8 +35,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> AuditStore:
-    return open_store(f"sqlite:///{path}", timeout_s=0.2)
+def store(path: Path) -> Iterator[AuditStore]:
+    store = open_store(f"sqlite:///{path}", timeout_s=0.2)
+    yield store
+    store.close()  # tests read it after their writer closed it, which connects it again
 
 
 @pytest.fixture
