@@ -12,12 +12,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.units import AHEAD, DepotUnits
+from ideal_dispatch.service.audit.units import DepotUnits
 
 log = logging.getLogger(__name__)
 
 LONGEST = timedelta(hours=2)
 """After which a unit counts as free again, also where no news of it came."""
+
+DIFFER = timedelta(minutes=1)
+"""How far clocks of workers may differ; a promise from further ahead is of one that went back."""
 
 SETTLES = timedelta(minutes=5)
 """After an acceptance, for a CAD to leave the unit out of the counts in its requests."""
@@ -49,7 +52,7 @@ class Promise:
 
         The count was told at ``told_at`` (None: it is assumed), or is ``listed`` in a request.
         """
-        if self.at > now + AHEAD:
+        if self.at > now + DIFFER:
             return False  # the clock went back since
         if self.kind == "advised":
             return now < self.expires_at

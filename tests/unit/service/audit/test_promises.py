@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.audit import DepotUnits, Entry
-from ideal_dispatch.service.audit.promises import LONGEST, SETTLES, Promises, takes_of
-from ideal_dispatch.service.audit.units import AHEAD
+from ideal_dispatch.service.audit.promises import DIFFER, LONGEST, SETTLES, Promises, takes_of
 
 NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIFE = timedelta(minutes=2)
@@ -132,7 +131,7 @@ def test_what_a_clock_that_went_back_promised_does_not_hold() -> None:
     first = advice("a", "D1", sent="D0", after=day)
     accepted = known(first, response(first, "accept", day))
     for promises in (known(first), accepted):
-        assert held(promises, day - AHEAD, told=timedelta())["D1"] == ["a"]
+        assert held(promises, day - DIFFER, told=timedelta())["D1"] == ["a"]
         assert held(promises, day / 2, told=timedelta()) == {}
     revised = advice("a", "D1")  # asked later than the first, by its own account
     revised.body["answer"]["asked_at"] = (NOW + day).isoformat()
