@@ -81,7 +81,7 @@ def serve(answer: Callable[[Asked], Answer]) -> Iterator[Server]:
             except OSError:
                 pass  # the client has left
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_PUT = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass

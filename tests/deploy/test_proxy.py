@@ -21,6 +21,7 @@ from tests.stand_in import Answer, Asked, Server, serve
 pytestmark = pytest.mark.usefixtures("nginx_is_there")
 
 ASK, EIDO = "/v1/recommendations", "/v1/incidents/eido"
+RESPONSE = f"{ASK}/a1/response"
 MARKED = ("fail_timeout=10s", "fail_timeout=600s")
 
 
@@ -57,7 +58,7 @@ def two(
         yield Two(stack.enter_context(client_of(proxy)), now, servers)
 
 
-@pytest.mark.parametrize("path", [ASK, EIDO])
+@pytest.mark.parametrize("path", [ASK, EIDO, RESPONSE])
 def test_a_call_that_one_worker_refuses_is_answered_by_the_other(path: str, tmp_path: Path) -> None:
     with two(tmp_path, [503, 200]) as both:
         answers = [both.ask(f"{path}?x=1") for _ in range(6)]
@@ -87,21 +88,43 @@ def test_a_worker_that_is_back_is_asked_when_the_other_stops(tmp_path: Path) -> 
     assert [(one.status_code, one.json()) for one in answers] == [(200, {"server": 0})] * 6
 
 
-def test_a_call_to_a_frozen_worker_is_answered_by_the_other(tmp_path: Path) -> None:
-    """Its socket takes connections, and nobody answers; only one call waits for it."""
+@pytest.mark.parametrize(
+    ("method", "path", "lost"),
+    [
+        ("POST", ASK, 0),
+        ("GET", "/v1/city", 0),
+        ("PUT", "/v1/units", 1),
+        ("POST", RESPONSE, 1),
+    ],
+)
+def test_what_a_frozen_worker_got_goes_to_the_other_unless_it_changes_something(
+    method: str, path: str, lost: int, tmp_path: Path
+) -> None:
+    """Its socket takes connections, and nobody answers; only one request waits for it.
+
+    When it goes on, it may still make a change, after newer ones at the other.
+    """
+    soon = ("proxy_read_timeout 10s", "proxy_read_timeout 2200ms")
     with (
         socket.create_server(("127.0.0.1", 0)) as frozen,
         serve(lambda asked: Answer("{}")) as healthy,
     ):
         ports = [frozen.getsockname()[1], httpx.URL(healthy.url).port or 0]
-        with proxied(tmp_path, ports, (MARKED,)) as proxy, client_of(proxy) as client:
-            answers = [client.post(ASK, json={}) for _ in range(6)]
-        assert [one.status_code for one in answers] == [200] * 6
-        assert len(healthy.asked) == 6
+        with proxied(tmp_path, ports, (MARKED, soon)) as proxy, client_of(proxy) as client:
+            answers = [client.request(method, path, json={}) for _ in range(6)]
+        assert [one.status_code for one in answers] == [503] * lost + [200] * (6 - lost)
+        assert len(healthy.asked) == 6 - lost
         frozen.setblocking(False)
         frozen.accept()[0].close()
         with pytest.raises(BlockingIOError):
             frozen.accept()
+
+
+def test_the_map_has_the_time_that_the_desk_waits(tmp_path: Path) -> None:
+    soon = ("proxy_read_timeout 10s", "proxy_read_timeout 10ms")
+    with two(tmp_path, [200, 200], (soon,), wait_s=0.5) as both:
+        assert both.client.get("/v1/network.geojson").status_code == 200
+        assert both.client.get("/v1/city").json()["error"]["code"] == "down"
 
 
 def test_only_calls_have_little_time(tmp_path: Path) -> None:
@@ -113,7 +136,7 @@ def test_only_calls_have_little_time(tmp_path: Path) -> None:
         assert both.client.get("/v1/city").status_code == 200
 
 
-FEW = (("rate=50r/s", "rate=1r/m"), ("burst=200 delay=50", "burst=10 nodelay"))
+FEW = (("rate=50r/s", "rate=1r/m"), ("burst=100 delay=50", "burst=10 nodelay"))
 
 
 def statuses(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,7 +14,8 @@ from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Gate
-from ideal_dispatch.service.audit import AuditWriter, Entry, Spool, open_store
+from ideal_dispatch.service.audit import AuditWriter, DepotUnits, Entry, Spool, open_store
+from ideal_dispatch.service.audit.units import units_body
 from ideal_dispatch.service.auth import Doorkeeper
 from ideal_dispatch.service.engine import Engine
 from ideal_dispatch.service.events import Hub
@@ -152,9 +153,9 @@ class Service:
         self.tell_response(entry)
         return {**found, "response": said}
 
-    async def set_units(self, units: Mapping[str, int], at: datetime, actor: str) -> None:
-        """Take new counts of free units."""
-        body = {"units": dict(units), "updated_at": moment_text(at), "actor": actor}
+    async def set_units(self, told: Sequence[DepotUnits], actor: str) -> None:
+        """Take new counts of free units, all of them or none."""
+        body = {**units_body(told), "actor": actor}
         entry = Entry.new("units", "", body, at=datetime.now(UTC))
         await self.ledger.write_units(entry)
         self.hub.publish("units", self.units(), entry.id)

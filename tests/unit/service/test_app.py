@@ -297,6 +297,26 @@ def test_units_are_told_and_used(client: Local, town: Town) -> None:
     client.put("/v1/units", json=reset, headers=bearer("cad"))
 
 
+def test_counts_of_several_moments_are_taken_together_or_not_at_all(client: Local) -> None:
+    def told(**moments: str) -> httpx.Response:
+        body = [{"depot": one, "units": 1, "updated_at": at} for one, at in moments.items()]
+        return client.put("/v1/units", json=body, headers=bearer("cad"))
+
+    def known() -> list[tuple[int, str]]:
+        rows = client.get("/v1/units", headers=bearer("auditor")).json()
+        return [(row["units"], row["updated_at"]) for row in rows]
+
+    both = [{"depot": name, "units": ENOUGH} for name in ("D0", "D1")]
+    client.put("/v1/units", json=both, headers=bearer("cad"))
+    before = known()
+    assert told(D0=later(1), D1=later(-3600)).status_code == 409
+    assert known() == before
+    rows = told(D1=later(1), D0=later(2)).json()
+    assert [row["units"] for row in rows[:2]] == [1, 1]
+    assert rows[1]["updated_at"] < rows[0]["updated_at"]
+    client.put("/v1/units", json=both, headers=bearer("cad"))
+
+
 def test_a_clock_that_was_ahead_keeps_no_count_out(client: Local) -> None:
     """Counts told now replace what is known, whatever its moment; others are refused aloud."""
 

@@ -1,9 +1,10 @@
 """Counts of free units, as entries tell them."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import Entry, OutdatedUnits
@@ -39,13 +40,27 @@ class DepotUnits:
         return known.updated_at <= self.updated_at
 
 
+def units_body(told: Sequence[DepotUnits]) -> dict[str, Any]:
+    """The counts for the body of one entry; ``as_of`` has the moments before the newest one."""
+    newest = max(one.updated_at for one in told)
+    body: dict[str, Any] = {
+        "units": {one.depot: one.units for one in told},
+        "updated_at": moment_text(newest),
+    }
+    as_of = {one.depot: moment_text(one.updated_at) for one in told if one.updated_at < newest}
+    return {**body, "as_of": as_of} if as_of else body
+
+
 def told_units(entry: Entry) -> list[DepotUnits]:
     """The counts that an entry tells; one that tells none must not block those behind it."""
     if entry.kind != "units":
         return []
     try:
-        at = datetime.fromisoformat(entry.body["updated_at"])
-        return [DepotUnits(depot, count, at) for depot, count in entry.body["units"].items()]
+        newest, as_of = entry.body["updated_at"], entry.body.get("as_of", {})
+        return [
+            DepotUnits(depot, count, datetime.fromisoformat(as_of.get(depot, newest)))
+            for depot, count in entry.body["units"].items()
+        ]
     except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         log.warning("audit entry %s changes no counts of units (%r)", entry.id, error)
         return []

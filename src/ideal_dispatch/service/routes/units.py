@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.access import Caller, Reader, Serving
 from ideal_dispatch.service.answer_schemas import UnitsOut
-from ideal_dispatch.service.audit.units import AHEAD
+from ideal_dispatch.service.audit.units import AHEAD, DepotUnits
 from ideal_dispatch.service.refusals import BODY, documented
 from ideal_dispatch.service.schemas import UnitsIn
 
@@ -34,7 +34,7 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     """Tell free units of some or all depots, now or as of `updated_at`.
 
     A count older than the one that is known is refused with 409, one that is more than 5 s ahead
-    of the clock here with 422; nothing is changed then.
+    of the clock here with 422; no count is changed then.
     """
     names, now = service.names, datetime.now(UTC)
     counts: dict[str, UnitsIn] = {}
@@ -44,7 +44,7 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
             raise InputError(f"{depot} is told twice; give one count of each depot")
         counts[depot] = one
     moment = service.ledger.units.moment(counts, now)
-    by_moment: dict[datetime, dict[str, int]] = {}
+    news: list[DepotUnits] = []
     for depot, one in counts.items():
         at = moment if one.updated_at is None else one.updated_at
         if at > now + AHEAD:
@@ -54,7 +54,6 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
             )
         if at < now - _NEWS:
             raise InputError(f"updated_at of {depot} is over {_NEWS.days} days ago; check it")
-        by_moment.setdefault(at, {})[depot] = one.units
-    for at, units in by_moment.items():
-        await service.set_units(units, at, caller.name)
+        news.append(DepotUnits(depot, one.units, at))
+    await service.set_units(news, caller.name)
     return JSONResponse(service.units())
