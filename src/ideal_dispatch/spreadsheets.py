@@ -103,9 +103,11 @@ def frame_rows(frame: Any) -> Iterator[Row]:
     )
 
 
-def decimal_mark(cells: Iterable[str]) -> str:
-    """What divides the decimals of these numbers: a comma where most have one, else a point."""
+def decimal_mark(cells: Iterable[str], otherwise: str = ".") -> str:
+    """What divides the decimals of most of these numbers; ``otherwise`` where they do not say."""
     marks = Counter("," if "," in cell else "." for cell in cells if _DECIMAL.fullmatch(cell))
+    if marks[","] == marks["."]:
+        return otherwise
     return "," if marks[","] > marks["."] else "."
 
 

@@ -1,8 +1,10 @@
 """Networks and depots as CSV: a file of nodes, a file of edges, and which column is which."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import shapely
@@ -11,7 +13,7 @@ from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
 from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.depot import Depot
-from ideal_dispatch.network.geodesy import polyline_length_m
+from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
 from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
@@ -36,11 +38,17 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Our field and the column names it is looked for under, first match with a value first."""
 
-_NEEDED_NODES, _NEEDED_EDGES = ("id", "lon", "lat"), ("tail", "head")
-_NUMBERS = ("lon", "lat", "length_m", "speed_kmh")
+_DEGREES = ("lon", "lat")
+_NEEDED_NODES, _NEEDED_EDGES = ("id", *_DEGREES), ("tail", "head")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")  # or three decimals
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "t", "y"}), frozenset({"0", "false", "no", "f", "n"})
 _DEPOT_NAMES = ("name", "depot", "station", "station #", "index", "id")
 _HEADER_ROWS = 5  # a title may stand above the header
+_TOO_SHORT = 0.5  # of the straight line; real files are right to a few hundredths
+_MOST_TOO_SHORT = 0.1  # of all rows; more is a wrong unit or a wrong decimal mark
+
+Rows = list[tuple[int, dict[str, str]]]
+"""Line number and our fields of every row, blank values left out."""
 
 
 def read_csv_pair(
@@ -63,12 +71,17 @@ def read_csv_pair(
     names = _column_names(columns or {})
     report = BuildReport(f"{os.path.basename(edges_path)} + {os.path.basename(nodes_path)}")
     progress("reading nodes")
-    places = dict(_nodes(os.fspath(nodes_path), names))
+    nodes = _rows(os.fspath(nodes_path), names, _NEEDED_NODES)
+    mark = _degrees_mark(nodes)
+    places = dict(_nodes(os.fspath(nodes_path), nodes, mark))
     report.read["nodes"] = len(places)
     progress("reading edges")
-    segments = list(_edges(os.fspath(edges_path), names, places, directed, report))
+    where = os.fspath(edges_path)
+    edges = _rows(where, names, _NEEDED_EDGES)
+    segments = list(_edges(where, edges, _metres_mark(edges, mark), places, directed, report))
     if not directed:
-        _refuse_doubled(os.fspath(edges_path), segments)
+        _refuse_doubled(where, segments)
+    segments = _at_least_straight(where, segments, places, report)
     return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
 
 
@@ -81,7 +94,9 @@ def read_depots(
     depots: list[Depot] = []
     elsewhere: list[str] = []
     lines: dict[str, int] = {}  # by name
-    for line, row in _rows(where, names, ("lon", "lat")):
+    rows = _rows(where, names, _DEGREES)
+    mark = _degrees_mark(rows)
+    for line, row in rows:
         name = row.get("name", "") or f"line {line}"
         if name in lines:
             raise InputError(
@@ -90,7 +105,7 @@ def read_depots(
             )
         lines[name] = line
         try:
-            place = _number(where, line, "lon", row), _number(where, line, "lat", row)
+            place = _number(where, line, "lon", row, mark), _number(where, line, "lat", row, mark)
             depots.append(Depot(name, network.snap(*place, limit_m).node))
         except OffNetworkError as error:
             elsewhere.append(f"depot {name}: {error}")
@@ -104,12 +119,8 @@ def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
 
 
-def _rows(
-    where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and our fields of every row, blank values left out."""
-    form = spreadsheets.detect(where)
-    rows = _whole(where, spreadsheets.read(where, form))
+def _rows(where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]) -> Rows:
+    rows = _whole(where, spreadsheets.read(where, spreadsheets.detect(where)))
     seen: list[str] = []
     for _ in range(_HEADER_ROWS):
         header = [cell.strip().lower() for cell in next(rows, (0, []))[1]]
@@ -127,16 +138,16 @@ def _rows(
         field: [position[n.lower()] for n in options if n.lower() in position]
         for field, options in names.items()
     }
+    table: Rows = []
     for line, row in rows:
         found = {}
         for field, places in cells.items():
             value = next((row[i].strip() for i in places if i < len(row) and row[i].strip()), "")
-            if value and field in _NUMBERS and form.delimiter != ",":
-                value = value.replace(",", ".")  # a comma that divides no cells divides decimals
             if value:
                 found[field] = value
         if found:
-            yield line, found
+            table.append((line, found))
+    return table
 
 
 def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, list[str]]]:
@@ -146,22 +157,39 @@ def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, 
         yield line, cells
 
 
-def _number(where: str, line: int, field: str, row: Mapping[str, str]) -> float:
+def _degrees_mark(rows: Rows) -> str:
+    """The decimal mark of a table with places; degrees have no thousands."""
+    return spreadsheets.decimal_mark(row.get(field, "") for _, row in rows for field in _DEGREES)
+
+
+def _metres_mark(rows: Rows, otherwise: str) -> str:
+    """The decimal mark of an edge list; what may be thousands says nothing of it."""
+    cells = (row.get(field, "") for _, row in rows for field in ("length_m", "speed_kmh"))
+    clear = (cell for cell in cells if not _THOUSANDS.fullmatch(cell))
+    return spreadsheets.decimal_mark(clear, otherwise)
+
+
+def _number(where: str, line: int, field: str, row: Mapping[str, str], mark: str) -> float:
     text = row.get(field, "")
     try:
-        value = float(text)
+        value = spreadsheets.number(text, mark)
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
+        if _THOUSANDS.fullmatch(text):
+            raise InputError(
+                f"{where} line {line}: {field} is {text!r}, which may be thousands or decimals; "
+                "write thousands without a mark, and decimals with one mark in both files"
+            )
         raise InputError(f"{where} line {line}: {field} is {text!r}; a finite number is needed")
     return value
 
 
-def _nodes(where: str, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, Point]]:
+def _nodes(where: str, rows: Rows, mark: str) -> Iterator[tuple[str, Point]]:
     seen: set[str] = set()
-    for line, row in _rows(where, names, _NEEDED_NODES):
+    for line, row in rows:
         node = row.get("id", "")
-        lon, lat = _number(where, line, "lon", row), _number(where, line, "lat", row)
+        lon, lat = _number(where, line, "lon", row, mark), _number(where, line, "lat", row, mark)
         if not node or node in seen:
             problem = f"node {node} appears twice" if node else "id is missing"
             raise InputError(f"{where} line {line}: {problem}")
@@ -175,12 +203,13 @@ def _nodes(where: str, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[s
 
 def _edges(
     where: str,
-    names: Mapping[str, tuple[str, ...]],
+    rows: Rows,
+    mark: str,
     places: Mapping[str, Point],
     directed: bool,
     report: BuildReport,
 ) -> Iterator[Segment]:
-    for line, row in _rows(where, names, _NEEDED_EDGES):
+    for line, row in rows:
         tail, head = (row.get(end, "") for end in _NEEDED_EDGES)
         tag = row.get("road_class", "")
         if tag and not is_road(tag):
@@ -188,7 +217,7 @@ def _edges(
             continue
         points = _points(where, line, row, places.get(tail))
         if "length_m" in row:
-            length = _number(where, line, "length_m", row)
+            length = _number(where, line, "length_m", row, mark)
         else:
             report.assumed["segments with no length, measured along their points"] += 1
             ends = (places.get(tail, (np.nan, np.nan)), places.get(head, (np.nan, np.nan)))
@@ -206,7 +235,7 @@ def _edges(
             head=head,
             length_m=length,
             points=points,
-            speed_kmh=speed_kmh(limit),
+            speed_kmh=speed_kmh(limit.replace(",", ".") if mark == "," else limit),
             lanes=lane_count(row.get("lanes", "")),
             oneway=forward != backward,
             reverse=forward and backward and not directed,
@@ -263,3 +292,32 @@ def _refuse_doubled(where: str, segments: list[Segment]) -> None:
             f"{where}: {doubled} of {len(streets)} two-way rows have their opposite as a row of "
             "its own; say --directed when each row is one direction"
         )
+
+
+def _at_least_straight(
+    where: str, segments: list[Segment], places: Mapping[Any, Point], report: BuildReport
+) -> list[Segment]:
+    """The segments, measured where the file has them far shorter than the straight line.
+
+    A few such rows are slips of the source. Many say that the lengths are not in
+    metres, or that their thousands were written with a decimal mark.
+    """
+    nowhere = (np.nan, np.nan)
+    lon, lat = np.array([places.get(s.tail, nowhere) for s in segments]).reshape(-1, 2).T
+    to_lon, to_lat = np.array([places.get(s.head, nowhere) for s in segments]).reshape(-1, 2).T
+    straight = great_circle_m(lon, lat, to_lon, to_lat)
+    length = np.array([s.length_m for s in segments])
+    short = np.flatnonzero((length >= 0) & (length < _TOO_SHORT * straight))
+    if len(short) > _MOST_TOO_SHORT * len(segments):
+        worst = segments[short[0]]
+        raise InputError(
+            f"{where}: {len(short)} of {len(segments)} rows are far shorter than the straight line "
+            f"between their ends, such as {worst.tail} to {worst.head}: {worst.length_m:g} m where "
+            f"the line is {straight[short[0]]:.0f} m; give lengths in metres, without a mark for "
+            "thousands"
+        )
+    for i in short.tolist():
+        drawn = polyline_length_m(np.array(segments[i].points or [nowhere]))
+        segments[i] = segments[i]._replace(length_m=max(float(straight[i]), drawn))
+        report.assumed["segments with a length far below the straight line, measured"] += 1
+    return segments

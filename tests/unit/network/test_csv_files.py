@@ -58,7 +58,7 @@ def test_directed_rows(tmp_path: Path) -> None:
     cycle = read_network(**_write(tmp_path), directed=True, simplify=False)
     assert cycle.num_edges == 4
     ring = [f"{a},{b},100\n{b},{a},100\n" for a, b in zip(range(20), [*range(1, 20), 0])]  # noqa: B905
-    nodes = "id,lon,lat\n" + "".join(f"{n},7.{n:02d},43\n" for n in range(20))
+    nodes = "id,lon,lat\n" + "".join(f"{n},7.0{n:02d},43\n" for n in range(20))
     files = _write(tmp_path, "u,v,length\n" + "".join(ring), nodes)
     with pytest.raises(InputError, match="40 of 40 two-way rows .* say --directed"):
         read_network(**files)
@@ -152,8 +152,9 @@ def test_bad_rows(tmp_path: Path, edges: str, nodes: str, message: str) -> None:
 
 
 def test_rows_with_unknown_ends_are_counted(tmp_path: Path) -> None:
-    rows = EDGES + "2,77,5,\n2,2,5,\n3,2,-1,\n2,4,0,\n"
-    network = read_network(**_write(tmp_path, rows), simplify=False)
+    rows = EDGES + "2,77,5,\n2,2,5,\n3,2,-1,\n5,4,0,\n"
+    nodes = NODES + "5,7.0,43.01\n"
+    network = read_network(**_write(tmp_path, rows, nodes), simplify=False)
     dropped = network.provenance["report"]["dropped"]
     assumed = network.provenance["report"]["assumed"]
     assert assumed["segments between two nodes on one spot, 0.1 m long"] == 1
@@ -185,6 +186,53 @@ def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     (tmp_path / "depots.csv").write_bytes("name;lon;lat\nZürich;7,0001;43,0\n".encode("cp1252"))
     depots, elsewhere = read_depots(tmp_path / "depots.csv", plain)
     assert ([depot.name for depot in depots], elsewhere) == (["Zürich"], [])
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_thousands_are_never_read_as_decimals(tmp_path: Path, delimiter: str) -> None:
+    rows = EDGES.replace(",", delimiter).replace("1200", "1,200").replace("1150", "1,150")
+    points = NODES.replace(",", delimiter)
+    whole = "id;lon;lat\nA1;7;43\n2;8;43\n3;8;44\n4;7;44\n".replace(";", delimiter)
+    unclear = r"edges.csv line 3: length_m is '1,200', which may be thousands or decimals; write"
+    for lengths, nodes in ((rows, points), (rows, whole), (rows.replace("900", "900.5"), points)):
+        with pytest.raises(InputError, match=unclear) as caught:
+            read_network(**_write(tmp_path, lengths, nodes))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"edges.csv: 2 of 4 rows .* 2 to 3: 1.2 m where the line"):
+        read_network(**_write(tmp_path, rows.replace("900", "900,5"), points))
+    with pytest.raises(InputError, match=r"line 3: length_m is '1.200', which may be thousands"):
+        read_network(**_write(tmp_path, rows.replace(",", "."), points.replace(".", ",")))
+
+
+def test_three_decimals_are_decimals_where_the_files_say_so(tmp_path: Path) -> None:
+    plain = read_network(**_write(tmp_path), simplify=False)
+    edges = EDGES.replace("900", "900.000").replace("800", "800.000")
+    assert read_network(**_write(tmp_path, edges), simplify=False).checksum == plain.checksum
+    edges, nodes = (text.replace(",", ";").replace(".", ",") for text in (edges, NODES))
+    assert read_network(**_write(tmp_path, edges, nodes), simplify=False).checksum == plain.checksum
+
+
+def test_limits_with_decimal_commas(tmp_path: Path) -> None:
+    edges = EDGES.replace(",name", ",maxspeed").replace("Quai", "48.5").replace('Rue "X"', "")
+    edges, nodes = (text.replace(",", ";").replace(".", ",") for text in (edges, NODES))
+    network = read_network(**_write(tmp_path, edges, nodes), simplify=False)
+    assert np.nanmax(network.speed_kmh) == 48.5
+
+
+def test_lengths_below_the_straight_line(tmp_path: Path) -> None:
+    ring = "".join(f"{n},{(n + 1) % 12},{80 if n else 8}\n" for n in range(12))
+    nodes = "id,lon,lat\n" + "".join(f"{n},7.0{n % 6:02d},43.00{n // 6}\n" for n in range(12))
+    files = _write(tmp_path, "u,v,length\n" + ring.replace("5,6,80", "5,6,400"), nodes)
+    with pytest.raises(
+        InputError,
+        match=r"edges.csv: 2 of 12 rows are far shorter .* 0 to 1: 8 m where the line is 81 m",
+    ):
+        read_network(**files)
+    ring = ring.replace("5,6,80", "5,6,400").replace("11,0,80", "11,0,400")
+    network = read_network(**_write(tmp_path, "u,v,length\n" + ring, nodes), simplify=False)
+    assert network.length_m.min() == 80
+    assumed = network.provenance["report"]["assumed"]
+    assert assumed["segments with a length far below the straight line, measured"] == 1
 
 
 def test_depots(tmp_path: Path) -> None:
