@@ -1,5 +1,6 @@
 """Heads have bounds; who is refused is read again after a rest; a crowd is told so."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -14,25 +15,46 @@ import uvicorn
 
 from ideal_dispatch.service import connection
 from ideal_dispatch.service.admission import BEGAN, REFUSED
-from ideal_dispatch.service.connection import HEAD_BYTES, Connection
+from ideal_dispatch.service.connection import HEAD_BYTES, MOST_WAITING, Connection
 
 PATIENCE_S = 180.0
 
 
 class Refusing:
-    """An application that refuses what comes to /full, and knows when each request began."""
+    """An application that refuses what comes to /full, and reads what comes to /read.
+
+    It knows when each request began, and what was read. What comes to /wait is
+    answered once ``go_on`` is set.
+    """
 
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
+        self.bodies: list[bytes] = []
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.go_on = threading.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.began[scope["path"]] = scope[BEGAN]
+        if scope["path"] == "/read":
+            self.bodies.append(await whole_body(receive))
+            self.headers = scope["headers"]
+        if scope["path"] == "/wait":
+            await asyncio.to_thread(self.go_on.wait, PATIENCE_S)
         full = scope["path"] == "/full"
         if full:
             scope[REFUSED].append(scope["client"])
         start = {"type": "http.response.start", "status": 503 if full else 200}
         await send({**start, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"{}"})
+
+
+async def whole_body(receive: Any) -> bytes:
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
 
 
 class Running:
@@ -54,9 +76,14 @@ class Running:
 
 
 @pytest.fixture
-def running() -> Iterator[Running]:
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    """With time to read a refusal, and no limit of time that closes a connection sooner."""
+    monkeypatch.setattr(connection, "_LINGER_S", 60.0)
+    monkeypatch.setattr(connection, "HEADERS_S", 3600.0)
     app = Refusing()
-    config = uvicorn.Config(app, port=0, http=Connection, lifespan="off", log_config=None)
+    config = uvicorn.Config(
+        app, port=0, http=Connection, ws="none", lifespan="off", log_config=None
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -64,6 +91,9 @@ def running() -> Iterator[Running]:
         until(lambda: server.started)
         yield Running(server, app)
     finally:
+        app.go_on.set()
+        for one in list(server.server_state.connections):
+            one.loop.call_soon_threadsafe(one.transport.abort)
         server.should_exit = True
         thread.join(PATIENCE_S)
 
@@ -118,10 +148,12 @@ def code(said: bytes) -> tuple[int, str]:
         b"GET / HTTP/1.1\r\nHost: x\r\nx: " + b"y" * 40 * HEAD_BYTES,  # it does not end
         b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * (HEAD_BYTES // 30),
         b"GET /" + b"y" * 40 * HEAD_BYTES,
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"y" * 40 * HEAD_BYTES,
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"y" * 3 * HEAD_BYTES,
         b"\r\n" * HEAD_BYTES,
     ],
     ids=["headers", "value", "name", "address", "no end of a value", "no end of headers",
-         "no end of the address", "empty lines"],
+         "no end of the address", "no end of a name", "half a name", "empty lines"],
 )  # fmt: skip
 @pytest.mark.parametrize("piece", [1000, 1_000_000])
 def test_a_head_that_is_too_large_is_refused(running: Running, head: bytes, piece: int) -> None:
@@ -139,16 +171,62 @@ def test_a_large_head_within_the_limit_is_served(running: Running) -> None:
             assert status(stream) == 200
 
 
-def test_trailers_count_as_the_head_does(running: Running) -> None:
-    """The request is under way, so that the connection is closed without a word."""
-    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with running.connect() as stream, suppress(OSError):
-        stream.sendall(head)
-        until(lambda: "/" in running.app.began)
-        stream.sendall(b"1\r\nx\r\n0\r\n")
-        stream.sendall(b"x: y\r\n" * HEAD_BYTES)
-        said = all_said(stream)
-        assert said.count(b"HTTP/1.1") <= 2
+CHUNKED = b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize("piece", [1000, 1_000_000])
+def test_trailers_count_as_the_head_does(running: Running, piece: int) -> None:
+    trailers = b"x: y\r\n" * (HEAD_BYTES // 30)
+    with running.connect() as stream:
+        stream.sendall(CHUNKED.replace(b"/read", b"/") + b"\r\n1\r\nx\r\n")
+        assert status(stream) == 200
+        stream.sendall(b"0\r\n")
+        for at in range(0, len(trailers), piece):
+            stream.sendall(trailers[at : at + piece])
+        assert code(all_said(stream)) == (431, "head_too_large")
+
+
+def test_a_trailer_is_no_header(running: Running) -> None:
+    """Neither of its own request nor of the next one."""
+    with running.connect() as stream:
+        trailers = b"Authorization: Bearer x\r\nX-Last: y\r\n\r\n"
+        stream.sendall(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailers)
+        assert status(stream) == 200
+        assert dict(running.app.headers) == {b"host": b"x", b"transfer-encoding": b"chunked"}
+        stream.sendall(get("/read"))
+        assert status(stream) == 200
+        assert dict(running.app.headers) == {b"host": b"x"}
+
+
+H2C = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAA\r\nUpgrade: h2c\r\n"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1_000_000])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /read HTTP/1.1\r\nHost: x\r\n" + H2C + b"Content-Length: 5\r\n\r\nGET /",
+        CHUNKED + H2C + b"\r\n5\r\nGET /\r\n0\r\n\r\n",
+    ],
+    ids=["length", "chunked"],
+)
+def test_who_offers_http_2_is_answered_in_http_1(running: Running, sent: bytes, piece: int) -> None:
+    """Java's client does so with each first request."""
+    both = sent + get("/next")
+    with running.connect() as stream:
+        for at in range(0, len(both), piece):
+            stream.sendall(both[at : at + piece])
+        assert [status(stream), status(stream)] == [200, 200]
+        assert running.app.bodies == [b"GET /"]
+        assert set(running.app.began) == {"/read", "/next"}
+        assert (b"http2-settings", b"AAEAAEAA") in running.app.headers
+
+
+@pytest.mark.parametrize("address", [b"x:443", b"http://x/read"])
+def test_connect_is_refused(running: Running, address: bytes) -> None:
+    with running.connect() as stream:
+        stream.sendall(b"CONNECT " + address + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert code(all_said(stream)) == (400, "bad_request")
 
 
 def test_what_is_no_http_is_refused_in_the_usual_form(running: Running) -> None:
@@ -236,3 +314,22 @@ def test_beyond_so_many_connections_the_refusal_has_the_usual_form(
     with running.connect() as again:
         again.sendall(get("/"))
         assert status(again) == 200
+
+
+def test_thousands_of_requests_at_once_are_refused(running: Running) -> None:
+    """The one under way is answered, those that wait are dropped."""
+    with running.connect() as stream:
+        stream.sendall(get("/wait") + get("/never") * 5000)
+        until(lambda: any(one._refusal for one in running.connections))
+        (one,) = running.connections
+        assert not one.pipeline
+        running.app.go_on.set()
+        assert status(stream) == 200
+        assert code(all_said(stream)) == (429, "too_many_requests_at_once")
+    assert set(running.app.began) == {"/wait"}
+
+
+def test_some_requests_at_once_are_answered_in_turn(running: Running) -> None:
+    with running.connect() as stream:
+        stream.sendall(get("/") * (1 + MOST_WAITING))
+        assert [status(stream) for _ in range(1 + MOST_WAITING)] == [200] * (1 + MOST_WAITING)
