@@ -30,6 +30,8 @@ _SAMPLE_ROWS = 50
 _FOREIGN = re.compile(r"[^\x00-\x7f€„…‘’“”–—\xa0§°«»¡¿´A-Za-zÀ-ÖØ-öø-ÿŒœŠšŽžŸªº]|[^\W\d_a-zA-Z]{3}")
 """What Western text (cp1252) never holds: other signs, or three accented letters in a row."""
 _DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
+_TOLD = re.compile(r"sep=([,;\t|])[,;\t|]*", re.IGNORECASE)
+"""The line that Excel writes above a header to tell the delimiter; some pad it with delimiters."""
 _WORKBOOKS = (".xlsx", ".xlsm")
 
 
@@ -85,14 +87,18 @@ def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
     where = os.fspath(path)
     if form.sheet:
         with _workbook(where) as book:
-            frame = _pandas().read_excel(book, form.sheet, header=None, dtype=object)
+            frame = _pandas().read_excel(
+                book, form.sheet, header=None, dtype=object, keep_default_na=False
+            )
         yield from _filled(
             enumerate((list(map(_cell, row)) for row in frame.itertuples(index=False)), 1)
         )
         return
     with _text(where, form.encoding) as text:
         reader = csv.reader(text, delimiter=form.delimiter, strict=True)
-        yield from _filled(_csv_rows(where, reader))
+        for row, cells in _filled(_csv_rows(where, reader)):
+            if row > 1 or not _TOLD.fullmatch(form.delimiter.join(cells)):
+                yield row, cells
 
 
 def frame_rows(frame: Any) -> Iterator[Row]:
@@ -164,7 +170,13 @@ def _encoding(where: str) -> str:
 
 
 def _delimiter(lines: list[str]) -> str:
-    """The mark that gives the header, or else most rows, the most cells of one count."""
+    """The mark that gives the header, or else most rows, the most cells of one count.
+
+    Of equals it is not the comma, which may divide decimals. Excel's own first line tells it.
+    """
+    told = _TOLD.fullmatch(lines[0].strip("\r\n")) if lines else None
+    if told:
+        return told[1]
     scores: dict[str, float] = {}
     for mark in _DELIMITERS:
         try:
@@ -176,7 +188,7 @@ def _delimiter(lines: list[str]) -> str:
         width, rows = Counter(widths).most_common(1)[0]
         if width > 1:
             scores[mark] = width * rows / len(widths) + (1000 if widths[0] == width else 0)
-    return max(scores, key=lambda mark: scores[mark], default=",")
+    return max(scores, key=lambda mark: (scores[mark], mark != ","), default=",")
 
 
 def _opened(where: str, mode: str = "rb", **how: str) -> Any:
