@@ -1,5 +1,6 @@
 """Who may do what: the roles of each route."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -16,6 +17,7 @@ DISPATCHERS = ("dispatcher", "admin")
 
 
 _TOKEN = "ideal_dispatch.token"
+_TURNS = 5  # of the event loop, in which it notices that a connection ended
 
 
 async def service_of(request: Request) -> Service:
@@ -57,6 +59,18 @@ class Only(HTTPBearer):
         token = token_of(request)
         check_role(token, *self._roles)
         return token
+
+
+async def still_there(request: Request) -> None:
+    """Refuse a change whose client has hung up: it may have made a newer one elsewhere since.
+
+    A worker that was frozen finds such requests when it goes on, and the end of their connections
+    right behind them.
+    """
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    if await request.is_disconnected():
+        raise HTTPException(408, "the client hung up before the change was made; nothing was done")
 
 
 Serving = Annotated[Service, Depends(service_of)]

@@ -88,6 +88,8 @@ def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
     for ending in (".js", ".mjs"):
         mimetypes.add_type("text/javascript", ending)
     app.mount("/", _Desk(api), name="desk")
+    for route in app.routes:  # the framework builds them at the first look; no call waits for that
+        route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
     limits = settings.server
     app.add_middleware(
         Protection,

@@ -274,6 +274,16 @@ def test_responses_that_make_no_sense(client: Local, town: Town, body: Any) -> N
     assert len([row for row in rows(client, "nonsense") if row.entry.kind == "response"]) == 0
 
 
+def test_routes_are_built_before_the_first_request(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The framework would do it in the time of the first call."""
+    app = application(town.settings("built.toml"))
+    monkeypatch.delattr("fastapi.routing.get_dependant")
+    with local(app) as fresh:
+        assert fresh.get("/v1/units", headers=bearer()).status_code == 200
+
+
 # --- units ------------------------------------------------------------------------------
 
 

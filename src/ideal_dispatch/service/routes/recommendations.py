@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
@@ -17,6 +17,7 @@ from ideal_dispatch.service.access import (
     Reader,
     Serving,
     service_of,
+    still_there,
     token_of,
 )
 from ideal_dispatch.service.answer_schemas import Recommendation
@@ -121,6 +122,7 @@ async def one(id: Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
 
 @router.post(
     "/{id}/response",
+    dependencies=[Depends(still_there)],
     responses=documented(401, 403, 404, 409, *BODY, 429, 503, model=Recommendation),
 )
 async def respond(

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Depends
 from starlette.responses import JSONResponse
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.access import Caller, Reader, Serving
+from ideal_dispatch.service.access import Caller, Reader, Serving, still_there
 from ideal_dispatch.service.answer_schemas import UnitsOut
 from ideal_dispatch.service.audit.units import AHEAD, DepotUnits
 from ideal_dispatch.service.refusals import BODY, documented
@@ -29,7 +29,11 @@ async def known(service: Serving, reader: Reader) -> JSONResponse:
     return JSONResponse(service.units())
 
 
-@router.put("", responses=documented(401, 403, 409, *BODY, 429, 503, model=list[UnitsOut]))
+@router.put(
+    "",
+    dependencies=[Depends(still_there)],
+    responses=documented(401, 403, 409, *BODY, 429, 503, model=list[UnitsOut]),
+)
 async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     """Tell free units of some or all depots, now or as of `updated_at`.
 

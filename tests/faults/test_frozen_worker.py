@@ -1,0 +1,29 @@
+"""A worker that was frozen makes no change whose client gave up: a newer one may be known."""
+
+import signal
+
+import httpx
+import pytest
+
+from tests.service_town import Town, bearer, serving, wait_until_ready
+
+
+def test_a_thawed_worker_makes_no_change_of_clients_that_hung_up(town: Town) -> None:
+    with serving(town.config("frozen.toml")) as served:
+        made = served.post(town.call("a")).json()
+        response = f"{served.url}/v1/recommendations/{made['id']}/response"
+        served.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(3):
+                with httpx.Client(timeout=0.2, headers=bearer()) as client:
+                    with pytest.raises(httpx.ReadTimeout):
+                        client.put(f"{served.url}/v1/units", json=[{"depot": "D2", "units": 9}])
+                    with pytest.raises(httpx.ReadTimeout):
+                        client.post(response, json={"action": "accept"})
+        finally:
+            served.process.send_signal(signal.SIGCONT)
+        wait_until_ready(served)
+        assert served.get("/v1/units").json()[2]["updated_at"] is None
+        assert served.get(f"/v1/recommendations/{made['id']}").json()["response"] is None
+        refused = [line for line in served.lines() if '"status": 408' in line]
+        assert len(refused) == 6
