@@ -41,6 +41,7 @@ _TOO_MANY = Problem(
     "too_many_requests_at_once",
     f"more than {MOST_WAITING} requests wait on this connection; send one after another",
 )
+_NO_HTTP = Problem(400, "bad_request", "this is no HTTP request", "head")
 _CONNECT = Problem(400, "bad_request", "CONNECT is not served; send requests directly", "head")
 _CROWDED = f"more than {MOST_CONNECTIONS:,} connections are open; ask again in a moment"
 
@@ -84,6 +85,7 @@ class Connection(HttpToolsProtocol):
         self._in_time()
         if self._rest is not None:
             self._rest.cancel()
+        self.cycle = self._running or self.cycle  # uvicorn would tell only the last that waits
         super().connection_lost(exc)
 
     # --- the head of a request ------------------------------------------------------
@@ -96,7 +98,7 @@ class Connection(HttpToolsProtocol):
             self._parse(time.monotonic(), data)
 
     def _parse(self, arrived_at: float, data: bytes) -> None:
-        """In pieces, because only what follows the piece's last whole header is not counted."""
+        """In pieces: what follows the last whole header of a piece is not counted."""
         self._unset_keepalive_if_required()
         self._arrived_at = arrived_at
         for at in range(0, len(data), HEAD_BYTES):
@@ -110,10 +112,8 @@ class Connection(HttpToolsProtocol):
         except HttpParserUpgrade as upgrade:
             self._parse_piece(self._head_without_upgrade() + piece[upgrade.args[0] :])
         except HttpParserError as error:
-            ended = error.__context__
-            words = "this is no HTTP request"
-            problem = Problem(400, "bad_request", words, "head")
-            self._hang_up(ended.problem if isinstance(ended, _RefusedError) else problem)
+            ours = error.__context__
+            self._hang_up(ours.problem if isinstance(ours, _RefusedError) else _NO_HTTP)
         else:
             if self._unparsed_bytes > HEAD_BYTES:
                 self._hang_up(_TOO_LARGE)

@@ -24,7 +24,7 @@ class Refusing:
     """An application that refuses what comes to /full, and reads what comes to /read.
 
     It knows when each request began, and what was read. What comes to /wait is
-    answered once ``go_on`` is set.
+    answered once ``go_on`` is set, what comes to /stay when the client has gone.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,16 @@ class Refusing:
         self.bodies: list[bytes] = []
         self.headers: list[tuple[bytes, bytes]] = []
         self.go_on = threading.Event()
+        self.left = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.began[scope["path"]] = scope[BEGAN]
         if scope["path"] == "/read":
             self.bodies.append(await whole_body(receive))
             self.headers = scope["headers"]
+        if scope["path"] == "/stay":
+            while not self.left:
+                self.left = (await receive())["type"] == "http.disconnect"
         if scope["path"] == "/wait":
             await asyncio.to_thread(self.go_on.wait, PATIENCE_S)
         full = scope["path"] == "/full"
@@ -333,3 +337,12 @@ def test_some_requests_at_once_are_answered_in_turn(running: Running) -> None:
     with running.connect() as stream:
         stream.sendall(get("/") * (1 + MOST_WAITING))
         assert [status(stream) for _ in range(1 + MOST_WAITING)] == [200] * (1 + MOST_WAITING)
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_the_application_learns_that_a_client_left(running: Running, waiting: int) -> None:
+    """Also if a further request of that client waits."""
+    with running.connect() as stream:
+        stream.sendall(get("/stay") + get("/never") * waiting)
+        until(lambda: "/stay" in running.app.began)
+    until(lambda: running.app.left)
