@@ -19,13 +19,17 @@ def check_source(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{os.fspath(path)}: {found}")
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that no file can be written to, best before long work."""
+def check_target(path: str | os.PathLike[str], option: str = "") -> None:
+    """Refuse a path, given by a command's ``option``, that no file can be written to.
+
+    It is best called before long work.
+    """
     target = Path(path)
+    named = f"{option} {target}".lstrip()
     if target.is_dir():
-        raise InputError(f"{target}: is a folder; name a file in it")
+        raise InputError(f"{named}: is a folder; name a file in it")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
+        raise InputError(f"{named}: the folder {target.parent} does not exist; create it first")
 
 
 @contextmanager

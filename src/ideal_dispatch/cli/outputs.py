@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import check_target
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 
@@ -20,12 +21,7 @@ def check_file(
     target: Path, force: bool, inputs: Iterable[Path | None] = (), option: str = "-o"
 ) -> None:
     """Refuse, before the work, a file that cannot or must not be written."""
-    if target.is_dir():
-        raise InputError(f"{option} {target}: is a folder; name a file in it")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"{option} {target}: the folder {target.parent} does not exist; create it first"
-        )
+    check_target(target, option)
     _check(option, target, [target], force, inputs, "choose another name")
 
 

@@ -108,6 +108,17 @@ def test_rescale(
         rescale(trained, local, world / "town.network", output)
 
 
+def test_rescale_leaves_no_gain_of_another_model(
+    world: Path, trained: Path, local: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "gain.json").write_text("{}")
+    with pytest.raises(InputError, match=r"holds gain.json already; add --force"):
+        rescale(trained, local, world / "town.network", tmp_path)
+    rescale(trained, local, world / "town.network", tmp_path, force=True)
+    assert not (tmp_path / "gain.json").exists()
+    assert Model.load(tmp_path).details["rescaled_on"]["trips"] == 60
+
+
 def test_too_few_local_trips(world: Path, trained: Path, local: Path, tmp_path: Path) -> None:
     Trips.load(local).select(np.arange(9)).save(tmp_path / "few.trips")
     with pytest.raises(InputError, match="9 local trips: at least 10 are needed"):

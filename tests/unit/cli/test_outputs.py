@@ -18,10 +18,10 @@ def test_files(tmp_path: Path) -> None:
     for force in (False, True):
         with pytest.raises(InputError, match="there would be overwritten; choose another name"):
             check_file(there, force, [None, tmp_path / "." / "there"])
-    with pytest.raises(InputError, match="is a folder; name a file in it"):
+    with pytest.raises(InputError, match="^-o .*: is a folder; name a file in it"):
         check_file(tmp_path, force=True)
-    with pytest.raises(InputError, match="the folder .*no does not exist; create it first"):
-        check_file(tmp_path / "no" / "x", force=False)
+    with pytest.raises(InputError, match="^--map .*: the folder .*no does not exist; create it"):
+        check_file(tmp_path / "no" / "x", force=False, option="--map")
 
 
 def test_folders(tmp_path: Path) -> None:

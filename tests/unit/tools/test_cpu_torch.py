@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -22,8 +23,9 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="other systems have CPU builds only"
 )
 SCRIPT = ROOT / "tools" / "cpu_torch.py"
-CPU, CUDA = "2.13.0+cpu", "2.13.0"
-FALLS_BACK = "no CPU build of torch 2.13.0 from 127.0.0.1: the ordinary index is next, and may send"
+CUDA: str = runpy.run_path(str(SCRIPT))["pinned"]()
+CPU = f"{CUDA}+cpu"
+FALLS_BACK = f"no CPU build of torch {CUDA} from 127.0.0.1: the ordinary index is next, and may"
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -38,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     _wheel(folder / "ordinary/torch", "torch", CUDA, "nvidia-thing")
     _wheel(folder / "ordinary/nvidia-thing", "nvidia-thing", "13.0")
     _wheel(folder / "cpu/torch", "torch", CPU)
-    _wheel(folder / "cpu/torch", "torch", "2.14.0+cpu")
+    _wheel(folder / "cpu/torch", "torch", f"{CUDA}.1+cpu")
     (folder / "nonsense/torch").mkdir(parents=True)
     (folder / "nonsense/torch/index.html").write_text("<html>please sign in</html>")
     (folder / "empty").mkdir()
@@ -82,7 +84,7 @@ class Place:
     def setup(self, index: str) -> str:
         """What the script says, after the ordinary install that follows it has run too."""
         said = self.run(SCRIPT, "--index", index)
-        self.run("-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", "torch==2.13.0")
+        self.run("-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", f"torch=={CUDA}")
         return said
 
     @property
@@ -102,7 +104,7 @@ def test_the_cpu_build_is_taken_where_both_kinds_are_offered(place: Place, serve
 
 
 def test_without_the_script_the_ordinary_index_brings_cuda(place: Place) -> None:
-    place.run("-m", "pip", "install", "-q", "torch==2.13.0")
+    place.run("-m", "pip", "install", "-q", f"torch=={CUDA}")
     assert place.has == {"torch": CUDA, "nvidia-thing": "13.0"}
 
 
@@ -130,7 +132,7 @@ def test_an_index_that_never_answers_is_not_waited_for_long(place: Place) -> Non
 
 
 def test_a_torch_that_is_installed_stays(place: Place) -> None:
-    place.run("-m", "pip", "install", "-q", "torch==2.13.0")
+    place.run("-m", "pip", "install", "-q", f"torch=={CUDA}")
     assert place.setup("http://127.0.0.1:9/") == ""
     assert place.has["torch"] == CUDA
 

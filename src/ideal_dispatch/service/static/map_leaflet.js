@@ -26,11 +26,15 @@ class LeafletMap {
     this.everything = box(bounds(networkPoints(network)));
     map.fitBounds(this.everything);
     // one layer a width: a city has tens of thousands of roads
-    const widths = Map.groupBy(network.features, ({ properties }) => roadWidth(properties ?? {}));
-    this.roads = [...widths].map(([width, roads]) => {
-      const lines = roads.map(({ geometry }) => geometry.coordinates.map(flip));
-      return [width, library.polyline(lines, { interactive: false }).addTo(map)];
-    });
+    const widths = new Map();
+    for (const { geometry, properties } of network.features) {
+      const width = roadWidth(properties ?? {});
+      if (!widths.has(width)) widths.set(width, []);
+      widths.get(width).push(geometry.coordinates.map(flip));
+    }
+    this.roads = [...widths].map(([width, lines]) => (
+      [width, library.polyline(lines, { interactive: false }).addTo(map)]
+    ));
     this.drawn = library.layerGroup().addTo(map);
     map.on("zoomend", () => this.paint());
     map.on("moveend", () => placeNames(map.getContainer()));
