@@ -60,6 +60,13 @@ def test_without_webgl2(desk: Page, service: Service) -> None:
     shoot(desk, "map_leaflet")
 
 
+def test_an_older_browser(flat_browser: Browser, service: Service, open_desk: Turn) -> None:
+    page = open_desk(flat_browser, service)
+    page.add_init_script("delete Map.groupBy; delete Object.groupBy;")
+    page.reload()
+    expect(page.locator("#map")).to_have_attribute(DRAWN, "leaflet")
+
+
 @pytest.mark.parametrize("colour", ["#56B4E9", "#E69F00"])
 def test_both_ways_are_drawn(desk: Page, service: Service, colour: str) -> None:
     expect(desk.locator("#map")).to_have_attribute(DRAWN, "leaflet")
