@@ -94,7 +94,7 @@ def read_depots(
     depots: list[Depot] = []
     elsewhere: list[str] = []
     lines: dict[str, int] = {}  # by name
-    rows = _rows(where, names, _DEGREES)
+    rows = _rows(where, names, _DEGREES, one_column=("name",))  # numbers of two columns may meet
     mark = _degrees_mark(rows)
     for line, row in rows:
         name = row.get("name", "") or f"line {line}"
@@ -119,7 +119,13 @@ def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
 
 
-def _rows(where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str]) -> Rows:
+def _rows(
+    where: str,
+    names: Mapping[str, tuple[str, ...]],
+    needed: Sequence[str],
+    one_column: Sequence[str] = (),
+) -> Rows:
+    """The rows of a table; of a field in ``one_column`` the first column that is there counts."""
     rows = _whole(where, spreadsheets.read(where, spreadsheets.detect(where)))
     seen: list[str] = []
     for _ in range(_HEADER_ROWS):
@@ -135,7 +141,9 @@ def _rows(where: str, names: Mapping[str, tuple[str, ...]], needed: Sequence[str
         )
     position = {cell: i for i, cell in reversed(list(enumerate(header)))}
     cells = {
-        field: [position[n.lower()] for n in options if n.lower() in position]
+        field: [position[n.lower()] for n in options if n.lower() in position][
+            : 1 if field in one_column else None
+        ]
         for field, options in names.items()
     }
     table: Rows = []

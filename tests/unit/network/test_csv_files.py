@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch import Depot
+from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.csv_files import read_depots
 from ideal_dispatch.network.read import read_network
@@ -250,6 +250,17 @@ def test_depots(tmp_path: Path) -> None:
     table.write_text("name,x,y\nNorth,7.0,here\n")
     with pytest.raises(InputError, match=r"depots.csv line 2: lat is 'here'"):
         read_depots(table, network)
+
+
+def test_depots_take_their_names_from_one_column(grid: RoadNetwork, tmp_path: Path) -> None:
+    """Numbers of another column would meet those of the first."""
+    lon, lat = grid.lon, grid.lat
+    rows = [f"{i},{lon[i]},{lat[i]},{number}" for i, number in enumerate(("7", "8", "", "3"))]
+    table = tmp_path / "stations.csv"
+    table.write_text("\n".join(["index,lon,lat,station #", *rows]))
+    depots, off = read_depots(table, grid)
+    assert [depot.name for depot in depots] == ["7", "8", "line 4", "3"]
+    assert off == []
 
 
 def test_two_depots_of_one_name_are_refused(tmp_path: Path) -> None:
