@@ -79,18 +79,19 @@ class Seen:
                 rare |= (values[:, 0] == 0.0) & (self.trips - counts[0] < self.least_trips)
             held[np.ix_(rare, where)] = np.nan
         hour = columns.index("hour")
-        often = self._hours_often
+        learned = self.learned_hours
         for i in np.flatnonzero(~np.isnan(held[:, hour])):
-            if often.size and int(held[i, hour]) not in often:
-                apart = np.abs(often - held[i, hour])
-                held[i, hour] = often[np.minimum(apart, 24 - apart).argmin()]
+            if learned and int(held[i, hour]) not in learned:
+                apart = np.abs(np.array(learned) - held[i, hour])
+                held[i, hour] = learned[np.minimum(apart, 24 - apart).argmin()]
         return held
 
     @property
-    def _hours_often(self) -> FloatArray:
+    def learned_hours(self) -> tuple[int, ...]:
+        """The hours of the day with enough trips; where none has, all with any."""
         least = max(1, min(LEAST_TRIPS, self.trips // 200))  # of 24, whose neighbours are alike
         often = np.flatnonzero(np.array(self.hours) >= least)
-        return (often if often.size else np.flatnonzero(self.hours)).astype(np.float64)
+        return tuple((often if often.size else np.flatnonzero(self.hours)).tolist())
 
     def other_sources(self, weather: Weather) -> tuple[str, ...]:
         """Which weather values come from a source that training did not know, in words."""
@@ -117,7 +118,7 @@ class Seen:
                     f"{name} {row[index]:g} (seen: {least[index]:g} … {greatest[index]:g})"
                 )
         hour = row[encoding.columns.index("hour")]
-        if any(self.hours) and not np.isnan(hour) and int(hour) not in self._hours_often:
+        if any(self.hours) and not np.isnan(hour) and int(hour) not in self.learned_hours:
             reasons.append(f"hour {int(hour)} ({_trips(self.hours[int(hour)])})")
         return tuple(reasons)
 

@@ -164,7 +164,7 @@ def typical_context(run: TrainingRun) -> FloatArray:
 
 def slowest_hour(run: TrainingRun) -> tuple[FloatArray, int | None]:
     """The typical context at the hour when the model's roads are slowest, and that hour."""
-    row, hours = typical_context(run), run.model.seen.hours
+    row, hours = typical_context(run), run.model.seen.learned_hours
     if not hours:
         return row, None
     column = run.model.encoding.columns.index("hour")
