@@ -194,7 +194,7 @@ def _delimiter(lines: list[str]) -> str:
 def _opened(where: str, mode: str = "rb", **how: str) -> Any:
     with open(where, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(where, mode, **how) if zipped else open(where, mode, **how)  # type: ignore
+    return gzip.open(where, mode, **how) if zipped else open(where, mode, **how)  # type: ignore[call-overload]
 
 
 @contextmanager

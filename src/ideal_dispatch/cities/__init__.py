@@ -39,11 +39,17 @@ def harbour_model_folder() -> Path:
     return HARBOUR_STEM.with_name("harbour_model")
 
 
+def harbour_gain_file() -> Path:
+    """How much gains vary in the harbour city, beside its model."""
+    return harbour_model_folder() / "gain.json"
+
+
 __all__ = [
     "TRAINING_DAYS",
     "City",
     "Hospital",
     "harbour_city",
+    "harbour_gain_file",
     "harbour_model_folder",
     "harbour_traffic",
 ]

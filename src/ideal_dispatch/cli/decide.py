@@ -167,7 +167,7 @@ def decide(
     """
     import numpy as np
 
-    from ideal_dispatch.cities import harbour_model_folder
+    from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
     from ideal_dispatch.cli.decision_view import Answer
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
@@ -180,7 +180,7 @@ def decide(
             place = read_place(network_file, depots_file)
             if network_file is None and model_folder is None:
                 model_folder = harbour_model_folder()
-                gain_file = gain_file or model_folder / "gain.json"
+                gain_file = gain_file or harbour_gain_file()
             parts = _parts(model_folder, drift_folder, gain_file)
             chosen = _policy(policy, limit, parts)
             facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}

@@ -21,8 +21,8 @@ _CATEGORIES = (WEEKDAYS, MONTHS, ("holiday",), ("holiday_eve",))
 class Seen:
     """The range of every context column in training, and how often its categories occurred.
 
-    A column that was never known is NaN: nothing can be said about it. ``hours``
-    has the number of trips in each hour of the day, ``flags`` that of each flag.
+    A column that was never known is NaN: nothing can be said about it. ``trips_by_hour``
+    has a number for each hour of the day, ``trips_by_flag`` one for each flag.
     ``sources`` names, for each weather variable, where its values came from;
     values of another source may be measured differently.
     """
@@ -30,8 +30,8 @@ class Seen:
     trips: int
     least: tuple[float, ...]
     greatest: tuple[float, ...]
-    hours: tuple[int, ...]
-    flags: Mapping[str, int]
+    trips_by_hour: tuple[int, ...]
+    trips_by_flag: Mapping[str, int]
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -72,7 +72,7 @@ class Seen:
         held, columns = rows.copy(), encoding.columns
         for group in _CATEGORIES:
             where = [columns.index(name) for name in group]
-            counts = np.array([self.flags[name] for name in group])
+            counts = np.array([self.trips_by_flag[name] for name in group])
             values = held[:, where]
             rare = ((values == 1.0) & (counts < self.least_trips)).any(axis=1)
             if len(group) == 1:
@@ -90,8 +90,8 @@ class Seen:
     def learned_hours(self) -> tuple[int, ...]:
         """The hours of the day with enough trips; where none has, all with any."""
         least = max(1, min(LEAST_TRIPS, self.trips // 200))  # of 24, whose neighbours are alike
-        often = np.flatnonzero(np.array(self.hours) >= least)
-        return tuple((often if often.size else np.flatnonzero(self.hours)).tolist())
+        often = np.flatnonzero(np.array(self.trips_by_hour) >= least)
+        return tuple((often if often.size else np.flatnonzero(self.trips_by_hour)).tolist())
 
     def other_sources(self, weather: Weather) -> tuple[str, ...]:
         """Which weather values come from a source that training did not know, in words."""
@@ -109,17 +109,17 @@ class Seen:
         margin = np.where(least == greatest, 0.0, _MARGIN * (greatest - least))
         outside = (row < least - margin) | (row > greatest + margin)  # False on NaN
         for index, name in enumerate(encoding.columns):
-            if name in self.flags:
-                if row[index] == 1.0 and self.flags[name] < self.least_trips:
+            if name in self.trips_by_flag:
+                if row[index] == 1.0 and self.trips_by_flag[name] < self.least_trips:
                     word = name.title() if name in (*WEEKDAYS, *MONTHS) else name.replace("_", " ")
-                    reasons.append(f"{word} ({_trips(self.flags[name])})")
+                    reasons.append(f"{word} ({_trips(self.trips_by_flag[name])})")
             elif outside[index] and name != "hour":
                 reasons.append(
                     f"{name} {row[index]:g} (seen: {least[index]:g} … {greatest[index]:g})"
                 )
         hour = row[encoding.columns.index("hour")]
-        if any(self.hours) and not np.isnan(hour) and int(hour) not in self.learned_hours:
-            reasons.append(f"hour {int(hour)} ({_trips(self.hours[int(hour)])})")
+        if any(self.trips_by_hour) and not np.isnan(hour) and int(hour) not in self.learned_hours:
+            reasons.append(f"hour {int(hour)} ({_trips(self.trips_by_hour[int(hour)])})")
         return tuple(reasons)
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,7 +129,11 @@ class Seen:
             for name in ("least", "greatest")
         }
         sources = {name: list(known) for name, known in self.sources.items()}
-        counts = {"trips": self.trips, "hours": list(self.hours), "flags": dict(self.flags)}
+        counts = {
+            "trips": self.trips,
+            "trips_by_hour": list(self.trips_by_hour),
+            "trips_by_flag": dict(self.trips_by_flag),
+        }
         return {**plain, **counts, "sources": sources}
 
     @classmethod
@@ -139,8 +143,8 @@ class Seen:
             tuple(np.nan if v is None else float(v) for v in values[name])
             for name in ("least", "greatest")
         )
-        hours = tuple(int(count) for count in values["hours"])
-        flags = {name: int(count) for name, count in values["flags"].items()}
+        hours = tuple(int(count) for count in values["trips_by_hour"])
+        flags = {name: int(count) for name, count in values["trips_by_flag"].items()}
         sources = {name: tuple(known) for name, known in values["sources"].items()}
         return cls(int(values["trips"]), least, greatest, hours, flags, sources)
 

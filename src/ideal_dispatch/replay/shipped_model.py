@@ -9,18 +9,16 @@ from no other day. What the experiment's folder already has is not fitted again.
 import sys
 from pathlib import Path
 
-from ideal_dispatch.cities import harbour_model_folder
+from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.past import collect_past
 from ideal_dispatch.replay.study import ALL
 
-GAIN = "gain.json"
 
-
-def write_shipped_model(experiment_file: Path, folder: Path, target: Path) -> None:
-    """Fit on the training days in ``folder``, and write model and gain to ``target``."""
+def write_shipped_model(experiment_file: Path, folder: Path) -> None:
+    """Fit on the training days in ``folder``, and write model and gain where the city has them."""
     experiment = Experiment.load(experiment_file)
     ground, world = experiment.ground(), World.B
     place = folder / world
@@ -28,10 +26,10 @@ def write_shipped_model(experiment_file: Path, folder: Path, target: Path) -> No
     parts = fit_parts(experiment, ground, past, experiment.learning_days, place / ALL)
     assert parts.model is not None
     assert parts.gain is not None
-    parts.model.save(target)
-    parts.gain.save(target / GAIN)
+    parts.model.save(harbour_model_folder())
+    parts.gain.save(harbour_gain_file())
 
 
 if __name__ == "__main__":
-    write_shipped_model(Path(sys.argv[1]), Path(sys.argv[2]), harbour_model_folder())
+    write_shipped_model(Path(sys.argv[1]), Path(sys.argv[2]))
     print(f"wrote {harbour_model_folder()}")

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from ideal_dispatch.cities import HARBOUR_STEM, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
 from ideal_dispatch.service.auth import new_token
 from ideal_dispatch.service.settings import (
     AuditTable,
@@ -28,12 +28,12 @@ class Demo:
 
 def demo() -> Demo:
     """Port Almery with its shipped model, on its recorded training days; a token of its own."""
-    folder, shipped = state_folder(), harbour_model_folder()
+    folder = state_folder()
     city = json.loads(HARBOUR_STEM.with_suffix(".json").read_text(encoding="utf-8"))
     token, hashed = new_token()
     settings = ServiceSettings(
         city=CityFiles("", "", city["time_zone"], city["country"], city["name"]),
-        model=ModelFiles(str(shipped), str(shipped / "gain.json")),
+        model=ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
         server=Server(public_metrics=True, log_level="warning"),
         policy={"threshold": {"cost": 0.002}, "method": "multistart"},
         traffic=TrafficTable("recorded", "harbour.traffic"),

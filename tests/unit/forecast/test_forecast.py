@@ -258,8 +258,8 @@ def test_what_is_unusual_is_said_in_words() -> None:
     )
     assert seen.unusual(np.full(28, np.nan), encoding) == ()
     again = Seen.from_dict(json.loads(json.dumps(seen.as_dict())))
-    assert again.hours == seen.hours
-    assert again.flags == seen.flags
+    assert again.trips_by_hour == seen.trips_by_hour
+    assert again.trips_by_flag == seen.trips_by_flag
     np.testing.assert_array_equal(again.least, seen.least)
 
 

@@ -15,6 +15,7 @@ from ideal_dispatch.cities import (
     TRAINING_DAYS,
     City,
     harbour_city,
+    harbour_gain_file,
     harbour_model_folder,
     harbour_traffic,
 )
@@ -251,5 +252,5 @@ def _found(package: str) -> bool:
 
 def _shipped() -> Fitted:
     """The model that comes with the city, which learned from all days of the demo."""
-    folder = harbour_model_folder()
-    return Fitted(Model.load(folder), gain=GainModel.load(folder / "gain.json"))
+    gain = GainModel.load(harbour_gain_file())
+    return Fitted(Model.load(harbour_model_folder()), gain=gain)
