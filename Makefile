@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-pythons coverage test-all check docs bench load evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
+.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -30,6 +30,10 @@ test: setup
 # the unit tests on every Python from 3.11 to 3.13 that this machine has
 test-pythons: setup
 	$(BIN)/python tools/pythons.py
+
+# modules, lines, imports, complexity; BESIDE=../before shows another checkout beside this one
+shape: setup
+	@$(BIN)/python tools/shape.py $(BESIDE) .
 
 coverage: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
