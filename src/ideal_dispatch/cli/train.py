@@ -255,7 +255,7 @@ def _finish(run: "TrainingRun", network: "RoadNetwork", trips: "Trips", output: 
     from ideal_dispatch.cli.terminal import out, print_next, stages
     from ideal_dispatch.files import atomic_write
     from ideal_dispatch.learning.baselines import fit_baselines
-    from ideal_dispatch.learning.report import summary, training_report
+    from ideal_dispatch.learning.training_report import summary, training_report
 
     with stages("Finishing") as progress:
         progress("baselines on the same trips")

@@ -21,7 +21,7 @@ from ideal_dispatch.forecast import architecture as forward
 from ideal_dispatch.forecast.architecture import Architecture, Array32
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule, trip_features
-from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import EdgeBounds, TimeBounds
 from ideal_dispatch.scenarios import ScenarioSet
@@ -90,7 +90,7 @@ class Model:
     weights: Mapping[str, npt.NDArray[Any]]
     base_ratio: float
     radius_rule: RadiusRule
-    seen: Seen
+    seen: SeenContexts
     network_checksum: str
     network_bounds: tuple[float, float, float, float]
     bounds: TimeBounds = field(default_factory=TimeBounds)

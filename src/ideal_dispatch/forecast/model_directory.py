@@ -15,7 +15,7 @@ from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.card import model_card
 from ideal_dispatch.forecast.model import CARD, MANIFEST, Model, content_hash
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
 
 FORMAT, VERSION = "ideal-dispatch model", 2
@@ -110,7 +110,7 @@ def _read(where: Path, kind: type[Kind]) -> Kind:
         weights=load_tensors((where / Path(manifest["weights"]).name).read_bytes()),
         base_ratio=float(manifest["base_ratio"]),
         radius_rule=RadiusRule(**manifest["radius"]),
-        seen=Seen.from_dict(manifest["seen"]),
+        seen=SeenContexts.from_dict(manifest["seen"]),
         network_checksum=manifest["network"],
         network_bounds=tuple(manifest["network_bounds"]),
         bounds=TimeBounds.from_dict(manifest["bounds"]),

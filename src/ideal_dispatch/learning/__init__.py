@@ -8,7 +8,7 @@ except ImportError:
     raise MissingExtraError("training a model", "train") from None
 
 from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.radius import RadiusParams
+from ideal_dispatch.learning.radius_training import RadiusParams
 from ideal_dispatch.learning.splits import Split, split
 from ideal_dispatch.learning.training import TrainingRun, fit, train
 

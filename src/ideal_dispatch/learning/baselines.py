@@ -31,13 +31,13 @@ class Baseline(Protocol):
         """What turns trips into ratios to free flow, learned from trips that drive."""
         ...
 
-    def fit(self, network: RoadNetwork, trips: Trips) -> "Fitted":
+    def fit(self, network: RoadNetwork, trips: Trips) -> "FittedBaseline":
         """The baseline with what these trips teach it."""
         return _fitted(self, TripTable.of(network, trips))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FittedBaseline:
     """A baseline with what it learned; ``columns`` are the context columns it was taught with."""
 
     baseline: Baseline
@@ -258,7 +258,9 @@ CANDIDATES: Mapping[str, tuple[Baseline, ...]] = MappingProxyType(
 _LOCATED = (Nearest.name, LocatedBoosting.name)
 
 
-def fit_baselines(network: RoadNetwork, train: Trips, validation: Trips) -> tuple[Fitted, ...]:
+def fit_baselines(
+    network: RoadNetwork, train: Trips, validation: Trips
+) -> tuple[FittedBaseline, ...]:
     """Every kind fitted to ``train``, with the settings of least error on ``validation``.
 
     On a network without coordinates those that need places are left out.
@@ -278,8 +280,8 @@ def fit_baselines(network: RoadNetwork, train: Trips, validation: Trips) -> tupl
     return tuple(best)
 
 
-def _fitted(baseline: Baseline, table: TripTable) -> Fitted:
+def _fitted(baseline: Baseline, table: TripTable) -> FittedBaseline:
     driven = table.driven()
     if not len(driven):
         raise InputError(f"{baseline.name}: no trip to learn from drives a road; give more trips")
-    return Fitted(baseline, table.columns, baseline.learn(driven))
+    return FittedBaseline(baseline, table.columns, baseline.learn(driven))

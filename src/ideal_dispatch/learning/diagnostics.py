@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
-from ideal_dispatch.learning.baselines import Fitted
-from ideal_dispatch.learning.radius import conformal_factor
+from ideal_dispatch.learning.baselines import FittedBaseline
+from ideal_dispatch.learning.radius_training import conformal_factor
 from ideal_dispatch.learning.scores import Scores, paired_interval, scores
 from ideal_dispatch.learning.training import TrainingRun
 
@@ -71,7 +71,7 @@ def judged_rows(run: TrainingRun) -> npt.NDArray[np.int64]:
     return rows
 
 
-def compare(run: TrainingRun, baselines: Sequence[Fitted]) -> tuple[Rival, ...]:
+def compare(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> tuple[Rival, ...]:
     """The model first, then every baseline, on the same test trips."""
     rows, trips = judged_rows(run), run.problem.trips
     observed, own = trips.observed_s[rows], run.predicted_s[rows]

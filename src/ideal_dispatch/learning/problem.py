@@ -9,7 +9,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
-from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.learning.lower_level import Routes, Rows
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
@@ -41,7 +41,7 @@ class LearningProblem:
     centre: FloatArray
     frequencies: FloatArray
     bounds: TimeBounds
-    seen: Seen
+    seen: SeenContexts
     edge_scale: Standardisation
     context_scale: Standardisation
     edges: FloatArray
@@ -85,7 +85,7 @@ class LearningProblem:
         edges = edge_inputs(network, architecture.features, centre, frequencies)
         bounds, base_s = TimeBounds(), ratio * network.free_flow_times_s
         _check_base(bounds, network, base_s)
-        seen = Seen.of(trips.contexts[parts[0]], trips.encoding, trips.weather_sources)
+        seen = SeenContexts.of(trips.contexts[parts[0]], trips.encoding, trips.weather_sources)
         held = seen.held(trips.contexts, trips.encoding)
         contexts = context_inputs(held, trips.encoding, architecture.hour_harmonics)
         edge_scale = Standardisation.fit(edges)

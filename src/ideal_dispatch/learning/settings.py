@@ -7,7 +7,7 @@ from typing import Any
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.radius import RadiusParams
+from ideal_dispatch.learning.radius_training import RadiusParams
 from ideal_dispatch.toml_tables import read_toml
 
 

@@ -24,7 +24,7 @@ from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
 from ideal_dispatch.learning.export import export
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.radius import FittedRadius, RadiusParams, fit_radius
+from ideal_dispatch.learning.radius_training import FittedRadius, RadiusParams, fit_radius
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
 from ideal_dispatch.learning.splits import PARTS, Split, local_days, split

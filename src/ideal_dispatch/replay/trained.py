@@ -72,7 +72,7 @@ def train_models(
         if (papers / MANIFEST).exists():
             continue
         from ideal_dispatch.learning import split, train
-        from ideal_dispatch.learning.radius import RadiusParams
+        from ideal_dispatch.learning.radius_training import RadiusParams
         from ideal_dispatch.learning.splits import local_days
 
         wanted = [date.fromisoformat(day).toordinal() for day in dates]
@@ -101,7 +101,7 @@ def fit_drift_on(
 ) -> DriftModel:
     """The drift of the quotes of some dates."""
     if not (folder / MANIFEST).exists():
-        from ideal_dispatch.learning.drift import fit_drift
+        from ideal_dispatch.learning.drift_training import fit_drift
 
         chosen = _of_days(ground, quotes, dates)
         context = ground.recording.context

@@ -17,7 +17,7 @@ from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import Stretch
@@ -97,7 +97,8 @@ def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> M
     weights |= {"range.greatest": np.full(network.num_edges, 1e3)}
     return Model(
         shape, encoding, weights, 1.3, RadiusRule(constant=radius),
-        Seen.of(np.zeros((1, len(encoding.columns))), encoding), network.checksum, (0, 0, 0, 0),
+        SeenContexts.of(np.zeros((1, len(encoding.columns))), encoding),
+        network.checksum, (0, 0, 0, 0),
     )  # fmt: skip
 
 

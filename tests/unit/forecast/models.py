@@ -12,7 +12,7 @@ from ideal_dispatch import Model, RoadNetwork, Trips
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
 from ideal_dispatch.learning.export import export
-from ideal_dispatch.learning.radius import RadiusParams, fit_radius
+from ideal_dispatch.learning.radius_training import RadiusParams, fit_radius
 from ideal_dispatch.learning.trip_radii import trip_radii
 from tests.unit.learning.worlds import town, trainer, trips
 

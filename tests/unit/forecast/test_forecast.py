@@ -22,7 +22,7 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation
 from ideal_dispatch.forecast.radius import RadiusRule, trip_features
-from ideal_dispatch.forecast.seen import Seen
+from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.learning import TrainParams
 from ideal_dispatch.learning.export import export
 from tests.unit.forecast.models import small_model
@@ -242,7 +242,7 @@ def test_what_is_unusual_is_said_in_words() -> None:
     rows[:, 4] = 1000.0
     rows[:, 5] = 8.0, 9.0, 9.0
     rows[:, 6] = 1.0
-    seen = Seen.of(rows, encoding)
+    seen = SeenContexts.of(rows, encoding)
     assert seen.unusual(rows[0], encoding) == ()
     usual = rows[0].copy()
     usual[:2] = 32.0, 500.0  # within a tenth of the range; rain was never known
@@ -257,7 +257,7 @@ def test_what_is_unusual_is_said_in_words() -> None:
         "hour 3 (no trips)",
     )
     assert seen.unusual(np.full(28, np.nan), encoding) == ()
-    again = Seen.from_dict(json.loads(json.dumps(seen.as_dict())))
+    again = SeenContexts.from_dict(json.loads(json.dumps(seen.as_dict())))
     assert again.trips_by_hour == seen.trips_by_hour
     assert again.trips_by_flag == seen.trips_by_flag
     np.testing.assert_array_equal(again.least, seen.least)
@@ -279,7 +279,7 @@ def test_what_few_trips_show_is_not_learned() -> None:
     rows = _calendar_rows(
         (700, 8, 0, 2), (760, 22, 1, 3), (29, 8, 2, 4), (30, 15, 0, 2), (6, 9, 0, 2)
     )
-    seen = Seen.of(rows, encoding)
+    seen = SeenContexts.of(rows, encoding)
     assert seen.least_trips == 30
     months, weekdays = slice(13, 25), slice(6, 13)
 

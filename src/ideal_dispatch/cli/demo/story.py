@@ -139,7 +139,7 @@ class Story:
     def train(self, trips: "Trips") -> "TrainingRun":
         """The model of the trips, kept where the policies look for it."""
         from ideal_dispatch.learning import TrainParams, train
-        from ideal_dispatch.learning.radius import RadiusParams
+        from ideal_dispatch.learning.radius_training import RadiusParams
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(

@@ -14,7 +14,7 @@ from ideal_dispatch.learning import RadiusParams, Split, TrainingRun, TrainParam
 from ideal_dispatch.learning.baselines import (
     Boosting,
     Constant,
-    Fitted,
+    FittedBaseline,
     HourOfWeek,
     Linear,
 )
@@ -26,7 +26,7 @@ from ideal_dispatch.learning.diagnostics import (
     slowest_hour,
     typical_context,
 )
-from ideal_dispatch.learning.report import summary, training_report, warnings
+from ideal_dispatch.learning.training_report import summary, training_report, warnings
 from ideal_dispatch.pages import Page
 from tests.planted import planted_trips
 
@@ -41,7 +41,7 @@ def run(grid: RoadNetwork) -> TrainingRun:
 
 
 @pytest.fixture(scope="module")
-def baselines(run: TrainingRun) -> list[Fitted]:
+def baselines(run: TrainingRun) -> list[FittedBaseline]:
     trips = run.problem.trips.select(run.split.train)
     chosen = (Constant(), HourOfWeek(), Linear(), Boosting(trees=20))
     return [one.fit(run.problem.network, trips) for one in chosen]
@@ -53,7 +53,7 @@ def _texts(page: Page, kind: str) -> list[str]:
 
 
 def test_the_page_has_all_parts_and_every_figure_its_words(
-    run: TrainingRun, baselines: Sequence[Fitted]
+    run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
     page = training_report(run, baselines)
     html = page.html()
@@ -73,7 +73,7 @@ def test_the_page_has_all_parts_and_every_figure_its_words(
 
 
 def test_numbers_are_json_and_those_of_the_page(
-    run: TrainingRun, baselines: Sequence[Fitted]
+    run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
     facts = summary(run, baselines)
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
@@ -141,7 +141,7 @@ def test_reliability_by_hand(run: TrainingRun) -> None:
 
 
 def test_a_radius_that_breaks_its_promise_is_told(
-    run: TrainingRun, baselines: Sequence[Fitted]
+    run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
     targets = np.full(len(run.problem.trips), 0.05)
     targets[run.split.test] = 0.2

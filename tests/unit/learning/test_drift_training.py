@@ -17,7 +17,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.drift import DriftModel
-from ideal_dispatch.learning.drift import DRIFT_PARAMS, fit_drift
+from ideal_dispatch.learning.drift_training import DRIFT_PARAMS, fit_drift
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import GivenRoutes, LowerLevel, Routes
 from ideal_dispatch.learning.problem import LearningProblem

@@ -18,7 +18,7 @@ _CATEGORIES = (WEEKDAYS, MONTHS, ("holiday",), ("holiday_eve",))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenContexts:
     """The range of every context column in training, and how often its categories occurred.
 
     A column that was never known is NaN: nothing can be said about it. ``trips_by_hour``
@@ -40,7 +40,7 @@ class Seen:
         contexts: FloatArray,
         encoding: ContextEncoding,
         sources: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> "Seen":
+    ) -> "SeenContexts":
         """What training contexts, encoded, show."""
         columns = encoding.columns
         hours = contexts[:, columns.index("hour")]
@@ -137,7 +137,7 @@ class Seen:
         return {**plain, **counts, "sources": sources}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Seen":
+    def from_dict(cls, values: Mapping[str, Any]) -> "SeenContexts":
         """What :meth:`as_dict` wrote."""
         least, greatest = (
             tuple(np.nan if v is None else float(v) for v in values[name])

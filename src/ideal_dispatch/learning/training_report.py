@@ -10,8 +10,8 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
-from ideal_dispatch.learning import figures
-from ideal_dispatch.learning.baselines import Fitted
+from ideal_dispatch.learning import training_figures as figures
+from ideal_dispatch.learning.baselines import FittedBaseline
 from ideal_dispatch.learning.diagnostics import (
     Reliability,
     Rival,
@@ -33,7 +33,7 @@ _DISTANCE_GROUPS = 6
 Named = Sequence[tuple[str, figures.Bars]]
 
 
-def training_report(run: TrainingRun, baselines: Sequence[Fitted]) -> Page:
+def training_report(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> Page:
     """A page with numbers, figures and, under each, what it says in plain words."""
     trips, model, shape = run.problem.trips, run.model, run.shape
     rivals, found = compare(run, baselines), reliability(run)
@@ -62,7 +62,7 @@ def training_report(run: TrainingRun, baselines: Sequence[Fitted]) -> Page:
     return page
 
 
-def summary(run: TrainingRun, baselines: Sequence[Fitted]) -> dict[str, Any]:
+def summary(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> dict[str, Any]:
     """The report's numbers in the types of JSON; ``scores`` has the model first."""
     rivals, found, shared = compare(run, baselines), reliability(run), shared_part(run)
     details = run.model.details
