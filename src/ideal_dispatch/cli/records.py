@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ideal_dispatch.network import Depot, RoadNetwork
-    from ideal_dispatch.records.settings import Agency
+    from ideal_dispatch.records.agency import Agency
 
 app = CommandLine(
     "Turn an agency's records into trips that a model can learn from.",
@@ -103,9 +103,9 @@ def prepare(
     from ideal_dispatch.cli.terminal import out, print_next, stages
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records.agency import AgencySettings
+    from ideal_dispatch.records.data_report import FILES, write_outputs
     from ideal_dispatch.records.prepare import prepare as prepare_records
-    from ideal_dispatch.records.report import FILES, write_outputs
-    from ideal_dispatch.records.settings import AgencySettings
 
     for file in (records, network_file, depots, config):
         check_source(file)
@@ -185,7 +185,7 @@ def _place(
 ) -> _Place:
     from ideal_dispatch.cities import harbour_city
     from ideal_dispatch.network import RoadNetwork
-    from ideal_dispatch.records.settings import Agency
+    from ideal_dispatch.records.agency import Agency
 
     given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
              "--country": country}  # fmt: skip

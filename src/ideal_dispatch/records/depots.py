@@ -10,8 +10,8 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.records.agency import Depots
 from ideal_dispatch.records.raw_records import Source
-from ideal_dispatch.records.settings import Depots
 
 _PLACES = {"lon": ("lon", "longitude", "lng", "x"), "lat": ("lat", "latitude", "y")}
 _NAMES = ("name", "depot", "station", "id", "code", "short", "call_sign", "callsign", "alias")

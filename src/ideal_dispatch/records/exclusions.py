@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
-from ideal_dispatch.records.settings import Exclusions
+from ideal_dispatch.records.agency import Exclusions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 
-from ideal_dispatch.records.settings import Floors
+from ideal_dispatch.records.agency import Floors
 
 _GROUND = frozenset(
     {"g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",

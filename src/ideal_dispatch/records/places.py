@@ -7,9 +7,9 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.limits import SNAP_LIMIT_M
+from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook
 from ideal_dispatch.records.schema import Reasons, RecordTable
-from ideal_dispatch.records.settings import AgencySettings
 
 _QUOTED = 40  # characters of a depot's name in a reason
 

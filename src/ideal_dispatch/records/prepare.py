@@ -13,11 +13,11 @@ from ideal_dispatch.context.weather import WeatherProvider, source_counts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import exclusions, schema, targets
+from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
 from ideal_dispatch.records.places import place
 from ideal_dispatch.records.raw_records import RawRecords, Source, read_records
 from ideal_dispatch.records.schema import Reasons, RecordTable
-from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.travel_times import travel_times
 from ideal_dispatch.records.trips import Trips
 from ideal_dispatch.records.weather_source import readings, weather_provider

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
-from ideal_dispatch.records.settings import FIELDS, AgencySettings
+from ideal_dispatch.records.agency import FIELDS, AgencySettings
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.raw_records import EXTRA, RawRecords
-from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.timestamps import TimeReader, shape
 from ideal_dispatch.spreadsheets import number
 

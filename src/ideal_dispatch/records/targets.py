@@ -28,7 +28,7 @@ from scipy import stats
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.settings import Floors, Preparation
+from ideal_dispatch.records.agency import Floors, Preparation
 
 PAPER_SECONDS_PER_FLOOR = 1.90
 """[IDEAL] estimate for Hong Kong, used where too few rows allow one of their own."""

@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ideal_dispatch.records.agency import Floors
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook, plain_name
 from ideal_dispatch.records.floors import read_floor
 from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.quarantine import shown
 from ideal_dispatch.records.schema import TIMES
-from ideal_dispatch.records.settings import Floors
 
 _FORM = re.compile(r"(?P<field>\w+) is no known form .*\(it looks like (?P<shape>.*)\)")
 

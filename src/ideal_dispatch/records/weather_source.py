@@ -7,7 +7,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import WeatherError
-from ideal_dispatch.records.settings import AgencySettings
+from ideal_dispatch.records.agency import AgencySettings
 
 _UNITS = {
     "temperature_c": "C", "rainfall_mm": "mm", "humidity_percent": "percent", "wind_kmh": "km/h",

@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.records import Trips
-from ideal_dispatch.records.report import FILES
+from ideal_dispatch.records.data_report import FILES
 from tests.unit.cli.test_network_command import ideal
 
 PREPARE = (

@@ -14,8 +14,8 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.records import schema
+from ideal_dispatch.records.data_report import page, summary, write_outputs
 from ideal_dispatch.records.quarantine import defused, write_quarantine
-from ideal_dispatch.records.report import page, summary, write_outputs
 from tests.unit.records.towns import GOOD, run, settings
 
 

@@ -11,8 +11,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context.encoding import PAPER_COLUMNS
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.records import Trips
+from ideal_dispatch.records.agency import Floors
 from ideal_dispatch.records.prepare import prepare
-from ideal_dispatch.records.settings import Floors
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 from ideal_dispatch.records.unknown_words import unknown_words
 from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL

@@ -11,9 +11,9 @@ from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.context import Weather
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.data_report import FILES, write_outputs
 from ideal_dispatch.records.prepare import Prepared, prepare
-from ideal_dispatch.records.report import FILES, write_outputs
-from ideal_dispatch.records.settings import AgencySettings
 from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_cells import DEFECTS
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather

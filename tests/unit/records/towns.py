@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.prepare import Prepared, prepare
-from ideal_dispatch.records.settings import AgencySettings
 
 HEADER = "call_id,call_at,en_route_at,on_scene_at,cpr_at,depot,lon,lat,floor"
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}

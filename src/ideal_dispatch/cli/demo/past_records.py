@@ -8,7 +8,7 @@ from ideal_dispatch.cities import City
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.decision import Assignment
 from ideal_dispatch.files import write_csv
-from ideal_dispatch.records.settings import AgencySettings
+from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.replay.drive import DriveError, World, drive

@@ -113,8 +113,8 @@ class Story:
 
     def prepare(self) -> "tuple[Trips, dict[str, Any]]":
         """The trips of the agency's records, and the facts of their report."""
+        from ideal_dispatch.records.data_report import write_outputs
         from ideal_dispatch.records.prepare import prepare
-        from ideal_dispatch.records.report import write_outputs
         from ideal_dispatch.traffic.recorded import RecordedWorld
 
         agency, prepared_at = self.folder / "agency", self.folder / "prepared"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.records.settings import FIELDS, PAPER_MONTHS, AgencySettings
+from ideal_dispatch.records.agency import FIELDS, PAPER_MONTHS, AgencySettings
 from tests.conftest import ROOT
 
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
