@@ -17,8 +17,8 @@ from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.context.encoding import WEEKDAYS
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
-from ideal_dispatch.network.csv_files import read_csv_pair
 from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.network.readers.csv_files import read_csv_pair
 from ideal_dispatch.records import Trips
 
 NODES, EDGES = "manhattan_osm_nodes.csv", "manhattan_osm_edges.csv.gz"

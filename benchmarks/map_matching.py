@@ -21,7 +21,7 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.network.map_matching import match_route
 from ideal_dispatch.network.path import Path
-from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.road_network import RoadNetwork
 
 DATA = FilePath(__file__).resolve().parents[1].parent / "shared" / "data"

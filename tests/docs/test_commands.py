@@ -16,7 +16,7 @@ import pytest
 
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cities import harbour_city, harbour_model_folder
-from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.conftest import ROOT
 from tests.docs.pages import PAGES, fences

@@ -14,9 +14,9 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context.recorded_weather import RecordedWeather
 from ideal_dispatch.errors import FileFormatError
-from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.readers import read_network
 from tests.service_town import Town, bearer, serving
-from tests.unit.network.test_osm import _xml
+from tests.unit.network.readers.test_osm import _xml
 from tests.unit.records.towns import GOOD, HEADER, run
 
 OUTSIDE = ("../outside", "/outside", "..\\outside", "a/../../outside")

@@ -103,7 +103,7 @@ def build(
     if depots is not None and map_file is None:
         raise InputError("--depots marks a map: add --map FILE.png")
     from ideal_dispatch.cli.terminal import out, stages
-    from ideal_dispatch.network.read import read_network
+    from ideal_dispatch.network.readers import read_network
 
     _check_files([depots, source, nodes], output, map_file, force)
     with stages("Building") as progress:
@@ -230,8 +230,8 @@ def _draw(
 
     if map_file is None:
         return
-    from ideal_dispatch.network.csv_files import read_depots
     from ideal_dispatch.network.drawing import draw_network, save_figure
+    from ideal_dispatch.network.readers.csv_files import read_depots
 
     depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
     if elsewhere:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from ideal_dispatch.network.build import Progress
+    from ideal_dispatch.network.readers.build import Progress
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

@@ -135,7 +135,7 @@ def test_interruption_is_one_line(town: Path) -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler);"  # a shell may have it ignored
         "sys.argv = ['ideal', 'network', 'build', 'edges.csv', '--nodes', 'nodes.csv', '-o', 'x'];"
         "from ideal_dispatch.cli.app import main;"
-        "import ideal_dispatch.network.read as read;"
+        "import ideal_dispatch.network.readers as read;"
         "read.read_network = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
         "main()"
     )

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.features import imputed_counts
+from ideal_dispatch.network.readers.simplification import merge_chains
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
-from ideal_dispatch.network.simplification import merge_chains
 
 NodeId = int | str
 Point = tuple[float, float]

@@ -12,9 +12,16 @@ import shapely
 
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.files import check_source
-from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.network.osm_tags import is_road, way_rule
+from ideal_dispatch.network.readers.build import (
+    Box,
+    BuildReport,
+    Point,
+    Progress,
+    Segment,
+    build_network,
+)
+from ideal_dispatch.network.readers.osm_tags import is_road, way_rule
 from ideal_dispatch.network.road_network import RoadNetwork
 
 _TAGS = (

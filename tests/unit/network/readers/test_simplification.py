@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.network.build import BuildReport, Segment, build_network
+from ideal_dispatch.network.readers.build import BuildReport, Segment, build_network
 
 
 def _build(

@@ -11,11 +11,18 @@ import shapely
 
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
-from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
 from ideal_dispatch.network.limits import SNAP_LIMIT_M
-from ideal_dispatch.network.osm_tags import is_road, lane_count, speed_kmh
+from ideal_dispatch.network.readers.build import (
+    Box,
+    BuildReport,
+    Point,
+    Progress,
+    Segment,
+    build_network,
+)
+from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
 from ideal_dispatch.network.road_network import RoadNetwork
 

@@ -11,12 +11,18 @@ import osmium
 
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
-from ideal_dispatch.network.build import Box, BuildReport, Point, Progress, Segment, build_network
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.network.osm_tags import WayRule, way_rule
+from ideal_dispatch.network.readers.build import (
+    Box,
+    BuildReport,
+    Point,
+    Progress,
+    Segment,
+    build_network,
+)
+from ideal_dispatch.network.readers.osm_tags import WayRule, way_rule
 from ideal_dispatch.network.road_network import RoadNetwork
 
-SUFFIXES = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
 _Input = osmium.io.File | osmium.io.FileBuffer
 _UNREADABLE = (
     RuntimeError, ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error,

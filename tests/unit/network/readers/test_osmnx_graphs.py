@@ -14,7 +14,7 @@ import shapely
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 osmnx = pytest.importorskip("osmnx", reason="the geo extra is not installed")

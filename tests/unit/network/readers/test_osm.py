@@ -9,8 +9,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.network.osm_tags import lane_count, speed_kmh, way_rule
-from ideal_dispatch.network.read import read_network
+from ideal_dispatch.network.readers import read_network
+from ideal_dispatch.network.readers.osm_tags import lane_count, speed_kmh, way_rule
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 NODES = {

@@ -1,15 +1,15 @@
-"""One door for every kind of network source."""
+"""Road networks from files and downloads: one function for every kind of source."""
 
 import os
 from collections.abc import Mapping, Sequence
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import csv_files, osm, osmnx_graphs
-from ideal_dispatch.network.build import Box, Progress
+from ideal_dispatch.network.readers.build import Box, Progress
 from ideal_dispatch.network.road_network import RoadNetwork
 
-_CSV = (".csv", ".csv.gz")
+_OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
 _GRAPHML = (".graphml",)
+_CSV = (".csv", ".csv.gz")
 
 
 def read_network(
@@ -24,28 +24,37 @@ def read_network(
     progress: Progress = lambda stage: None,
 ) -> RoadNetwork:
     """The network of a file, cut to ``box`` if given, or of a download where there is no file."""
+    # each reader needs libraries of its own, which take a while to import
     _check_box(box)
     if source is None:
         if (box is None) == (place is None):
             raise InputError("give a file, or one of --bbox and --place to download")
-        return osmnx_graphs.download(box=box, place=place, simplify=simplify, progress=progress)
+        from ideal_dispatch.network.readers.osmnx_graphs import download
+
+        return download(box=box, place=place, simplify=simplify, progress=progress)
     if place is not None:
         raise InputError("--place downloads; it cannot be combined with a file")
     where = os.fspath(source)
     if where.endswith(_CSV):
         if nodes is None:
             raise InputError(f"{where}: an edge list needs its nodes: add --nodes NODES.csv")
-        return csv_files.read_csv_pair(
+        from ideal_dispatch.network.readers.csv_files import read_csv_pair
+
+        return read_csv_pair(
             where, nodes, columns=columns, directed=directed, box=box, simplify=simplify,
             progress=progress,
         )  # fmt: skip
     if nodes is not None or columns or directed:
         raise InputError("--nodes, --column and --directed belong to CSV files")
     if where.endswith(_GRAPHML):
-        return osmnx_graphs.read_graphml(where, box=box, simplify=simplify, progress=progress)
-    if where.endswith(osm.SUFFIXES):
-        return osm.read_osm(where, box=box, simplify=simplify, progress=progress)
-    known = ", ".join((*osm.SUFFIXES, *_GRAPHML, *_CSV))
+        from ideal_dispatch.network.readers.osmnx_graphs import read_graphml
+
+        return read_graphml(where, box=box, simplify=simplify, progress=progress)
+    if where.endswith(_OSM):
+        from ideal_dispatch.network.readers.osm import read_osm
+
+        return read_osm(where, box=box, simplify=simplify, progress=progress)
+    known = ", ".join((*_OSM, *_GRAPHML, *_CSV))
     raise InputError(f"{where}: unknown kind of file; one of {known} is needed")
 
 
