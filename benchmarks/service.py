@@ -84,7 +84,7 @@ class Town:
 
     @classmethod
     def write(cls, folder: Path) -> "Town":
-        from ideal_dispatch.service.auth import new_token
+        from ideal_dispatch.service.http.auth import new_token
 
         city, rng = harbour_city(), np.random.default_rng(0)
         city.network.save(folder / "city.network")
@@ -130,7 +130,7 @@ def bare(config: str, port: int) -> None:
     """An endpoint that reads a JSON body and answers at once, under our server's settings."""
     from fastapi import FastAPI
 
-    from ideal_dispatch.service import server
+    from ideal_dispatch.service.http import server
     from ideal_dispatch.service.settings import ServiceSettings
 
     app = FastAPI()

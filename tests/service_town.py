@@ -20,13 +20,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.service.adviser import Adviser
-from ideal_dispatch.service.app import create_app
-from ideal_dispatch.service.assets import Assets, load_assets
-from ideal_dispatch.service.auth import digest
-from ideal_dispatch.service.server import options
+from ideal_dispatch.service.http.app import create_app
+from ideal_dispatch.service.http.auth import digest
+from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver import Solver
+from ideal_dispatch.service.solver.adviser import Adviser
+from ideal_dispatch.service.solver.assets import Assets, load_assets
+from ideal_dispatch.service.solver.solver import Solver
 from ideal_dispatch.service.state import Service
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 

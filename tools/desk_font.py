@@ -17,7 +17,7 @@ from desk_libraries import packed
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
-STATIC = Path(__file__).parents[1] / "src/ideal_dispatch/service/static"
+STATIC = Path(__file__).parents[1] / "src/ideal_dispatch/service/desk/static"
 FONTS = STATIC / "fonts"
 PACKAGE = "@expo-google-fonts/noto-sans-tc", "0.4.3"
 INTEGRITY = (

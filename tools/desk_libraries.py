@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = Path(__file__).parents[1] / "src/ideal_dispatch/service/static/libraries"
+LIBRARIES = Path(__file__).parents[1] / "src/ideal_dispatch/service/desk/static/libraries"
 PINS = LIBRARIES / "libraries.json"
 
 

@@ -12,7 +12,7 @@ import pytest
 from ideal_dispatch.service.tables import LANGUAGES
 from tests.conftest import ROOT
 
-STATIC = ROOT / "src" / "ideal_dispatch" / "service" / "static"
+STATIC = ROOT / "src" / "ideal_dispatch" / "service" / "desk" / "static"
 OWN = [*STATIC.glob("*.js"), STATIC / "index.html"]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from ideal_dispatch.service.answer_schemas import Recommendation
-from ideal_dispatch.service.app import create_app
+from ideal_dispatch.service.http.answer_schemas import Recommendation
+from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver_pool import SolverPool
+from ideal_dispatch.service.solver.pool import SolverPool
 from tests.service_town import PATIENCE_S, Local, bearer, local
 
 ASK = "/v1/recommendations"

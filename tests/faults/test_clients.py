@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from benchmarks.load_clients import Endless, endless_head
-from ideal_dispatch.service import connection
+from ideal_dispatch.service.http import connection
 from tests.faults.service_faults import ASK, advised, post
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local, token
 

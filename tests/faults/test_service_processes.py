@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ideal_dispatch.service.answer_schemas import Recommendation
 from ideal_dispatch.service.audit import open_store
+from ideal_dispatch.service.http.answer_schemas import Recommendation
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Town, bearer, serving
 

@@ -13,16 +13,16 @@ import httpx
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.app import create_app
-from ideal_dispatch.service.solver import Solver
-from ideal_dispatch.service.solver_main import _answered
-from ideal_dispatch.service.solver_pool import SolverPool
-from ideal_dispatch.service.solver_process import SolverProcess
-from ideal_dispatch.service.solving import SolverLostError
+from ideal_dispatch.service.http.app import create_app
+from ideal_dispatch.service.solver.main import _answered
+from ideal_dispatch.service.solver.pool import SolverPool
+from ideal_dispatch.service.solver.process import SolverProcess
+from ideal_dispatch.service.solver.solver import Solver
+from ideal_dispatch.service.solver.solving import SolverLostError
 from tests.faults.service_faults import ASK, advised, codes, pooled, wait_for, working
 from tests.service_town import PATIENCE_S, Town, bearer, serving
 
-SOLVER = "ideal_dispatch.service.solver_main"
+SOLVER = "ideal_dispatch.service.solver.main"
 
 
 def alive(pid: int) -> bool:

@@ -8,7 +8,7 @@ import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ideal_dispatch.service.answer_schemas import Recommendation
+from ideal_dispatch.service.http.answer_schemas import Recommendation
 from tests.service_town import PATIENCE_S, Served, Town, bearer
 
 NUMBER = count()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from ideal_dispatch.service.settings import ServiceSettings
-    from ideal_dispatch.service.solver_pool import SolverPool
+    from ideal_dispatch.service.solver.pool import SolverPool
 
 EPILOG = """\
 Examples:
@@ -110,7 +110,7 @@ def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | 
     if workers > 1:
         raise InputError("--workers: the embedded city has one worker; give --config")
     with worker.starting(begun) as solver:
-        from ideal_dispatch.service.demo import demo
+        from ideal_dispatch.service.desk.demo import demo
 
         made = demo()
         if check:
@@ -131,7 +131,7 @@ def _run(
     app: "FastAPI | str", given: "ServiceSettings", host: str, port: int, workers: int = 1
 ) -> None:
     from ideal_dispatch.service import logs
-    from ideal_dispatch.service.server import run
+    from ideal_dispatch.service.http.server import run
 
     logs.configure(given.server.log_level)
     run(app, given, host, port, workers)
@@ -140,7 +140,7 @@ def _run(
 def _check(given: "ServiceSettings") -> None:
     """Load all that is named, try the audit, and say what was found; nothing is left behind."""
     from ideal_dispatch.cli.terminal import print_facts, warn
-    from ideal_dispatch.service.assets import load_assets
+    from ideal_dispatch.service.solver.assets import load_assets
 
     assets = load_assets(given)
     assets.traffic.prepare()
@@ -187,7 +187,7 @@ def _try_audit(given: "ServiceSettings") -> None:
 
 def _print_token() -> None:
     from ideal_dispatch.cli.terminal import out
-    from ideal_dispatch.service.auth import new_token
+    from ideal_dispatch.service.http.auth import new_token
 
     token, hashed = new_token()
     out.print(f"token:  {token}", markup=False, soft_wrap=True)

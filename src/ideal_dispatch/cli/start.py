@@ -10,7 +10,7 @@ def main() -> None:
     """Run the command line; the solver of ``ideal serve`` loads while the command line does."""
     solver = None
     if sys.argv[1:2] == ["serve"] and not _WITHOUT_SOLVER & set(sys.argv):
-        from ideal_dispatch.service.solver_pool import SolverPool
+        from ideal_dispatch.service.solver.pool import SolverPool
         from ideal_dispatch.service.worker import available
 
         with suppress(OSError):  # no process to be had: the command tries again, and says so

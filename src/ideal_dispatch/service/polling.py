@@ -9,9 +9,9 @@ from datetime import datetime
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service.known import KnownWeather
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver.known import KnownWeather
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from ideal_dispatch.dispatch.reasons import rank
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.answer import degraded, no_advice
 from ideal_dispatch.service.audit import PromisedUnits
 from ideal_dispatch.service.audit.promises import takes_of
-from ideal_dispatch.service.known import DepotNames
-from ideal_dispatch.service.schemas import RecommendationRequest
+from ideal_dispatch.service.http.schemas import RecommendationRequest
+from ideal_dispatch.service.solver.answer import degraded, no_advice
+from ideal_dispatch.service.solver.known import DepotNames
 
 
 def taken(

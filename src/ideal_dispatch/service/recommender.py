@@ -12,8 +12,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import answer, logs, promises
-from ideal_dispatch.service.admission import Admitted
+from ideal_dispatch.service import logs, promises
 from ideal_dispatch.service.answered import Answered, digest
 from ideal_dispatch.service.audit import (
     Entry,
@@ -22,15 +21,17 @@ from ideal_dispatch.service.audit import (
     StoreError,
     UncheckedPromises,
 )
-from ideal_dispatch.service.engine import BusyError, Engine, Late, Place
-from ideal_dispatch.service.events import Hub
-from ideal_dispatch.service.known import DepotNames, KnownWeather
+from ideal_dispatch.service.desk.events import Hub
+from ideal_dispatch.service.http.admission import Admitted
+from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.ledger import LOOK_S, Earlier, Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
-from ideal_dispatch.service.schemas import RecommendationRequest
 from ideal_dispatch.service.settings import Server
-from ideal_dispatch.service.solving import SolverLostError, Solving
+from ideal_dispatch.service.solver import answer
+from ideal_dispatch.service.solver.engine import BusyError, Engine, Late, Place
+from ideal_dispatch.service.solver.known import DepotNames, KnownWeather
+from ideal_dispatch.service.solver.solving import SolverLostError, Solving
 from ideal_dispatch.service.standing import asked_at, order
 
 log = logging.getLogger(__name__)

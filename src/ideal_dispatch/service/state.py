@@ -13,22 +13,22 @@ from typing import Any, TypeVar
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.admission import Gate
 from ideal_dispatch.service.audit import AuditWriter, DepotUnits, Entry, Spool, open_store
 from ideal_dispatch.service.audit.units import units_body
-from ideal_dispatch.service.auth import Doorkeeper
-from ideal_dispatch.service.engine import Engine
-from ideal_dispatch.service.events import Hub
+from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.following import follow, retain
-from ideal_dispatch.service.known import DepotNames
+from ideal_dispatch.service.http.admission import Gate
+from ideal_dispatch.service.http.auth import Doorkeeper
+from ideal_dispatch.service.http.schemas import HumanResponse
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provider
 from ideal_dispatch.service.recommender import Recommender
-from ideal_dispatch.service.schemas import HumanResponse
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solving import RoadMap, Solving
+from ideal_dispatch.service.solver.engine import Engine
+from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.solving import RoadMap, Solving
 from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.solver_pool import SolverPool
+from ideal_dispatch.service.solver.pool import SolverPool
 
 if TYPE_CHECKING:  # a solver's process is to begin before all that
     from fastapi import FastAPI
@@ -39,7 +39,7 @@ def application(settings: "ServiceSettings", solver: SolverPool) -> "FastAPI":
 
     logs.configure(settings.server.log_level)
     solver.begin(settings)
-    from ideal_dispatch.service.app import create_app
+    from ideal_dispatch.service.http.app import create_app
 
     return create_app(settings, solver)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ideal_dispatch.service.auth import digest
+from ideal_dispatch.service.http.auth import digest
 from tests.postgres import Postgres
 from tests.service_town import Town
 from tests.service_town import town as town

@@ -62,7 +62,7 @@ def test_the_table_has_every_code_that_is_documented_and_translated() -> None:
         for code in re.findall(r"`(\w+)`", row.split("|")[1])
     }
     assert said == table
-    static = ROOT / "src" / "ideal_dispatch" / "service" / "static"
+    static = ROOT / "src" / "ideal_dispatch" / "service" / "desk" / "static"
     words = json.loads((static / "locales" / "zh-Hant.json").read_text(encoding="utf-8"))
     assert {key for key in words if key.startswith("degraded.")} == {f"degraded.{c}" for c in table}
 

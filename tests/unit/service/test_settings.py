@@ -11,9 +11,9 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.service import settings as module
-from ideal_dispatch.service.assets import load_assets
-from ideal_dispatch.service.auth import digest
+from ideal_dispatch.service.http.auth import digest
 from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
+from ideal_dispatch.service.solver.assets import load_assets
 from tests.conftest import ROOT
 from tests.service_town import Town
 
@@ -205,9 +205,8 @@ def test_the_example_of_the_documentation_is_sound_and_shows_the_defaults() -> N
 def test_every_degraded_code_is_documented() -> None:
     text = (ROOT / "docs" / "service.md").read_text()
     source = ROOT / "src" / "ideal_dispatch" / "service"
-    names = ("adviser.py", "case.py", "live_traffic.py", "recorded_live.py", "recommender.py",
-             "router_live.py")  # fmt: skip
-    code = "\n".join((source / name).read_text() for name in names)
+    files = [source / "recommender.py", *sorted((source / "solver").glob("*.py"))]
+    code = "\n".join(file.read_text() for file in files)
     used = set(re.findall(r'\(\s*"([a-z]+(?:_[a-z]+)*)",\s*f?"', code))
     used |= set(re.findall(r'NoAdviceError\(\s*"([a-z_]+)"', code))
     used -= {"service"}  # a kind of entry

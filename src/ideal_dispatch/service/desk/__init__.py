@@ -1,0 +1,1 @@
+"""The dispatchers' desk: its files, its news, and simulated calls."""

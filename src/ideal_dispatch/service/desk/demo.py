@@ -1,0 +1,46 @@
+"""The service without any configuration: the embedded city, for a look around."""
+
+import json
+from dataclasses import dataclass
+
+from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
+from ideal_dispatch.service.http.auth import new_token
+from ideal_dispatch.service.settings import (
+    AuditTable,
+    CityFiles,
+    ModelFiles,
+    Server,
+    ServiceSettings,
+    Token,
+    TrafficTable,
+    UnitsTable,
+    state_folder,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demo:
+    """Settings of a demonstration, and the token to print."""
+
+    settings: ServiceSettings
+    token: str
+
+
+def demo() -> Demo:
+    """Port Almery with its shipped model, on its recorded training days; a token of its own."""
+    folder = state_folder()
+    city = json.loads(HARBOUR_STEM.with_suffix(".json").read_text(encoding="utf-8"))
+    token, hashed = new_token()
+    settings = ServiceSettings(
+        city=CityFiles("", "", city["time_zone"], city["country"], city["name"]),
+        model=ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
+        server=Server(public_metrics=True, log_level="warning"),
+        policy={"threshold": {"cost": 0.002}, "method": "multistart"},
+        traffic=TrafficTable("recorded", "harbour.traffic"),
+        units=UnitsTable(default=2),
+        audit=AuditTable("sqlite:///demo.db", "demo-spool"),
+        tokens=(Token("demo", "admin", hashed),),
+        folder=folder,
+        demo=True,
+    )
+    return Demo(settings, token)

@@ -1,0 +1,84 @@
+"""Invented calls, so that a newcomer sees decisions flow."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service.http.schemas import RecommendationRequest
+from ideal_dispatch.service.state import Service
+
+log = logging.getLogger(__name__)
+
+ACTOR = "simulation"
+_FIRST_CALLS, _FIRST_EVERY_S = 40, 6.0
+
+
+class Simulator:
+    """Asks the service about invented calls, one every few seconds."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._left, self._every_s = 0, _FIRST_EVERY_S
+        self._number = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to wait; on the embedded city, begin to call."""
+        if self._service.settings.demo:
+            self.ask(_FIRST_CALLS, _FIRST_EVERY_S)
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            (ended,) = await asyncio.gather(self._task, return_exceptions=True)
+            if isinstance(ended, Exception):
+                log.error("the simulation had died", exc_info=ended)
+
+    def ask(self, count: int, every_s: float) -> None:
+        """So many calls from now on, in place of what was still to come."""
+        self._left, self._every_s = count, every_s
+        self._wake.set()
+
+    def status(self) -> dict[str, Any]:
+        """What is still to come."""
+        return {"running": self._left > 0, "left": self._left, "every_s": self._every_s}
+
+    async def _run(self) -> None:
+        while True:
+            while not self._left:  # whoever stops it wakes it, too
+                self._wake.clear()
+                await self._wake.wait()
+            if self._ready:
+                self._left -= 1
+                try:
+                    # first: nobody would give back a place taken before it
+                    call = await self._service.aside(self.call)
+                    admitted = self._service.gate.admit(ACTOR)
+                    await self._service.recommender.recommend(
+                        call, None, ACTOR, admitted, simulated=True
+                    )
+                except IdealError as error:
+                    log.warning("simulated call: %s", error)
+            self._wake.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._pause_s())
+
+    @property
+    def _ready(self) -> bool:
+        solver = self._service.solver
+        return solver.warm.is_set() and solver.traffic != "starting"
+
+    def _pause_s(self) -> float:
+        return self._every_s if self._ready else 0.5
+
+    def call(self) -> RecommendationRequest:
+        """The next call."""
+        self._number += 1
+        return RecommendationRequest.model_validate(
+            self._service.solver.invented_call(self._number)
+        )

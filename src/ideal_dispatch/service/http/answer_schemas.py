@@ -1,0 +1,291 @@
+"""The API's JSON that goes out, documented."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ideal_dispatch.service.http.schemas import ReasonCode
+
+Decided = Literal["send_second", "primary_only", "no_advice"]
+
+
+class Problem(BaseModel):
+    """What went wrong, in words."""
+
+    code: str
+    message: str
+    where: str | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """Every refusal has this form."""
+
+    error: Problem
+
+
+class Reason(BaseModel):
+    """Why an advice is less than it could be, or is none.
+
+    The ``standing`` one holds for every call of the centre as it is set up, and may stand for
+    several: ``also`` has the codes of the others.
+    """
+
+    code: str
+    words: str
+    standing: bool = False
+    also: list[str] = []
+
+
+class Place(BaseModel):
+    """The location as told, and the junction that stands for it."""
+
+    lon: float
+    lat: float
+    node: int | None
+    snapped_m: float | None
+
+
+class Line(BaseModel):
+    """A GeoJSON line."""
+
+    type: Literal["LineString"]
+    coordinates: list[tuple[float, float]]
+
+
+class Route(BaseModel):
+    """A way through the network; ``quoted_s`` is when an ambulance on it is expected."""
+
+    edges: list[int]
+    geojson: Line
+    length_m: float
+    quoted_s: float | None
+    roads: list[str]
+
+
+class PrimaryOut(BaseModel):
+    """Who goes first."""
+
+    depot: str
+    unit: str | None
+    route: Route
+    chosen_by: Literal["cad", "router"]
+
+
+class SecondOut(BaseModel):
+    """Who could go second, and how different its way is; ``follow`` edges are to be kept to."""
+
+    depot: str
+    units: int
+    route: Route
+    overlap: float
+    shared_edges: list[int]
+    follow: int
+
+
+class SoonerUnitOut(BaseModel):
+    """A free unit that is expected so many seconds sooner than the primary.
+
+    ``probability`` is that of its arriving before the primary at all.
+    """
+
+    depot: str
+    units: int
+    seconds: float
+    probability: float
+
+
+class GapOut(BaseModel):
+    """What a second could plausibly gain at most: proved to lie in this interval."""
+
+    lower_s: float
+    upper_s: float | None
+    status: Literal["exact", "decided", "open"]
+
+
+class ThresholdOut(BaseModel):
+    """What a second must be worth; null seconds: one always goes."""
+
+    seconds: float | None
+    source: Literal["request", "configuration"]
+    words: str
+
+
+class Nominal(BaseModel):
+    """When both are expected."""
+
+    primary_s: float | None
+    second_s: float | None
+
+
+class Road(BaseModel):
+    """Seconds that the second avoids (positive) or takes on (negative) on a road."""
+
+    name: str
+    seconds: float
+
+
+class RoadPart(BaseModel):
+    """A road, or a part of one, that one of the two drives alone."""
+
+    name: str
+    length_m: float
+    seconds: float
+
+
+class Stress(BaseModel):
+    """A road that slows down in the scenario of the gap, and how it goes along with the first."""
+
+    name: str
+    slowdown: float
+    correlation: float
+
+
+class OtherWay(BaseModel):
+    """A way that is not advised: its depot, and its longest roads."""
+
+    depot: str
+    roads: list[str]
+
+
+class ExplanationOut(BaseModel):
+    """Why, in words and by road: the primary's way beside that of the second that is advised.
+
+    ``other_way`` is the gap's, where that is another than the second's. ``shared_m`` are the
+    metres that both drive, ``seconds_from`` says whose seconds by road these are: the live
+    router's, the forecast's, or those of empty roads. Both are null without a second.
+    """
+
+    text: str
+    other_way: OtherWay | None
+    seconds_from: Literal["router", "forecast", "free_flow"] | None = None
+    shared_m: float | None
+    primary_only: list[RoadPart]
+    second_only: list[RoadPart]
+    roads: list[Road]
+    stress: list[Stress]
+
+
+class Ages(BaseModel):
+    """How old the newest data were; null where not known or not used."""
+
+    traffic_s: float | None
+    weather_s: float | None
+    units_s: float | None
+
+
+class Versions(BaseModel):
+    """What the advice was made with: hashes of contents, ``gain`` and ``drift`` where used."""
+
+    software: str
+    model: str
+    network: str
+    depots: str | None = None
+    gain: str | None = None
+    drift: str | None = None
+    configuration: str
+
+
+class ResponseOut(BaseModel):
+    """What a dispatcher did with it."""
+
+    action: Literal["accept", "override"]
+    reason_code: ReasonCode | None
+    text: str | None
+    by: str
+    at: datetime
+
+
+class Recommendation(BaseModel):
+    """An advice, or an honest ``no_advice``."""
+
+    id: str
+    call_id: str
+    revision: int
+    revision_of: str | None
+    decision: Decided
+    headline: str
+    asked_at: datetime
+    created_at: datetime
+    expires_at: datetime
+    received_at: datetime
+    note: str | None
+    simulated: bool
+    location: Place
+    primary: PrimaryOut | None
+    second: SecondOut | None
+    sooner_unit: SoonerUnitOut | None = None
+    gain_s: float | None
+    gain_survival: float | None
+    gap: GapOut | None
+    threshold: ThresholdOut | None
+    radius: float | None
+    nominal: Nominal
+    explanation: ExplanationOut
+    degraded: list[Reason]
+    data_ages: Ages
+    versions: Versions
+    latency_ms: float
+    response: ResponseOut | None
+
+
+class PromiseOut(BaseModel):
+    """A unit that a call counts on: ``until`` then at the latest."""
+
+    call_id: str
+    kind: Literal["advised", "accepted", "sent"]
+    until: datetime
+
+
+class UnitsOut(BaseModel):
+    """Units free at a depot, and since when that is known; null where nobody has told.
+
+    Those that are ``promised`` are among them.
+    """
+
+    depot: str
+    units: int
+    updated_at: datetime | None
+    promised: list[PromiseOut]
+
+
+class DepotOut(BaseModel):
+    """A depot on the map."""
+
+    name: str
+    lon: float
+    lat: float
+    units: int
+
+
+class CityOut(BaseModel):
+    """The city of this service."""
+
+    name: str
+    depots: list[DepotOut]
+    centre: tuple[float, float]
+    bounds: tuple[float, float, float, float]
+    time_zone: str
+    simulated: bool
+
+
+class SessionOut(BaseModel):
+    """Whose token it is."""
+
+    name: str
+    role: str
+
+
+class Simulation(BaseModel):
+    """Simulated calls still to come."""
+
+    running: bool
+    left: int
+    every_s: float
+
+
+class Health(BaseModel):
+    """Whether the process lives, or can give advice, and what is wrong."""
+
+    status: str
+    parts: dict[str, str]

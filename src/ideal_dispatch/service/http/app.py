@@ -1,0 +1,113 @@
+"""The HTTP application: routes over the service's state, and the desk's files."""
+
+import asyncio
+import gc
+import mimetypes
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Match, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from ideal_dispatch import __version__
+from ideal_dispatch.service.desk.simulation import Simulator
+from ideal_dispatch.service.http import refusals
+from ideal_dispatch.service.http.access import token_of
+from ideal_dispatch.service.http.protection import Protection
+from ideal_dispatch.service.http.routes import (
+    city,
+    health,
+    incidents,
+    recommendations,
+    sessions,
+    units,
+)
+from ideal_dispatch.service.http.server import ready_or_ended
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver.solving import Solving
+from ideal_dispatch.service.state import Service
+
+SESSION_BYTES = 1024
+"""Of a body that somebody without a token may send."""
+
+STATIC = Path(__file__).parents[1] / "desk" / "static"
+
+_ABOUT = """Advice on second ambulances beside a dispatch centre's CAD.
+
+The primary dispatch never waits for this service: every call gets an answer or an honest
+`no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`, except this
+description, `/v1/languages`, and signing in and out at `/v1/session`.
+"""
+
+
+class _Desk(StaticFiles):
+    """The desk's files. What an address of the API does not take is not looked for among them."""
+
+    def __init__(self, api: Sequence[BaseRoute]) -> None:
+        super().__init__(directory=STATIC, html=True)
+        self._api = [route for route in api if isinstance(route, Route)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        at = [route for route in self._api if route.matches(scope)[0] is Match.PARTIAL]
+        if at:
+            methods = sorted({method for route in at for method in route.methods or ()})
+            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+        if scope["path"].startswith("/v1/"):
+            raise HTTPException(404)
+        await super().__call__(scope, receive, send)
+
+
+def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
+    """The application; everything that can be wrong with the settings is said here."""
+    service = Service(settings, solver)
+    simulator = Simulator(service)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as ending:  # in reverse, each whatever became of the others
+            await service.start()
+            ending.push_async_callback(asyncio.to_thread, service.ledger.close)
+            ending.push_async_callback(service.stop)
+            if not settings.demo:
+                await ready_or_ended(solver.warm)  # nobody listens: a proxy asks another worker
+            gc.enable()
+            gc.freeze()  # what was loaded stays: looking through it would hold up calls
+            simulator.start()
+            ending.push_async_callback(simulator.stop)
+            yield
+
+    app = FastAPI(
+        title="ideal-dispatch", version=__version__, description=_ABOUT, lifespan=lifespan,
+        docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json",
+    )  # fmt: skip
+    app.state.service, app.state.simulator = service, simulator
+    refusals.install(app)
+    api = list(app.routes)
+    for part in (recommendations, units, city, sessions, incidents, health):
+        app.include_router(part.router)
+        api += part.router.routes
+    # the table of the machine may call modules plain text, and browsers then refuse them
+    for ending in (".js", ".mjs"):
+        mimetypes.add_type("text/javascript", ending)
+    app.mount("/", _Desk(api), name="desk")
+    for route in app.routes:  # the framework builds them at the first look; no call waits for that
+        route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
+    limits = settings.server
+    app.add_middleware(
+        Protection,
+        body_bytes=limits.body_bytes,
+        nesting=limits.nesting,
+        body_timeout_s=limits.body_timeout_s,
+        let_in=lambda scope: token_of(Request(scope)).name,
+        open_bytes={"/v1/session": SESSION_BYTES},
+        path_bytes={incidents.EIDO: limits.eido_bytes},
+        calls=(recommendations.ASK, incidents.EIDO),
+        gate=service.gate,
+        refused=lambda code: service.observations.refused.labels(code).inc(),
+    )
+    return app

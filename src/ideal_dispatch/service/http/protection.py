@@ -1,0 +1,248 @@
+"""What every request passes before anything reads it: limits, headers, a line in the log.
+
+Pure ASGI, so that streams stay streams.
+"""
+
+import asyncio
+import codecs
+import logging
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from typing import Any
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service import logs
+from ideal_dispatch.service.http.admission import REFUSED, Gate
+from ideal_dispatch.service.http.refusals import Problem, problem_of, problem_text
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in (
+        ("content-security-policy", CONTENT_SECURITY_POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "geolocation=(), camera=(), microphone=()"),
+    )
+)
+
+_QUIET = ("/healthz", "/readyz", "/metrics")  # asked every few seconds
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_BEGINNINGS = bytes(set(range(256)) - set(b"[{,:"))
+_MOST_ELEMENTS = 20_000  # each may become an error to be described
+_CHARSET = re.compile(rb"""charset\s*=\s*["']?([^"';\s]*)""")
+_NOT_UTF8 = Problem(415, "not_utf8", "send the body in UTF-8, without a byte order mark", "body")
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def depth(body: bytes, limit: int) -> int:
+    """How deeply brackets are nested outside strings; counting ends beyond ``limit``."""
+    level = deepest = 0
+    for bracket in _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS):
+        level += 1 if bracket in b"[{" else -1
+        if level > deepest:
+            deepest = level
+            if deepest > limit:
+                break
+    return deepest
+
+
+def elements(body: bytes) -> int:
+    """How many brackets open, and commas and colons stand, outside strings."""
+    return len(_STRINGS.sub(b"", body).translate(None, _NOT_BEGINNINGS))
+
+
+class Protection:
+    """Caps a body's size, nesting and time, adds security headers, and logs the request.
+
+    ``let_in`` looks at the scope and gives the name of who asks, or raises where
+    nobody knows: no body of a stranger is read. ``open_bytes`` are paths where a
+    stranger may send so many bytes, ``path_bytes`` paths with another limit than
+    ``body_bytes``. What is posted to ``calls`` passes the ``gate``: where that is
+    shut, nothing is read either. ``refused`` is told the code of every refusal.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        *,
+        body_bytes: int,
+        nesting: int,
+        body_timeout_s: float,
+        let_in: Callable[[Scope], str],
+        open_bytes: Mapping[str, int],
+        path_bytes: Mapping[str, int],
+        calls: Collection[str],
+        gate: Gate,
+        refused: Callable[[str], None],
+    ) -> None:
+        self._app, self._let_in = app, let_in
+        self._calls, self._gate, self._refused = calls, gate, refused
+        self._bytes, self._open = body_bytes, open_bytes
+        self._by_path = {**path_bytes, **open_bytes}
+        self._nesting, self._timeout_s = nesting, body_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, headers = time.monotonic(), dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        name = given if _GIVEN_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        logs.request_id.set(name)
+        status = 0
+
+        async def answering(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = list(message.get("headers", ()))
+                extra = [*HEADERS, (b"x-request-id", name.encode())]
+                if not any(header == b"cache-control" for header, _ in own):
+                    # advice is never to be shown from a cache, and a desk is to be the newest
+                    fresh = b"no-store" if scope["path"].startswith("/v1/") else b"no-cache"
+                    extra.append((b"cache-control", fresh))
+                message["headers"] = [*own, *extra]
+            await send(message)
+
+        try:
+            problem = await self._guarded(scope, receive, answering, headers)
+            if problem is not None:
+                self._refused(problem.code)
+                if problem.status == 503 and REFUSED in scope:
+                    scope[REFUSED].append(scope["client"])  # its next request waits a little
+                await _refuse(answering, problem)
+        finally:
+            level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
+            client = scope.get("client") or ("", 0)
+            log.log(level, "request", extra={
+                "method": scope["method"], "path": scope["path"][:200], "status": status,
+                "ms": round(1000 * (time.monotonic() - began), 1), "client": client[0],
+            })  # fmt: skip
+
+    async def _guarded(
+        self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]
+    ) -> Problem | None:
+        """Pass the request on, or say why not."""
+        length = headers.get(b"content-length", b"0")
+        if length == b"0" and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return None
+        called = scope["method"] == "POST" and scope["path"] in self._calls
+        who = ""
+        try:
+            if scope["path"] not in self._open:
+                who = self._let_in(scope)
+            if called:
+                self._gate.check(who)
+        except IdealError as error:
+            return problem_of(error)
+        charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
+        if charset and charset[1] not in (b"utf-8", b"utf8"):
+            return _NOT_UTF8
+        body = await self._body(scope["path"], length, receive)
+        if isinstance(body, Problem):
+            return body
+        given = False
+
+        async def replayed() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        try:
+            place = self._gate.pass_on(scope, who) if called else None
+        except IdealError as error:
+            return problem_of(error)
+        try:
+            await self._app(scope, replayed, send)
+        finally:
+            if place is not None:
+                place.release()
+        return None
+
+    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes | Problem:
+        """The body, once it is known to be harmless."""
+        most = self._by_path.get(path, self._bytes)
+        too_large = Problem(413, "too_large", f"the body is larger than {most:,} bytes", "body")
+        if not length.isdigit() or int(length) > most:
+            return too_large
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                body = await _read(receive, most)
+        except TimeoutError:
+            words = f"the body did not arrive within {self._timeout_s:g} s"
+            return Problem(408, "too_slow", words, "body")
+        if body is None:
+            return too_large
+        if not _is_utf8(body):
+            return _NOT_UTF8
+        if elements(body) > _MOST_ELEMENTS:  # the cheaper question first
+            words = f"the body has more than {_MOST_ELEMENTS:,} elements"
+            return Problem(422, "too_many_elements", words, "body")
+        if depth(body, self._nesting) > self._nesting:
+            words = f"the body is nested more than {self._nesting} deep"
+            return Problem(422, "too_deep", words, "body")
+        return body
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Whether it is UTF-8 and no reader of JSON takes it for anything else.
+
+    Such a reader finds UTF-16 and UTF-32 by their NULs; the limits here would not see a bracket.
+    """
+    if b"\0" in body or body.startswith(codecs.BOM_UTF8):
+        return False
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
+    """The whole body, or None where it is larger."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > most:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _refuse(send: Send, problem: Problem) -> None:
+    body = problem_text(problem)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
+    ]
+    if problem.status != 503:  # who may ask again keeps the connection
+        headers.append((b"connection", b"close"))  # what is left of the body is not read
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

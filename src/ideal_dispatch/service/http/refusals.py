@@ -1,0 +1,137 @@
+"""Every refusal in one form, and which error becomes which status."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service.audit import NotRecordedError, OutdatedUnits, StoreError
+from ideal_dispatch.service.http.admission import StartingError
+from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
+from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.http.schemas import first_fault
+from ideal_dispatch.service.recommender import KeyUsedError
+from ideal_dispatch.service.solver.engine import RETRY_AFTER_S, BusyError
+from ideal_dispatch.service.solver.solving import SolverLostError
+from ideal_dispatch.service.standing import ExpiredError, SupersededError
+
+log = logging.getLogger(__name__)
+
+_RETRY = {"Retry-After": str(RETRY_AFTER_S)}
+_STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
+    NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
+    TooManyFailuresError: (429, "too_many_failures", {"Retry-After": "60"}),
+    KeyUsedError: (409, "key_used", {}),
+    ExpiredError: (409, "advice_expired", {}),
+    SupersededError: (409, "advice_superseded", {}),
+    OutdatedUnits: (409, "count_outdated", {}),
+    BusyError: (503, "busy", _RETRY),
+    StartingError: (503, "starting", _RETRY),
+    SolverLostError: (503, "solver_lost", _RETRY),
+    NotRecordedError: (503, "not_recorded", _RETRY),
+    StoreError: (503, "audit_unavailable", _RETRY),
+    InputError: (422, "invalid", {}),
+}
+_INSTEAD: Mapping[type[Exception], str] = {  # of words that name hosts and paths
+    NotRecordedError: "it could not be recorded in time; ask again",
+    StoreError: "the audit's database does not answer; ask again",
+}
+_CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+_WORDS = {404: "there is nothing here", 405: "this cannot be asked in that way"}
+
+_MEANINGS = {
+    401: "no token, or one that is not known",
+    403: "the token's role may not do this",
+    404: "there is none",
+    408: "the body came too slowly",
+    409: "the key came with another body for this call, the advice no longer stands, or a newer "
+    "count of units is known",
+    413: "the body is too large",
+    415: "the body is not in UTF-8",
+    422: "the request makes no sense; `where` names the field",
+    429: "too many wrong tokens",
+    503: "still starting, too many calls at once, or nothing can be recorded; ask again after "
+    "Retry-After",
+}
+
+BODY = (408, 413, 415, 422)
+"""Refusals of what came with a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A refusal: what programs, people and browsers are told."""
+
+    status: int
+    code: str
+    words: str
+    where: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def problem_of(error: Exception) -> Problem:
+    """The refusal that an error becomes; a surprise is logged, and no word of it told."""
+    for kind in type(error).__mro__:
+        if kind in _STATUS:
+            status, code, headers = _STATUS[kind]
+            if kind in _INSTEAD:
+                log.warning("%s: %s", code, error)
+            return Problem(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
+    log.error("unexpected", exc_info=error)
+    return Problem(500, "internal_error", "a fault of this program; it was logged")
+
+
+def problem_text(problem: Problem) -> bytes:
+    """The body of a refusal."""
+    error = {"code": problem.code, "message": problem.words, "where": problem.where}
+    return json.dumps({"error": error}).encode()
+
+
+def documented(
+    *statuses: int, model: Any = None, content: str | None = None, description: str = "As asked."
+) -> dict[int | str, dict[str, Any]]:
+    """A good answer of a route, JSON of a ``model`` or another ``content``, and its refusals."""
+    good: dict[str, Any] = {"description": description}
+    if model is not None:
+        good["model"] = model
+    if content is not None:
+        good["content"] = {content: {}}
+    answers: dict[int | str, dict[str, Any]] = {200: good}
+    for status in statuses:
+        answers[status] = {"model": ErrorAnswer, "description": _MEANINGS[status]}
+    return answers
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer errors this way."""
+
+    def refusal(request: Request, problem: Problem) -> Response:
+        request.app.state.service.observations.refused.labels(problem.code).inc()
+        return Response(problem_text(problem), problem.status, problem.headers, "application/json")
+
+    async def ours(request: Request, error: Exception) -> Response:
+        return refusal(request, problem_of(error))
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        where, words = first_fault(error.errors())
+        return refusal(request, Problem(422, "invalid", f"{where}: {words}", where))
+
+    async def framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
+        code = _CODES.get(status, "refused")
+        words = _WORDS.get(status, str(error.detail))
+        return refusal(request, Problem(status, code, words, headers=error.headers or {}))
+
+    app.add_exception_handler(IdealError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, framework)
+    app.add_exception_handler(Exception, ours)

@@ -1,0 +1,179 @@
+"""What the service works with: city, model, policy and traffic, loaded as the settings say."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from ideal_dispatch.context import Calendar
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.forecast.model import content_hash
+from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver.call import LONGEST_NAME, unstorable
+from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.live_traffic import ForecastTraffic, LiveTraffic
+from ideal_dispatch.service.solver.recorded_live import RecordedLive
+from ideal_dispatch.service.solver.remembered_model import RememberedModel
+from ideal_dispatch.service.solver.router_live import RouterLive, live_router
+from ideal_dispatch.traffic.recording import RecordedTraffic
+
+RUSH_HOURS = ((7, 10), (16, 20))
+"""Local hours of the embedded city that are replayed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assets:
+    """One city's roads and depots, and what advice is made with."""
+
+    name: str
+    network: RoadNetwork
+    depots: tuple[Depot, ...]
+    calendar: Calendar
+    policy: Ideal
+    traffic: LiveTraffic
+
+    @property
+    def model(self) -> Model:
+        assert self.policy.model is not None  # checked when the assets are loaded
+        return self.policy.model
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Hashes of the contents of all that decides, by part; optional parts where used."""
+        places = [(depot.name, int(depot.node)) for depot in self.depots]
+        found = {
+            "model": self.model.checksum,
+            "network": self.network.checksum,
+            "depots": content_hash(json.dumps(places).encode()),
+        }
+        if self.policy.gain is not None:
+            found["gain"] = content_hash(json.dumps(asdict(self.policy.gain)).encode())
+        if self.policy.drift is not None:
+            found["drift"] = self.policy.drift.model.checksum
+        return found
+
+
+def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> Assets:
+    """Read and check everything that the settings name, or say in one line what is wrong.
+
+    ``calendar`` is the city's, where that was made already.
+    """
+    from ideal_dispatch.network.readers.csv_files import read_depots
+
+    city = settings.city
+    calendar = calendar or city.calendar()
+    if settings.demo:
+        return _embedded(settings, calendar)
+    network = RoadNetwork.load(settings.file(city.network))
+    found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+    if elsewhere:
+        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
+    name = city.name or settings.file(city.network).stem
+    recording = settings.file(settings.traffic.file)
+    if settings.traffic.kind == "recorded":
+        check_source(recording)
+    return _assemble(
+        settings, name, network, tuple(found), calendar,
+        lambda: RecordedTraffic.load(recording, network),
+    )  # fmt: skip
+
+
+def _embedded(settings: ServiceSettings, calendar: Calendar) -> Assets:
+    """The city that comes with the package, always in its rush hours: worth looking at."""
+    from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+    city = harbour_city()
+
+    def recording() -> RecordedTraffic:
+        """Days after the training days are for tests alone."""
+        return harbour_traffic(city).only(range(TRAINING_DAYS))
+
+    made = _assemble(settings, city.name, city.network, city.depots, calendar, recording)
+    forecast = ForecastTraffic(city.network, calendar, made.model)
+    return replace(made, traffic=RecordedLive(city.network, recording, forecast, RUSH_HOURS))
+
+
+def _assemble(
+    settings: ServiceSettings,
+    name: str,
+    network: RoadNetwork,
+    depots: tuple[Depot, ...],
+    calendar: Calendar,
+    recording: Callable[[], RecordedTraffic],
+) -> Assets:
+    """The same for a city that is at hand."""
+    if len(depots) < 2:
+        raise InputError(f"{len(depots)} depots on the network: at least two are needed")
+    if len({depot.name for depot in depots}) < len(depots):
+        raise InputError("depots: every depot needs a name of its own")
+    for depot in depots:
+        _check_name(depot.name)
+    DepotNames((depot.name for depot in depots), settings.city.aliases)  # or says what is wrong
+    policy = _policy(settings)
+    assert policy.model is not None
+    policy.model.check(network)
+    return Assets(
+        name, network, depots, calendar, policy,
+        _traffic(settings, network, calendar, policy.model, recording),
+    )  # fmt: skip
+
+
+def _check_name(name: str) -> None:
+    """Refuse what no request could name."""
+    why = ""
+    if not 1 <= len(name) <= LONGEST_NAME:
+        why = f"it needs a letter, and at most {LONGEST_NAME} characters"
+    elif unstorable(name):
+        why = "a NUL or half a character is in it"
+    if why:
+        raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}")
+
+
+def _policy(settings: ServiceSettings) -> Ideal:
+    files, table = settings.model, dict(settings.policy)
+    drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
+    gain = GainModel.load(settings.file(files.gain)) if files.gain else None
+    parts = Fitted(RememberedModel.load(settings.file(files.folder)), drift, gain, drift_gain=gain)
+    kind = table.setdefault("kind", "ideal")
+    if kind != "ideal":
+        raise InputError(f'policy.kind {kind!r}: the service decides by "ideal" alone')
+    table.setdefault("threshold", {"cost": 0.01})
+    if drift is not None:
+        table.setdefault("use_drift", True)
+    try:
+        policy = policies_from({"ideal": table}, parts)[0]
+    except IdealError as error:
+        raise InputError(str(error).replace("policies.ideal", "policy")) from None
+    assert isinstance(policy, Ideal)
+    if policy.decide_by != "gain":
+        raise InputError(
+            f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '
+            "desk shows no other score; leave it out"
+        )
+    return policy
+
+
+def _traffic(
+    settings: ServiceSettings,
+    network: RoadNetwork,
+    calendar: Calendar,
+    model: Model,
+    recording: Callable[[], RecordedTraffic],
+) -> LiveTraffic:
+    table, forecast = settings.traffic, ForecastTraffic(network, calendar, model)
+    if table.kind == "forecast":
+        return forecast
+    if table.kind == "recorded":
+        return RecordedLive(network, recording, forecast)
+    source, close = live_router(
+        table.kind, network, table.url, settings.router_key, table.wait_s, calendar.time_zone,
+        table.ranges,
+    )  # fmt: skip
+    return RouterLive(source, forecast, close)

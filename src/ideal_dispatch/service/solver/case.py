@@ -1,0 +1,261 @@
+"""A call as far as it is known here: where it is, who is free, who was sent, the weather."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context.weather import utc_now
+from ideal_dispatch.dispatch.reasons import Reason
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import Path
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver.assets import Assets
+from ideal_dispatch.service.solver.call import Call, Sent
+from ideal_dispatch.service.solver.known import DepotNames, KnownUnits, KnownWeather, named
+from ideal_dispatch.traffic import polyline
+
+_TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
+
+
+class NoAdviceError(IdealError):
+    """There is nothing to advise; the code says why."""
+
+    def __init__(self, code: str, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is known about a call ``at`` this moment.
+
+    ``node`` stands for its place, ``snapped_m`` away from it. ``station`` is the
+    depot of the ambulance that was sent and ``path`` its way, where it can be
+    used. ``weather_s`` and ``units_s`` are ages, None where not known.
+    """
+
+    at: datetime
+    node: int
+    snapped_m: float
+    units: list[int]
+    units_s: float | None
+    weather: Weather
+    weather_s: float | None
+    station: int | None
+    path: Path | None
+
+
+class CaseReader:
+    """Reads calls against what is known about the city. May be asked from many threads."""
+
+    def __init__(
+        self,
+        assets: Assets,
+        settings: ServiceSettings,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._assets, self._settings, self._clock = assets, settings, clock
+        self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
+        self._names = DepotNames(self._stations, settings.city.aliases)
+
+    def read(
+        self,
+        call: Call,
+        known: KnownUnits,
+        polled: KnownWeather,
+        reasons: list[Reason],
+    ) -> Case:
+        """The case, with reasons for what is less than it could be, or a NoAdviceError."""
+        now, city, place = self._clock(), self._settings.city, call.location
+        self._check_moment(call, now, reasons)
+        snap = self._assets.network.snap(place.lon, place.lat, city.snap_limit_m)
+        if place.accuracy_m is not None and place.accuracy_m > city.accuracy_limit_m:
+            words = f"the location is known to {place.accuracy_m:.0f} m only"
+            reasons.append(("location_uncertain", words))
+        sent = self._station(call.primary)
+        units = self._units(call, sent, known, reasons)
+        promised = self._without_promised(known, units)
+        if promised:
+            reasons.append(("last_unit_promised", promised))
+        units_s = known.age_s if call.depots is None else 0.0
+        weather, weather_s = self._weather_of(call, polled, now, reasons)
+        path = None if sent is None else self._path_of(call.primary, sent, snap.node, reasons)
+        if sent is None and not any(units):
+            if promised:
+                raise NoAdviceError("last_unit_promised", promised)
+            raise NoAdviceError("no_unit", "no depot is known to have a free unit")
+        return Case(now, snap.node, snap.distance_m, units, units_s, weather, weather_s, sent, path)
+
+    def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
+        """An advice is for now: not for a call of an hour ago, nor of tomorrow."""
+        age_s = (now - call.received_at).total_seconds()
+        limits = self._settings.server
+        if age_s > limits.oldest_call_s:
+            raise NoAdviceError(
+                "call_too_old",
+                f"the call came in {age_s / 60:.0f} min ago, advice is given for "
+                f"{limits.oldest_call_s / 60:.0f} min; check that the queue to here is not stuck",
+            )
+        if -age_s > limits.clock_skew_s:
+            raise NoAdviceError(
+                "call_in_future",
+                f"received_at is {-age_s:.0f} s ahead of the clock here; check both clocks",
+            )
+        if age_s < -5.0:
+            reasons.append(("clock_skew", f"received_at is {-age_s:.0f} s ahead of the clock here"))
+
+    # --- units ------------------------------------------------------------------
+
+    def _units(
+        self, call: Call, sent: int | None, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
+        if call.depots is None:
+            return self._told_units(call, sent, known, reasons)
+        units = [0] * len(self._assets.depots)
+        for name, free in call.depots:
+            try:
+                units[self._stations[self._names.find(name)]] += free
+            except InputError as error:
+                reasons.append(("unknown_depot", str(error)))
+        return units
+
+    def _told_units(
+        self, call: Call, sent: int | None, known: KnownUnits, reasons: list[Reason]
+    ) -> list[int]:
+        table = self._settings.units
+        if known.age_s is not None and known.age_s > table.stale_s:
+            words = f"free units were last told {known.age_s / 60:.0f} min ago"
+            reasons.append(("units_stale", words))
+        untold = [name for name in self._stations if name not in known.units]
+        if untold:
+            words = f"nobody told free units of {named(untold)}; {table.default} each are assumed"
+            reasons.append(("units_unknown", words))
+        units = [known.units.get(name, table.default) for name in self._stations]
+        if sent is not None and units[sent] > 0:
+            self._without_sent(call, sent, known, units, reasons)
+        return units
+
+    def _without_sent(
+        self,
+        call: Call,
+        sent: int,
+        known: KnownUnits,
+        units: list[int],
+        reasons: list[Reason],
+    ) -> None:
+        """Take the primary off a count that was not told since the call: it was free then."""
+        depot = self._assets.depots[sent].name
+        told_at = known.told_at.get(depot)
+        if told_at is None or told_at < call.received_at:
+            units[sent] -= 1
+            count = "no count was told" if told_at is None else "the count is older than the call"
+            reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
+
+    def _without_promised(self, known: KnownUnits, units: list[int]) -> str:
+        """Take off what is promised to other calls; where none is left, in words."""
+        words = []
+        for depot, calls in known.promised.items():
+            station = self._stations.get(depot)
+            if station is None or units[station] == 0:
+                continue
+            units[station] = max(units[station] - len(calls), 0)
+            if units[station] == 0:
+                words.append(f"the last unit of {depot} is promised to call {calls[-1]}")
+        return "; ".join(words)
+
+    # --- weather ----------------------------------------------------------------
+
+    def _weather_of(
+        self,
+        call: Call,
+        polled: KnownWeather,
+        now: datetime,
+        reasons: list[Reason],
+    ) -> tuple[Weather, float | None]:
+        if call.weather is not None:
+            weather = _with(polled.weather, call.weather, now)
+            if None not in call.weather.values():
+                return weather, 0.0  # what is wrong with our own does not matter then
+            polled = replace(polled, weather=weather, age_s=oldest_s(weather, now))
+        if polled.stale:
+            reasons.append(("weather_stale", "weather values too old to use are left out"))
+        if polled.problem:
+            reasons.append(("weather_unavailable", f"weather: {polled.problem}"))
+        return polled.weather, polled.age_s
+
+    # --- the ambulance that was sent --------------------------------------------
+
+    def _station(self, primary: Sent | None) -> int | None:
+        """The station of the ambulance that was sent."""
+        if primary is None:
+            return None
+        try:
+            return self._stations[self._names.find(primary.depot)]
+        except InputError as error:
+            raise NoAdviceError("unknown_depot", str(error)) from None
+
+    def _path_of(
+        self, primary: Sent | None, station: int, node: int, reasons: list[Reason]
+    ) -> Path | None:
+        """The path of the ambulance that was sent, if it can be used."""
+        if primary is None or (primary.edges is None and primary.polyline is None):
+            return None
+        try:
+            return self._path(primary, self._assets.depots[station].node, node)
+        except IdealError as error:
+            words = f"the primary's path cannot be used ({error}); the router's is assumed"
+            reasons.append(("primary_path_unknown", words))
+            return None
+
+    def _path(self, primary: Sent, origin: int, destination: int) -> Path:
+        network = self._assets.network
+        if primary.polyline is not None:
+            from ideal_dispatch.traffic.foreign_route import laid_on
+
+            points = polyline.decode(primary.polyline)
+            self._check_length(points, origin, destination)
+            return laid_on(network, points, origin, destination)
+        assert primary.edges is not None
+        try:
+            edges = np.array(primary.edges, np.int64)
+        except OverflowError:
+            raise InputError("an edge number is far too large") from None
+        path = network.path(edges, origin)
+        if path.destination != destination:
+            raise InputError(f"it ends at node {path.destination}, not at node {destination}")
+        return path
+
+    def _check_length(self, points: FloatArray, origin: int, destination: int) -> None:
+        """Refuse what is no route: laying it takes time by its length, not by its points."""
+        network = self._assets.network
+        metres = network.snapper.plane.to_metres(points)
+        line_m = float(np.hypot(*np.diff(metres, axis=0).T).sum())
+        way = network.shortest_path(network.length_m, origin, destination)
+        way_m = way.length_m(network)
+        if line_m > _TIMES * way_m + _MORE_M:
+            raise InputError(
+                f"its line is {line_m / 1000:,.1f} km long, the shortest way {way_m / 1000:,.1f} "
+                "km; send the planned route, no noisy trace"
+            )
+
+
+def oldest_s(weather: Weather, at: datetime) -> float | None:
+    """How old the oldest known value is at a moment."""
+    ages = [value.age(at) for value in weather if value.known]
+    known = [age.total_seconds() for age in ages if age is not None]
+    return max(max(known), 0.0) if known else None
+
+
+def _with(weather: Weather, given: Mapping[str, float | None], at: datetime) -> Weather:
+    """The weather with what the caller knows in place of our own."""
+    told = {
+        name: WeatherValue(value, "request", "", at)
+        for name in WEATHER_VARIABLES
+        if (value := given[name]) is not None
+    }
+    own = {name: getattr(weather, name) for name in WEATHER_VARIABLES}
+    return Weather(**own | told)

@@ -1,0 +1,147 @@
+"""The solver: city, model and traffic loaded, prepared, and asked for advice."""
+
+import gc
+import logging
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.service import logs
+from ideal_dispatch.service.polling import Repeated
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.solver.adviser import Adviser
+from ideal_dispatch.service.solver.assets import Assets
+from ideal_dispatch.service.solver.call import Call
+from ideal_dispatch.service.solver.invented_calls import InventedCalls
+from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.live_traffic import PREPARE_S
+from ideal_dispatch.service.solver.rehearsal import rehearse
+from ideal_dispatch.service.solver.road_map import road_map
+from ideal_dispatch.service.solver.solving import CityFacts, RoadMap
+
+log = logging.getLogger(__name__)
+
+
+class Solver:
+    """Advice on one city; see :class:`~ideal_dispatch.service.solver.solving.Solving`.
+
+    ``changed`` is called when it has become warm and when the traffic's status is another.
+    """
+
+    restarts = 0
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        assets: Assets,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.assets, self._changed = assets, changed
+        self.adviser = Adviser(assets, settings)
+        self.warm = threading.Event()
+        self._traffic_told = "starting"
+        self._traffic_problem = ""
+        self._preparing = Repeated("traffic", PREPARE_S, self._prepare)
+
+    @cached_property
+    def facts(self) -> CityFacts:
+        network = self.assets.network
+        bounds = network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max()
+        west, south, east, north = (round(float(value), 6) for value in bounds)
+        return CityFacts(
+            self.assets.name,
+            {
+                depot.name: (
+                    round(float(network.lon[depot.node]), 6),
+                    round(float(network.lat[depot.node]), 6),
+                )
+                for depot in self.assets.depots
+            },
+            (west, south, east, north),
+            (float(network.lon.mean()), float(network.lat.mean())),
+            self.assets.calendar.time_zone,
+            self.assets.checksums,
+        )
+
+    @property
+    def working(self) -> int:
+        return int(self.warm.is_set())
+
+    @property
+    def traffic(self) -> str:
+        return self.assets.traffic.status
+
+    def start(self) -> None:
+        self._preparing.start()
+
+    def advise(
+        self,
+        call: Call,
+        units: KnownUnits,
+        weather: KnownWeather,
+        until: float,
+    ) -> dict[str, Any]:
+        logs.call_id.set(call.call_id)
+        made = self.adviser.advise(call, units, weather, until)
+        self._tell_traffic()  # a live router is known by the calls it was asked about
+        return {**made, "versions": self.facts.checksums}
+
+    def road_map(self) -> RoadMap:
+        return road_map(self.assets.network)
+
+    def model_card(self) -> str:
+        from ideal_dispatch.forecast.card import model_card
+
+        return model_card(self.assets.model)
+
+    def invented_call(self, number: int) -> dict[str, Any]:
+        return self._invented.call(number)
+
+    @cached_property
+    def _invented(self) -> InventedCalls:
+        return InventedCalls(self.assets.network, self.assets.depots)
+
+    def close(self) -> None:
+        self._preparing.stop(0.1)
+        self.assets.traffic.close()
+
+    def _prepare(self) -> None:
+        """What takes long: first what a call needs, then traffic, then all the rest."""
+        from ideal_dispatch.gap.warm_up import warm_up
+
+        first = not self.warm.is_set()
+        if first:
+            if not rehearse(self.adviser):
+                warm_up()
+            self.warm.set()
+            self._traffic_told = self.traffic
+            self._changed()
+            gc.enable()
+            log.info("ready for calls")
+        before = self.traffic
+        self._prepare_traffic()
+        self._tell_traffic()
+        if before != self.traffic:
+            rehearse(self.adviser)
+        if first:
+            warm_up()
+            gc.freeze()  # what was loaded stays: looking through it would hold up calls
+
+    def _tell_traffic(self) -> None:
+        if self.traffic != self._traffic_told:
+            self._traffic_told = self.traffic
+            self._changed()
+
+    def _prepare_traffic(self) -> None:
+        """Its status says that something is wrong, the log what: once, for it is tried often."""
+        problem = ""
+        try:
+            self.assets.traffic.prepare()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            if problem != self._traffic_problem:
+                foreseen = isinstance(error, IdealError | OSError)
+                log.error("traffic: %s", error, exc_info=None if foreseen else error)
+        self._traffic_problem = problem

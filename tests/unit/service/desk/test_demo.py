@@ -1,0 +1,121 @@
+"""The demonstration: nothing to configure, decisions within a minute, no torch."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ideal_dispatch import Model
+from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_model_folder
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.gap.warm_up import warm_up
+
+PATIENCE_S = 180.0
+
+
+def test_the_shipped_model_is_the_citys_own_and_small() -> None:
+    model = Model.load(harbour_model_folder())
+    assert model.network_checksum == harbour_city().network.checksum
+    assert GainModel.load(harbour_model_folder() / "gain.json").rows > 100
+    size = sum(path.stat().st_size for path in harbour_model_folder().iterdir())
+    assert size < 1_000_000
+
+
+HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("from datetime import date\n"
+         "from ideal_dispatch.service.solver import rehearsal\n"
+         "from ideal_dispatch.service.solver.assets import load_assets\n"
+         "from ideal_dispatch.service.solver.solver import Solver\n"
+         "year = date.today().year\n"
+         "calendar = made.settings.city.calendar().looked_up(year - 1, year + 1)\n"
+         "for name in [one for one in sys.modules if one.startswith('holidays')]:\n"
+         "    del sys.modules[name]\n"
+         "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
+         "assert rehearsal.rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
+        ("from ideal_dispatch.service import worker\n"
+         "from ideal_dispatch.service.http import app, server",
+         {*HEAVY, "numba", "numpy", "scipy"}),
+    ],
+    ids=["solver", "web"],
+)  # fmt: skip
+def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]) -> None:
+    """The solver has no torch; who answers and records has not even the solver's numbers."""
+    program = (
+        "import sys\n"
+        "from ideal_dispatch.service.desk.demo import demo\n"
+        "made = demo()\n"
+        f"{program}\n"
+        f"print(sorted({heavy} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout == "[]\n"
+
+
+def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
+    warm_up()  # an installation compiles its kernels once
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("ideal")), "serve", "--port", str(port)]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stderr=log, stdout=log, env=environment)
+        try:
+            url, headers = f"http://127.0.0.1:{port}", {}
+            deadline = time.monotonic() + PATIENCE_S
+            found: list[dict[str, object]] = []
+            while not found:
+                assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+                time.sleep(0.2)
+                told = re.search(r"^token: (\S+)$", (tmp_path / "log").read_text(), re.M)
+                if told is None:
+                    continue
+                headers = {"Authorization": f"Bearer {told[1]}"}
+                try:
+                    answer = httpx.get(f"{url}/v1/recommendations", headers=headers)
+                except httpx.TransportError:
+                    continue
+                found = answer.json()
+            assert found[0]["simulated"]
+            assert found[0]["decision"] != "no_advice"
+            city = httpx.get(f"{url}/v1/city", headers=headers).json()
+            assert (city["name"], city["simulated"]) == ("Port Almery", True)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
+    assert (tmp_path / "ideal-dispatch" / "demo.db").exists()
+    assert (tmp_path / "log").read_text().count("token:") == 1
+
+
+def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    from ideal_dispatch.service.desk.demo import demo
+    from ideal_dispatch.service.solver.assets import load_assets
+    from ideal_dispatch.service.solver.recorded_live import RecordedLive
+
+    traffic = load_assets(demo().settings).traffic
+    assert isinstance(traffic, RecordedLive)
+    traffic.prepare()
+    assert traffic.world is not None
+    days = traffic.world.recording.days
+    assert 2 <= len(days) <= TRAINING_DAYS
+    last = traffic.world.recording.stretches[-1].start
+    from ideal_dispatch.cities import harbour_traffic
+
+    whole = harbour_traffic(harbour_city())
+    assert last <= whole.stretches[whole.days[TRAINING_DAYS - 1][-1]].start

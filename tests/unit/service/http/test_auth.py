@@ -1,0 +1,87 @@
+"""Tokens: hashed, recognised, and slow to guess."""
+
+import pytest
+
+from ideal_dispatch.service.http.auth import (
+    Doorkeeper,
+    NotKnownError,
+    TooManyFailuresError,
+    digest,
+    new_token,
+    presented,
+)
+from ideal_dispatch.service.settings import Token
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def keeper(clock: Clock) -> Doorkeeper:
+    tokens = [Token("a", "cad", digest("one")), Token("b", "admin", digest("two"))]
+    return Doorkeeper(tokens, failures=3, within_s=60.0, clock=clock)
+
+
+def test_a_new_token_is_long_random_and_stored_as_its_hash() -> None:
+    token, hashed = new_token()
+    assert len(token) >= 43  # 256 bits
+    assert hashed == digest(token)
+    assert token not in hashed
+    assert new_token()[0] != token
+
+
+def test_tokens_are_recognised() -> None:
+    door = keeper(Clock())
+    assert door.who("one", "1.2.3.4").role == "cad"
+    assert door.who("two", "1.2.3.4").name == "b"
+    for wrong in ("", "One", "one ", digest("one"), "\ud800"):
+        with pytest.raises((NotKnownError, TooManyFailuresError)):
+            door.who(wrong, f"address of {wrong!r}")
+    with pytest.raises(NotKnownError, match="no token; send `Authorization: Bearer"):
+        door.who(None, "1.2.3.4")
+
+
+def test_who_guesses_is_slowed_down_and_who_knows_is_let_in() -> None:
+    clock = Clock()
+    door = keeper(clock)
+    for _ in range(3):
+        with pytest.raises(NotKnownError):
+            door.who("guess", "6.6.6.6")
+    with pytest.raises(TooManyFailuresError, match="more than 3 wrong tokens in 60 s"):
+        door.who("guess", "6.6.6.6")
+    assert door.who("one", "6.6.6.6").name == "a"  # nobody can lock a centre out
+    with pytest.raises(NotKnownError):
+        door.who("guess", "7.7.7.7")
+    clock.now = 61.0
+    with pytest.raises(NotKnownError):
+        door.who("guess", "6.6.6.6")
+
+
+def test_a_request_without_token_is_no_guess() -> None:
+    door = keeper(Clock())
+    for _ in range(10):
+        with pytest.raises(NotKnownError):
+            door.who(None, "1.1.1.1")
+
+
+@pytest.mark.parametrize(
+    ("method", "authorization", "cookie", "site", "token"),
+    [
+        ("GET", "Bearer abc", None, None, "abc"),
+        ("POST", "bearer  abc ", "other", "cross-site", "abc"),
+        ("GET", "Basic abc", "cookie", None, ""),
+        ("GET", None, "cookie", "cross-site", "cookie"),
+        ("POST", None, "cookie", "same-origin", "cookie"),
+        ("POST", None, "cookie", None, "cookie"),
+        ("POST", None, "cookie", "cross-site", None),
+        ("PUT", None, "cookie", "same-site", None),
+        ("GET", None, None, None, None),
+    ],
+)
+def test_where_a_token_may_come_from(
+    method: str, authorization: str | None, cookie: str | None, site: str | None, token: str | None
+) -> None:
+    assert presented(method, authorization, cookie, site) == token
