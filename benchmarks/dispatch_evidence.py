@@ -35,19 +35,16 @@ from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import edge_features
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
-from ideal_dispatch.replay.study import STARTS, TEST, TRAINING, calibration_of
+from ideal_dispatch.replay.study import STARTS, TEST, TRAINING, calibration_of, world_folder
 from ideal_dispatch.traffic.campaign import processor_hours
 from ideal_dispatch.traffic.recording import KIND
 
-WORLDS = {
-    "A": "a road takes what the router shows when it is entered, as in the paper",
-    "B": "a road takes what really happens to who enters it",
-}
 MARK = "replays"
 EXPERIMENTS = Path("experiments")  # paths in the files there are relative to it
-FIGURE_OF = "B"
-OTHER_DEPOT, ANY_SECOND = "ideal", "ideal-any-second"
+FIGURE_OF = World.EXPERIENCED
+OTHER_DEPOT, ANY_SECOND = "ideal-other-depot", "ideal"
 """Our form with two choices of the second, by their names in the experiment files."""
 
 
@@ -86,10 +83,10 @@ def which_second(runs: Sequence[Path]) -> list[str]:
     rows: list[tuple[Any, ...]] = []
     for run in runs:
         name = json.loads((run / EXPERIMENT).read_text(encoding="utf-8"))["name"]
-        for days, world in product((TRAINING, TEST), reversed(WORLDS)):
-            if not (run / world / days / "incidents.jsonl").exists():
+        for days, world in product((TRAINING, TEST), reversed(World)):
+            if not (world_folder(run, world) / days / "incidents.jsonl").exists():
                 continue
-            outcomes = Outcomes.load(run / world / days)
+            outcomes = Outcomes.load(world_folder(run, world) / days)
             if not {OTHER_DEPOT, ANY_SECOND} <= set(outcomes.policies):
                 continue
             arrivals = [
@@ -118,8 +115,10 @@ def which_second(runs: Sequence[Path]) -> list[str]:
 def section(run: Path) -> list[str]:
     """All tables of one experiment."""
     experiment = json.loads((run / EXPERIMENT).read_text(encoding="utf-8"))
-    worlds = [world for world in WORLDS if (run / world).exists()]
-    tested = {world: _judged(run, world) for world in worlds if (run / world / TEST).exists()}
+    worlds = [world for world in World if world_folder(run, world).exists()]
+    tested: dict[str, Judged] = {
+        world: _judged(run, world) for world in worlds if (world_folder(run, world) / TEST).exists()
+    }
     lines = [f"### {experiment['name']}", "", *_provenance(run, experiment, tested)]
     if tested:
         printed = RESULTS[experiment.get("printed", "hong-kong-island")]
@@ -129,7 +128,7 @@ def section(run: Path) -> list[str]:
         if FIGURE_OF in tested:
             lines += [f"![Regret against ambulances](images/evidence_{_slug(run)}.png)", ""]
     for world in worlds:
-        lines += [f"#### World {world}: {WORLDS[world]}", ""]
+        lines += [f"#### {world.words.capitalize()}", ""]
         lines += _training(run, world)
         if world in tested:
             lines += _test(tested[world], world)
@@ -137,15 +136,16 @@ def section(run: Path) -> list[str]:
 
 
 def _training(run: Path, world: str) -> list[str]:
-    if not (run / world / TRAINING / "incidents.jsonl").exists():
+    folder = world_folder(run, world)
+    if not (folder / TRAINING / "incidents.jsonl").exists():
         return []
-    judged = Judged(Outcomes.load(run / world / TRAINING), None, CURVES[USUAL_CURVE], 0)
+    judged = Judged(Outcomes.load(folder / TRAINING), None, CURVES[USUAL_CURVE], 0)
     return [
         f"**Training days, cross-fitted, to choose by:** {len(judged.outcomes):,} calls on "
         f"{len(judged.outcomes.days)} days.",
         "",
         *_tables([difference_summary(judged, world), gap_table(judged, world)]),
-        *_fitted(run / world),
+        *_fitted(folder),
     ]
 
 
@@ -171,7 +171,7 @@ def _test(judged: Judged, world: str) -> list[str]:
 
 def _judged(run: Path, world: str) -> Judged:
     training = Outcomes.load(calibration_of(run, world))
-    return Judged(Outcomes.load(run / world / TEST), training, CURVES[USUAL_CURVE], 0)
+    return Judged(Outcomes.load(world_folder(run, world) / TEST), training, CURVES[USUAL_CURVE], 0)
 
 
 def _provenance(
@@ -198,7 +198,7 @@ def _provenance(
         manifest = judged.outcomes.manifest
         made = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
         said.append(
-            f"World {world}: {manifest['replayed']:,} test calls replayed, "
+            f"{world.capitalize()} traffic: {manifest['replayed']:,} test calls replayed, "
             f"{len(manifest['dropped'])} dropped, network `{manifest['network']}` ({made})."
         )
     return [" ".join(said), ""]

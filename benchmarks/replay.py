@@ -104,7 +104,7 @@ def _drives(trips: int = 20) -> Table:
     def driven(source: RecordedWorld | Requerying) -> int:
         pairs = zip(told, calls, strict=True)
         return sum(
-            drive(source, network, one, call.node, call.at, World.A).edges.size
+            drive(source, network, one, call.node, call.at, World.INSTANTANEOUS).edges.size
             for one, call in pairs
         )
 

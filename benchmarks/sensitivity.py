@@ -21,6 +21,7 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.significance import Interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
 from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.study import TRAINING, run_experiment
 
@@ -153,8 +154,8 @@ def measure(
         rows += [(what, value, name, *_compared(found, name, world)) for name in ("paper", "ideal")]
     return Table(
         "sensitivity",
-        f"Sensitivity of {experiment.name} in world {world}, training days: {len(base):,} calls on "
-        f"{len(base.days)} days",
+        f"Sensitivity of {experiment.name} in {world} traffic, training days: {len(base):,} "
+        f"calls on {len(base.days)} days",
         (Column("varied (usual)"), Column("to"), Column("policy"), Column("router mean s", 2),
          *(Column(f"s against interval, +{100 * share:.0f} %", 2, signed=True)
            for share in SHARES)),
@@ -182,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("experiment", type=Path, help="a file of `ideal replay`")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--world", default="B", choices=("A", "B"))
+    parser.add_argument("--world", type=World, default=World.EXPERIENCED)
     parser.add_argument("--per-day", type=int, default=Size().per_day)
     parser.add_argument("--days", type=int, default=Size().days)
     parser.add_argument("--workers", type=int)

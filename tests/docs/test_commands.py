@@ -52,7 +52,7 @@ OTHERS = {
 EXPERIMENT = """
 training_days = 3
 folds = 3
-worlds = ["B"]
+worlds = ["experienced"]
 [city]
 network = "../town.network"
 depots = "../town.csv"
@@ -165,7 +165,7 @@ def test_commands_of_your_own_city(tmp_path: Path) -> None:
     write_town(tmp_path)
     workplace = Workplace(tmp_path, OTHERS["your_city.md"])
     run(page_named("your_city.md"), workplace)
-    assert (tmp_path / "run" / "B" / "all" / "gain.json").exists()
+    assert (tmp_path / "run" / "experienced" / "all" / "gain.json").exists()
     assert (tmp_path / "report" / "report.html").exists()
 
 

@@ -11,7 +11,7 @@ EPILOG = """\
 Examples:
   ideal replay experiments/port_almery.toml -o runs/port --training-only
   ideal replay experiments/port_almery.toml -o runs/port --workers 2
-  ideal report runs/port/B/test --calibration runs/port/B/training --world B
+  ideal report runs/port/experienced/test --calibration runs/port/experienced/training
 """
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
   ideal report out/test --calibration out/training -o out/report
-  ideal report out/test --incident 2023-05-20-0007 --world B -o out/report
+  ideal report out/test --incident 2023-05-20-0007 --world experienced -o out/report
   ideal report out/seed-1 out/seed-2 -o out/comparison
 """
 
@@ -28,7 +28,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="One or more folders made by `ideal replay`, such as runs/port/B/test.",
+            help="One or more folders made by `ideal replay`, such as runs/port/experienced/test.",
         ),
     ],
     output: Annotated[
@@ -49,9 +49,10 @@ def report(
     world: Annotated[
         str | None,
         typer.Option(
-            metavar="A|B",
-            help="Only one world: A, where drives take what the router says at each corner, or B, "
-            "where they take what the traffic really is.",
+            metavar="instantaneous|experienced",
+            help="Judge in one world only. In instantaneous traffic a road takes what the router "
+            "shows when it is entered, in experienced traffic what really happens. A and B are "
+            "accepted too.",
         ),
     ] = None,
     network_file: Annotated[

@@ -24,6 +24,7 @@ from ideal_dispatch.pages import (
     WIDTH_IN,
     plain_axes,
 )
+from ideal_dispatch.replay.drive import World
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +41,10 @@ _ROLE_COLOURS = {
 _CONTROL_COLOURS = (SKY, VERMILLION, GREEN, MUTED, "#9C7A00", PURPLE, INK)
 _DASHES = ((0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 
-TITLES = {"A": "World A: what the router shows", "B": "World B: what really happens"}
+TITLES = {
+    World.INSTANTANEOUS: "Instantaneous: what the router shows",
+    World.EXPERIENCED: "Experienced: what really happens",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def candidate_bars(judged: Judged) -> "Figure":
         axes.invert_yaxis()
         axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
         axes.set_xticks(range(0, 101, 20))
-        _title(axes, TITLES[world])
+        _title(axes, TITLES[World(world)])
     return figure
 
 
@@ -115,7 +119,7 @@ def pareto(judged: Judged) -> "Figure":
             axes.set(xlabel="ambulances per incident", ylabel=what, xlim=(0.97, 2.03))
             lowest = min(0.0, *(float(np.min(line.get_ydata())) for line in axes.lines))
             _frame(axes, 1.1 * lowest, max(1.2 * alone, 1.0))
-            _title(axes, TITLES[world])
+            _title(axes, TITLES[World(world)])
         if number == 0:
             _legend(figure, left, judged)
     return figure
@@ -135,7 +139,7 @@ def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
         least = 100 * min(float((x <= 0).mean()) for x in late.values())
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
-        _title(axes, TITLES[world])
+        _title(axes, TITLES[World(world)])
     panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
     return figure
 
@@ -159,7 +163,7 @@ def arrivals(judged: Judged) -> "Figure":
         left.set(xlabel="calls that get a second ambulance (%)", xlim=(-3, 103),
                  ylabel="saved against the router alone (s)")  # fmt: skip
         _frame(left, -0.2 * highest, 1.1 * highest)
-        _title(left, TITLES[world])
+        _title(left, TITLES[World(world)])
         _waiting(right, judged, world, looks)
         if number == 0:
             _legend(figure, left, judged, aside=True)
@@ -235,7 +239,7 @@ def _waiting(axes: "Axes", judged: Judged, world: str, looks: Mapping[str, Style
     axes.set(xlabel="driving time (min)", ylabel="calls not reached yet (%)",
              xlim=(0.9 * middle, end), ylim=(least, 60))  # fmt: skip
     axes.legend(frameon=False, fontsize=SMALL_PT, loc="upper right")
-    _title(axes, TITLES[world])
+    _title(axes, TITLES[World(world)])
 
 
 def _steps(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:

@@ -21,12 +21,11 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.roles import roles_of
+from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.manifest import read_manifest
 from ideal_dispatch.replay.run import LOG
-
-WORLDS = ("A", "B")
 
 Benchmark = Literal["paper", "common", "hindsight"]
 BENCHMARKS: tuple[Benchmark, ...] = ("paper", "common", "hindsight")
@@ -129,9 +128,10 @@ class Outcomes:
 
     def only(self, world: str) -> "Outcomes":
         """The same run judged in one world alone."""
-        if world not in self.best_s:
+        found = next((one for one in self.worlds if world in (one, World(one).letter)), None)
+        if found is None:
             raise InputError(f"{self.name}: no world {world}; it has {', '.join(self.worlds)}")
-        return replace(self, best_s=MappingProxyType({world: self.best_s[world]}))
+        return replace(self, best_s=MappingProxyType({found: self.best_s[found]}))
 
     def policy(self, name: str) -> PolicyOutcomes:
         """The outcomes of a policy by its name."""
@@ -191,7 +191,7 @@ class _Reader:
     def _begin(self, entry: dict[str, Any]) -> None:
         self._policies = tuple(entry["decisions"])
         known = next(iter(entry["drives"].values()))
-        self._worlds = tuple(world for world in WORLDS if known.get(world))
+        self._worlds = tuple(world for world in World if known.get(world))
         if not self._policies or not self._worlds:
             raise InputError("no policy or no drive; nothing can be judged")
         self._roles = roles_of(self._manifest, self._policies)

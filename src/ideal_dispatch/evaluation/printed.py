@@ -102,7 +102,7 @@ def regret_beside(runs: Mapping[str, Judged], printed: Results) -> Table:
             rows.append((_label(role, share), printed.place, extra / 100, optimal, *rest))
         for world, judged in runs.items():
             if role in judged.outcomes.roles:
-                rows.append((_label(role, share), f"here, world {world}",
+                rows.append((_label(role, share), f"here, {world}",
                              *_regret(judged, role, share, world)))  # fmt: skip
     names = ("Mean", "P95", "P99", "CVaR95", "CVaR99")
     return Table(
@@ -137,7 +137,7 @@ def wilcoxon_beside(
                 baseline = dual(one) if role == "router-dual" else single(one)
                 test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
                 rows.append(
-                    (name, f"here, world {world}: {_NAMES[own]}, dual", test.incidents,
+                    (name, f"here, {world}: {_NAMES[own]}, dual", test.incidents,
                      test.nonzero, test.difference, whole(test.statistic), test.p_value)
                 )  # fmt: skip
     return Table(

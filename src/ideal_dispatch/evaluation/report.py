@@ -167,7 +167,7 @@ def report_facts(judged: Judged) -> list[tuple[str, str]]:
         summary = ArrivalSummary.of(alone)
         mean = f"{clock(summary.mean_s)} min"
         facts += [
-            (f"mean drive of the router's one ambulance (world {world})", mean),
+            (f"mean drive of the router's one ambulance ({world} traffic)", mean),
             ("of calls it reaches within 8 min of driving", f"{100 * summary.within_8_min:.1f} %"),
         ]
         if own is not None:
@@ -241,7 +241,7 @@ def _shown(judged: Judged) -> str:
 def _maps_in_words(judged: Judged) -> str:
     world, share = judged.outcomes.worlds[-1], f"+{100 * VOLUMES[0]:.0f} %"
     return (
-        f"Calls as {_shown(judged)} saw them in world {world}: the largest savings and losses at "
+        f"Calls as {_shown(judged)} saw them in {world} traffic: the largest savings and losses at "
         f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
         "drawn whether it was sent or not; where both drive one street its dashes lie on the "
         "solid line. Below the map, what the router promised on the way: time elapsed plus time "

@@ -22,11 +22,9 @@ from ideal_dispatch.evaluation.strategies import (
     strategies,
 )
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.replay.drive import World
 
-WORLD_WORDS: Mapping[str, str] = {
-    "A": "world A (streets take what the router shows on entering them)",
-    "B": "world B (streets take what really happens next)",
-}
+WORLD_WORDS: Mapping[str, str] = {world: world.words for world in World}
 _BENCHMARK_WORDS = {"common": "all drives", "hindsight": "hindsight"}
 EXTRA = Column("reached %", 1, signed=True, percent=True)
 

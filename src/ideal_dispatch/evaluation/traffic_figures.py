@@ -191,7 +191,7 @@ def trace(network: RoadNetwork, shown: Example) -> "Figure":
         ncols=2,
         handlelength=3.2,
     )  # above the axes: marks may be anywhere in them
-    above.set_title(f"A call on {shown.at:%A, %d %B %Y, %H:%M}, world {shown.world}", fontsize=10,
+    above.set_title(f"A call on {shown.at:%A, %d %B %Y, %H:%M}, {shown.world} traffic", fontsize=10,
                     color=INK, loc="left")  # fmt: skip
     return figure
 

@@ -113,15 +113,16 @@ class Plausibility:
     def _issue_rows(self) -> list[list[str]]:
         rows: list[tuple[str, Callable[[Races], str], str]] = [
             ("calls raced", lambda r: f"{len(r):,}", _NONE),
-            ("1: region's depot is best, A / B", lambda r: _percents(r.region_share()),
+            ("1: region's depot is best, inst. / exp.", lambda r: _percents(r.region_share()),
              _percent(figures.PAPER_REGION)),
-            ("2: promised best loses, A / B", lambda r: _percents(r.reversal_share()), _NONE),
-            ("… by seconds, mean, A / B", _mean_loss, _NONE),
+            ("2: promised best loses, inst. / exp.", lambda r: _percents(r.reversal_share()),
+             _NONE),
+            ("… by seconds, mean, inst. / exp.", _mean_loss, _NONE),
             ("3: ranges overlap", lambda r: f"{100 * r.overlap_share():.1f} %",
              f"{100 * figures.PAPER_OVERLAP:.1f} %"),
             ("… by seconds, mean", lambda r: f"{r.overlap_s().mean():.0f}",
              f"{figures.PAPER_OVERLAP_S:.0f}"),
-            ("… of a drive of seconds, A / B",
+            ("… of a drive of seconds, inst. / exp.",
              lambda r: " / ".join(f"{s:.0f}" for s in r.mean_s()), f"{figures.PAPER_MEAN_S:.0f}"),
         ]  # fmt: skip
         empty = [_NONE] * len(self.real)
@@ -175,10 +176,10 @@ _CAPTIONS = {
     "two roads that far apart, where one is slow for the evening, so is the other. Real links are "
     "longer and average more vehicles than simulated edges, which raises their curves.",
     "traffic_issues": "Calls in the peaks at 50 places where depots compete, every depot driven. "
-    "World A: a road takes what the router shows when it is entered, as in the paper. World B: it "
-    "takes what really happens. 1: no other depot would have been sooner than the region's. 2: "
-    "the depot with the shortest quote arrives later than another, and by how much. 3: the "
-    "optimistic–pessimistic ranges of the two best depots have time in common, and how much.",
+    "Instantaneous: a road takes what the router shows when it is entered, as in the paper. "
+    "Experienced: it takes what really happens. 1: no other depot would have been sooner than the "
+    "region's. 2: the depot with the shortest quote arrives later than another, and by how much. "
+    "3: the optimistic–pessimistic ranges of the two best depots have time in common, and how much.",
     "traffic_example": "The call of the first recording in which the promised best loses most. "
     "Each dot is a junction: the time elapsed plus what the router then promises for the rest.",
 }
@@ -211,7 +212,7 @@ def examine(
         world = RecordedWorld(recording)
         checks = check_traffic(recording, name, np.random.default_rng([seed, 0]))
         run = race(world, depots, region, races or RaceParams(), np.random.default_rng([seed, 1]))
-        columns.append(Column(checks, run, example(world, depots, run, World.A)))
+        columns.append(Column(checks, run, example(world, depots, run, World.INSTANTANEOUS)))
     network = next(iter(recordings.values())).network
     return Plausibility(network, tuple(columns), tuple(real))
 

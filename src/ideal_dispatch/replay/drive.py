@@ -18,14 +18,33 @@ from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
 
 
 class World(StrEnum):
-    """What a road segment takes.
+    """What a road takes whoever enters it.
 
-    ``A``, the paper's: what the router shows when the segment is entered.
-    ``B``: what really happens to those who enter it then.
+    The *instantaneous* travel time, as in the paper: what the router shows at
+    that moment. Or the *experienced* one: what really happens from then on.
+    ``World("A")`` and ``World("B")``, their names before version 0.2, are the same.
     """
 
-    A = "A"
-    B = "B"
+    INSTANTANEOUS = "instantaneous"
+    EXPERIENCED = "experienced"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "World | None":
+        return next((world for world in cls if world.letter == value), None)
+
+    @property
+    def letter(self) -> str:
+        """Its name before version 0.2, in old runs and experiment files."""
+        return "A" if self is World.INSTANTANEOUS else "B"
+
+    @property
+    def words(self) -> str:
+        """Its name, and what it means."""
+        if self is World.INSTANTANEOUS:
+            meaning = "what the router shows when it is entered"
+        else:
+            meaning = "what really happens to whoever enters it"
+        return f"{self} traffic (a road takes {meaning})"
 
 
 class DriveError(IdealError):
@@ -78,8 +97,8 @@ def drive(
     """The adaptive procedure, or with ``assignment.follow`` edges the hybrid one.
 
     The prescribed edges are driven as told; after them the router is asked at
-    every junction, and the first segment of its answer is driven. In world A a
-    prescribed segment takes what the router tells of that edge, or the duration
+    every junction, and the first segment of its answer is driven. In instantaneous
+    traffic a prescribed segment takes what the router tells of that edge, or the duration
     of a quote between its ends where it tells no edge times. A
     :class:`DriveError` says where and why a drive could not go on.
     """
@@ -121,10 +140,13 @@ def drive(
 
 def _truth(source: TrafficSource, world: World) -> TrafficWorld | None:
     """Who tells what a segment takes, or None where it is the router itself."""
-    if World(world) is World.A:
+    if World(world) is World.INSTANTANEOUS:
         return None
     if not isinstance(source, TrafficWorld):
-        raise InputError("world B needs a source that knows what really happened; drive in world A")
+        raise InputError(
+            "experienced traffic needs a source that knows what really happened; drive in "
+            "instantaneous traffic"
+        )
     return source
 
 

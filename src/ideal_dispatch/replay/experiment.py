@@ -111,7 +111,7 @@ class Experiment:
     warm_up_days: int = 0
     seed: int = 0
     folds: int = 4
-    worlds: tuple[str, ...] = ("A", "B")
+    worlds: tuple[str, ...] = tuple(World)
     city: CityFiles = field(default_factory=CityFiles)
     router: RouterParams = field(default_factory=RouterParams)
     calls: Calls = field(default_factory=Calls)
@@ -143,9 +143,10 @@ class Experiment:
                 f"from; at least {_LEAST_DAYS} are needed: give 3 training days and 3 folds, or "
                 "more"
             )
-        wrong = [name for name in self.worlds if name not in tuple(World)]
-        if wrong or not self.worlds:
-            raise InputError(f"worlds {list(self.worlds)}: choose of A and B")
+        known = {name: world for world in World for name in (world, world.letter)}
+        if not self.worlds or set(self.worlds) - set(known):
+            raise InputError(f"worlds {list(self.worlds)}: choose of {' and '.join(World)}")
+        object.__setattr__(self, "worlds", tuple(known[name] for name in self.worlds))
 
     @property
     def learning_days(self) -> range:

@@ -71,7 +71,7 @@ def hindsight_optimum(
 
 def _rows(world: RecordedWorld, first: datetime, bins: int, convention: World) -> FloatArray:
     """Edge times of so many bins, or of as many as are recorded without a gap."""
-    ask = world.router_times if World(convention) is World.A else world.realised_times
+    ask = world.router_times if World(convention) is World.INSTANTANEOUS else world.realised_times
     rows = [ask(first)]
     for number in range(1, bins):
         try:

@@ -95,7 +95,16 @@ def read_log(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
                     f"{os.fspath(path)}, line {number}: no incident of a replay "
                     f"({type(error).__name__}); repeat the replay"
                 ) from None
-            yield entry
+            yield _renamed(entry)
+
+
+def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry with today's names of worlds: before version 0.2 they were letters."""
+    for by_world in (*entry.get("drives", {}).values(), entry.get("hindsight") or {}):
+        for world in World:
+            if world.letter in by_world:
+                by_world[world] = by_world.pop(world.letter)
+    return entry
 
 
 def plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ from ideal_dispatch.traffic.source import RouteQuote
 
 
 class ShownWorld:
-    """World A as a traffic world: an edge takes what the router shows when it is entered."""
+    """Instantaneous traffic as a world: an edge takes what the router shows when it is entered."""
 
     def __init__(self, world: RecordedWorld) -> None:
         self.world = world
@@ -41,7 +41,7 @@ class ShownWorld:
 
     def describe(self) -> dict[str, object]:
         """The recorded world's description and its convention."""
-        return {**self.world.describe(), "world": "A"}
+        return {**self.world.describe(), "world": World.INSTANTANEOUS}
 
 
 def collect_past(
@@ -106,7 +106,7 @@ def collect_quotes(
     """What the router said about the same trips again and again, and what came of it."""
     past, recording = experiment.past, ground.recording
     recorded = ground.world(experiment)
-    world = recorded if convention is World.B else ShownWorld(recorded)
+    world = recorded if convention is World.EXPERIENCED else ShownWorld(recorded)
     rng = np.random.default_rng([experiment.seed, 2])
     weights: FloatArray = ground.weights(experiment.calls)
     places = rng.choice(weights.size, min(past.places, int(weights.sum())), replace=False,

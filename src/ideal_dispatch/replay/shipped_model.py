@@ -2,7 +2,7 @@
 
 ``python -m ideal_dispatch.replay.shipped_model experiments/port_almery.toml out/port_almery``
 
-It is what the experiment learned from all its training days in world B, and
+It is what the experiment learned from all its training days in experienced traffic, and
 from no other day. What the experiment's folder already has is not fitted again.
 """
 
@@ -20,7 +20,7 @@ from ideal_dispatch.replay.study import ALL
 def write_shipped_model(experiment_file: Path, folder: Path) -> None:
     """Fit on the training days in ``folder``, and write model and gain where the city has them."""
     experiment = Experiment.load(experiment_file)
-    ground, world = experiment.ground(), World.B
+    ground, world = experiment.ground(), World.EXPERIENCED
     place = folder / world
     past = collect_past(experiment, ground, world, place)
     parts = fit_parts(experiment, ground, past, experiment.learning_days, place / ALL)

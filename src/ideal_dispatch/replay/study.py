@@ -66,7 +66,7 @@ def run_experiment(
         check_training(experiment)
     else:
         for world in experiment.worlds:
-            _check_carried(experiment, experiment.transferred / world)
+            _check_carried(experiment, world_folder(experiment.transferred, world))
     place = Path(folder)
     with locked(place):
         _take_up(place, experiment, ground)
@@ -75,7 +75,7 @@ def run_experiment(
             stage = _Stage(experiment, ground, World(world), place / world, workers, cluster,
                            watch or (lambda step, share: None))  # fmt: skip
             if experiment.transferred is not None:
-                _carry_over(stage, experiment.transferred / world)
+                _carry_over(stage, world_folder(experiment.transferred, world))
             else:
                 _run_world(stage, test)
     return place
@@ -87,10 +87,16 @@ def calibration_of(run: str | os.PathLike[str], world: str) -> Path:
     It is the run's own, or that of the run whose fitted parts were carried over.
     """
     place = Path(run)
-    if not (place / STARTS).exists():
-        return place / world / TRAINING
-    last = json.loads((place / STARTS).read_text(encoding="utf-8").splitlines()[-1])
-    return place / str(last.get("transfer", "")) / world / TRAINING
+    if (place / STARTS).exists():
+        last = json.loads((place / STARTS).read_text(encoding="utf-8").splitlines()[-1])
+        place /= str(last.get("transfer", ""))
+    return world_folder(place, world) / TRAINING
+
+
+def world_folder(run: Path, world: str) -> Path:
+    """The folder of a world in a run; runs before version 0.2 name it by its letter."""
+    before = run / World(world).letter
+    return before if before.exists() else run / World(world)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

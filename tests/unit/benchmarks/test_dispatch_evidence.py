@@ -17,7 +17,7 @@ from tests.unit.evaluation.logs import town_run
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evidence") / "town"
     versions = {"python": "3"}
-    for world in ("A", "B"):
+    for world in ("instantaneous", "experienced"):
         town_run(folder / world / "training", versions=versions)
         town_run(folder / world / "test", first_day=20, versions=versions)
     write_experiment(folder, "")
@@ -49,14 +49,14 @@ def test_a_section_has_both_worlds_and_says_what_was_run(run: Path) -> None:
     assert "paper, Sha Tin" in text
     assert text.count("**Test days:** 24 calls on 4 days.") == 2
     assert text.count("**Training days, cross-fitted, to choose by:**") == 2
-    assert "*Seconds saved per call against interval in world B" in text
+    assert "*Seconds saved per call against interval in experienced traffic" in text
     assert "images/evidence_town.png" in text
     assert "territories" not in text, "the embedded city has its own"
 
 
 def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
     carried = tmp_path / "carried"
-    town_run(carried / "B" / "test", first_day=25, versions={"python": "3"})
+    town_run(carried / "experienced" / "test", first_day=25, versions={"python": "3"})
     traffic, made = tmp_path / "town.traffic", {"command": "ideal traffic simulate"}
     KIND.write(traffic, {"provenance": {**made, "engine": "sumo", "version": "1"}}, {})
     write_experiment(carried, str(run), str(traffic))
@@ -64,7 +64,7 @@ def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
     assert "It was made by `ideal traffic simulate` (sumo 1)." in text
     assert "Nothing was fitted here: all parts are those of" in text
     assert "Training days" not in text
-    assert "World A" not in text
+    assert "nstantaneous traffic" not in text
 
 
 def test_a_network_of_its_own_is_described(run: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_network_of_its_own_is_described(run: Path, tmp_path: Path) -> None:
          "a speed limit; 1 of 14 road classes occur, and 3 of 20 features vary."),
         ("lost", "The network is not here any more."),
     ):  # fmt: skip
-        town_run(tmp_path / name / "B" / "test", first_day=25, versions={"python": "3"})
+        town_run(tmp_path / name / "experienced" / "test", first_day=25, versions={"python": "3"})
         write_experiment(tmp_path / name, str(run), network=str(tmp_path / f"{name}.network"))
         text = "\n".join(section(tmp_path / name))
         assert said in text

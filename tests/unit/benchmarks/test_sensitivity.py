@@ -16,7 +16,7 @@ from tests.unit.evaluation.logs import town_run
 
 def test_runs_stay_on_training_days_and_change_one_thing() -> None:
     experiment = Experiment.load(ROOT / "experiments" / "port_almery.toml")
-    base = small(experiment, Size(), "B")
+    base = small(experiment, Size(), "experienced")
     assert set(base.learning_days) <= set(experiment.learning_days)
     assert (len(base.learning_days), base.calls.per_day) == (4, 40)
     variants = list(worlds_of(base, {"0.8": ROOT / "evenings.traffic"}))
@@ -34,10 +34,10 @@ def test_runs_stay_on_training_days_and_change_one_thing() -> None:
 
 def test_differences_are_at_the_same_volume(tmp_path: Path) -> None:
     outcomes = Outcomes.load(town_run(tmp_path / "run"))
-    alone, first, second = _compared(outcomes, "interval", "A")
-    assert alone == outcomes.policy("router").drives["A"].primary_s.mean()
+    alone, first, second = _compared(outcomes, "interval", "instantaneous")
+    assert alone == outcomes.policy("router").drives["instantaneous"].primary_s.mean()
     assert (first.mean, second.mean) == (0.0, 0.0)
-    assert _compared(outcomes, "ideal", "A")[1].mean != 0.0
+    assert _compared(outcomes, "ideal", "instantaneous")[1].mean != 0.0
 
 
 def test_all_experiment_files_can_be_read() -> None:

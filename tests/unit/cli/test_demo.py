@@ -212,7 +212,7 @@ def test_records_drive_at_their_time_of_day(grid: RoadNetwork) -> None:
     recorded_at = moment(grid, 7)
     a_year_later = recorded_at.replace(year=recorded_at.year + 1).astimezone(UTC)
     path = recorded.quote(0, 65, recorded_at).path
-    truth = drive(recorded, grid, Assignment(0, path), 65, recorded_at, World.B)
+    truth = drive(recorded, grid, Assignment(0, path), 65, recorded_at, World.EXPERIENCED)
     assert travel_time(0, 65, a_year_later, Weather()) == truth.total_s
     assert driven == [1]
 

@@ -47,7 +47,7 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("ideal"), "report", runs / "test",
          "--calibration", runs / "training", "--network", runs / "town.network",
-         "--incident", "2023-05-15-0002", "--world", "B", "-o", tmp_path / "out"],
+         "--incident", "2023-05-15-0002", "--world", "experienced", "-o", tmp_path / "out"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -60,23 +60,23 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
 
 
 def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report([runs / "test", runs / "training"], tmp_path / "both", world="B")
+    report([runs / "test", runs / "training"], tmp_path / "both", world="experienced")
     told = capsys.readouterr().out
     assert "comparison.html" in told
-    assert "world A" not in told
-    assert (tmp_path / "both" / "tables" / "comparison-saving-B.csv").is_file()
+    assert "instantaneous traffic" not in told
+    assert (tmp_path / "both" / "tables" / "comparison-saving-experienced.csv").is_file()
 
 
 def test_another_network_has_no_maps(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report([runs / "test"], tmp_path / "bare", world="A")
+    report([runs / "test"], tmp_path / "bare", world="instantaneous")
     assert "Give it with --network" in (tmp_path / "bare" / "report.html").read_text()
     from ideal_dispatch.cities import harbour_city
 
     harbour_city().network.save(tmp_path / "other.network")
     with pytest.raises(InputError, match="holds report.html already; add --force"):
-        report([runs / "test"], tmp_path / "bare", world="A")
+        report([runs / "test"], tmp_path / "bare", world="instantaneous")
     with pytest.raises(InputError, match="another network than that of"):
         report([runs / "test"], tmp_path / "new", network_file=tmp_path / "other.network")
     assert not (tmp_path / "new").exists()
@@ -89,7 +89,7 @@ def test_bad_input(runs: Path, tmp_path: Path) -> None:
         report([runs / "test", runs / "training"], tmp_path / "out", incident="x")
     with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):
         report([runs / "test"], tmp_path / "out", calibration=[runs / "training"] * 2)
-    with pytest.raises(InputError, match="no world C; it has A, B"):
+    with pytest.raises(InputError, match="no world C; it has instantaneous, experienced"):
         report([runs / "test"], tmp_path / "out", world="C")
     with pytest.raises(InputError, match="survival curve 'hope': choose one of"):
         report([runs / "test"], tmp_path / "out", survival="hope")

@@ -163,7 +163,11 @@ def test_what_is_said_comes_true() -> None:
         )  # fmt: skip
         if policy.decide(seen, rng).sooner is not None:
             took_s = [
-                sum(drive(streets, city.network, routed(seen, n), call.node, at, World.B).seconds)
+                sum(
+                    drive(
+                        streets, city.network, routed(seen, n), call.node, at, World.EXPERIENCED
+                    ).seconds
+                )
                 for n in (sent, 1 - sent)
             ]
             right.append(took_s[0] > took_s[1])

@@ -45,17 +45,17 @@ def entry(
     decisions: Mapping[str, Mapping[str, Any]],
     day: str = "2023-05-08",
     hindsight: float | None = None,
-    worlds: Sequence[str] = ("A", "B"),
+    worlds: Sequence[str] = ("instantaneous", "experienced"),
 ) -> dict[str, Any]:
     """A line; a drive given as seconds alone takes one edge, numbered by its place.
 
-    World B takes ten seconds longer than world A on every drive.
+    Experienced drives take ten seconds longer than instantaneous ones.
     """
     told: dict[str, Any] = {}
     for number, (key, given) in enumerate(drives.items()):
         edges, seconds = given if isinstance(given, tuple) else ([number], [given])
         later = [*seconds[:-1], seconds[-1] + 10.0]
-        times = {"A": driven(edges, seconds), "B": driven(edges, later)}
+        times = {"instantaneous": driven(edges, seconds), "experienced": driven(edges, later)}
         told[key] = {"station": int(key[1:].split("+")[0]), "path": list(edges), "follow": 0}
         told[key] |= {world: times[world] for world in worlds}
     best = {} if hindsight is None else {

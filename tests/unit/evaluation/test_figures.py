@@ -34,7 +34,7 @@ def test_every_policy_has_one_look_of_its_own(judged: Judged) -> None:
 def test_bars_are_the_rates(judged: Judged) -> None:
     figure = figures.candidate_bars(judged)
     rows = judged.rows(judged.main)
-    for axes, world in zip(figure.axes, ("A", "B"), strict=True):
+    for axes, world in zip(figure.axes, ("instantaneous", "experienced"), strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
         assert [bar.get_width() for bar in axes.patches] == pytest.approx(rates)  # type: ignore[attr-defined]
@@ -46,7 +46,7 @@ def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
     figure = figures.pareto(judged)
     assert len(figure.axes) == 4
     lines = {line.get_label(): line for line in figure.axes[3].lines}
-    found = sweep(judged.outcomes, "ideal", "B")
+    found = sweep(judged.outcomes, "ideal", "experienced")
     assert np.asarray(lines["ideal"].get_xdata()) == pytest.approx(1 + found.extra)
     assert np.asarray(lines["ideal"].get_ydata()) == pytest.approx(found.cvar95_regret_s)
     assert np.asarray(lines["router"].get_xdata()).tolist() == [1.0]
@@ -58,7 +58,7 @@ def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
 
 def test_type_is_as_large_in_all_figures(judged: Judged) -> None:
     """A page stretches figures to its width, so they must be as wide as each other."""
-    one_world = Judged(judged.outcomes.only("B"))
+    one_world = Judged(judged.outcomes.only("experienced"))
     for make in (figures.candidate_bars, figures.pareto, figures.regret_cdf, figures.arrivals):
         for figure in (make(judged), make(one_world)):
             assert figure.get_size_inches()[0] == WIDTH_IN
@@ -78,7 +78,7 @@ def test_savings_start_at_the_router(judged: Judged) -> None:
     assert np.asarray(line.get_ydata())[0] == pytest.approx(0.0)
     waiting = next(one for one in figure.axes[1].lines if one.get_label() == "router")
     minutes = np.asarray(waiting.get_xdata(), float)
-    router = judged.outcomes.policy("router").drives["A"].primary_s
+    router = judged.outcomes.policy("router").drives["instantaneous"].primary_s
     assert minutes == pytest.approx(np.sort(router) / 60)
 
 
@@ -86,8 +86,8 @@ def test_cdf_reaches_the_share_at_zero(judged: Judged) -> None:
     figure = figures.regret_cdf(judged)
     region = next(one for one in figure.axes[0].lines if one.get_label() == "region")
     x, y = np.asarray(region.get_xdata(), float), np.asarray(region.get_ydata(), float)
-    best = judged.outcomes.best_s["A"]["paper"]
-    late = judged.outcomes.policy("region").drives["A"].primary_s - best
+    best = judged.outcomes.best_s["instantaneous"]["paper"]
+    late = judged.outcomes.policy("region").drives["instantaneous"].primary_s - best
     assert y[x <= 0].max() == pytest.approx(100 * (late <= 0).mean())
 
 
@@ -117,7 +117,7 @@ def _call(grid: RoadNetwork) -> dict[str, object]:
 
 
 def test_the_map_has_both_ways_and_their_times(grid: RoadNetwork) -> None:
-    figure = incident_map(grid, _call(grid), "ideal", "A")
+    figure = incident_map(grid, _call(grid), "ideal", "instantaneous")
     left, right = figure.axes
     styles = {line.get_label(): line.get_linestyle() for line in left.lines}
     assert styles["first"] == "-"
@@ -129,12 +129,12 @@ def test_the_map_has_both_ways_and_their_times(grid: RoadNetwork) -> None:
     names = {text.get_text() for text in left.texts}
     assert {"West", "East"} <= names
     assert "1:40" in {text.get_text() for text in right.texts}
-    alone = incident_map(grid, _call(grid), "region", "B")
+    alone = incident_map(grid, _call(grid), "region", "experienced")
     assert len(alone.axes[1].get_legend().get_texts()) == 1  # type: ignore[union-attr]
 
 
 def test_a_map_takes_the_width_of_the_page_and_shows_both_ways(grid: RoadNetwork) -> None:
-    figure = incident_map(grid, _call(grid), "ideal", "A")
+    figure = incident_map(grid, _call(grid), "ideal", "instantaneous")
     figure.draw_without_rendering()
     above = figure.axes[0]
     assert figure.get_size_inches()[0] == WIDTH_IN
@@ -148,25 +148,25 @@ def test_a_map_takes_the_width_of_the_page_and_shows_both_ways(grid: RoadNetwork
 
 def test_words_say_who_is_sooner(grid: RoadNetwork) -> None:
     call = _call(grid)
-    told = words(call, "ideal", "A")
+    told = words(call, "ideal", "instantaneous")
     assert told.startswith("call, 2023-05-08 08:00. First ambulance from West: promised 1:40, ")
     assert told.endswith("The second is 10 s sooner.")
-    assert "There was no second." in words(call, "region", "A")
+    assert "There was no second." in words(call, "region", "instantaneous")
 
 
 def test_a_call_at_the_depot_can_be_drawn(grid: RoadNetwork) -> None:
     call = entry("here", {"s0": ([], [0.0]), "s1": 30.0}, {"ideal": decided("s0", "s1")})
     for world in "AB":
         call["drives"]["s0"][world] = {"edges": [], "seconds": [], "expected_s": []}
-    figure = incident_map(grid, call, "ideal", "A")
+    figure = incident_map(grid, call, "ideal", "instantaneous")
     assert len(figure.axes) == 2
-    assert "First ambulance from West: took 0:00." in words(call, "ideal", "A")
+    assert "First ambulance from West: took 0:00." in words(call, "ideal", "instantaneous")
 
 
 def test_another_network_is_refused(grid: RoadNetwork) -> None:
     far = entry("far", {"s0": ([10**6], [1.0])}, {"ideal": decided("s0")})
     with pytest.raises(InputError, match="edge 1000000 is not on this network"):
-        incident_map(grid, far, "ideal", "A")
+        incident_map(grid, far, "ideal", "instantaneous")
     bare = RoadNetwork.from_arrays(grid.tail, grid.head, grid.length_m)
     with pytest.raises(InputError, match="a map needs lon and lat"):
-        incident_map(bare, _call(grid), "ideal", "A")
+        incident_map(bare, _call(grid), "ideal", "instantaneous")

@@ -36,7 +36,7 @@ def run(folder: Path, policies: dict[str, Any]) -> Outcomes:
 def test_the_columns_by_hand(tmp_path: Path) -> None:
     sure = form("certified", name="sure", time_limit_s=9)
     outcomes = run(tmp_path / "run", {"plain": form("dca", name="plain"), "sure": sure})
-    table = gap_table(Judged(outcomes), "A")
+    table = gap_table(Judged(outcomes), "instantaneous")
     assert table is not None
     assert [row[1] for row in table.rows] == ["+25 %", "+50 %", "+75 %", "dual"]
     first, half, *_, last = table.rows
@@ -59,4 +59,4 @@ def test_only_policies_that_are_else_equal_are_compared(tmp_path: Path) -> None:
     outcomes = run(tmp_path / "run", policies)
     assert list(gap_pairs(outcomes)) == [("plain", "sure", "certified")]
     alone = run(tmp_path / "alone", {"sure": form("certified")})
-    assert gap_table(Judged(alone), "A") is None
+    assert gap_table(Judged(alone), "instantaneous") is None

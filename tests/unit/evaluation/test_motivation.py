@@ -73,8 +73,8 @@ def test_the_three_issues_by_hand() -> None:
     assert races.overlap_s().tolist() == [15, 0, 0]
     assert races.overlap_share() == pytest.approx(1 / 3)
     assert races.mean_s() == pytest.approx([(240 + 490 + 400) / 6, (200 + 510 + 350) / 6])
-    assert races.most_telling(World.A) == 0
-    assert races.most_telling(World.B) == 2
+    assert races.most_telling(World.INSTANTANEOUS) == 0
+    assert races.most_telling(World.EXPERIENCED) == 2
 
 
 def test_ranges_that_touch_overlap_by_nothing() -> None:
@@ -88,7 +88,7 @@ def test_ranges_that_touch_overlap_by_nothing() -> None:
 def test_a_favourite_that_never_loses_has_no_example() -> None:
     races = _by_hand()
     kept = replace(races, took_s=np.stack([races.quoted_s, races.quoted_s]))
-    assert kept.most_telling(World.A) is None
+    assert kept.most_telling(World.INSTANTANEOUS) is None
     assert kept.reversal_share().tolist() == [0, 0]
 
 
@@ -129,7 +129,7 @@ def test_traffic_that_never_changes_keeps_its_promises(grid: RoadNetwork) -> Non
     params = RaceParams(nodes=6, calls=2, hours=((17, 18),))
     races = race(frozen, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
     assert races.reversal_share()[0] == 0.0
-    assert example(frozen, DEPOTS, races, World.A) is None
+    assert example(frozen, DEPOTS, races, World.INSTANTANEOUS) is None
     assert races.region_share().tolist() == [1.0, 1.0]
 
 

@@ -42,43 +42,60 @@ def lines() -> list[dict[str, Any]]:
     ]
 
 
+def test_a_run_of_before_version_0_2_is_read(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    new = Outcomes.load(write_run(tmp_path / "new", lines))
+    letters = {"instantaneous": "A", "experienced": "B"}
+    for line in lines:
+        for times in (*line["drives"].values(), line["hindsight"]):
+            for name, letter in letters.items():
+                times[letter] = times.pop(name)
+    old = Outcomes.load(write_run(tmp_path / "old", lines))
+    assert old.worlds == new.worlds == ("instantaneous", "experienced")
+    assert old.only("B").worlds == old.only("experienced").worlds == ("experienced",)
+    for world in old.worlds:
+        for name, values in new.best_s[world].items():
+            np.testing.assert_array_equal(old.best_s[world][name], values)
+    entries = old.entries({1})[1]
+    assert list(entries["hindsight"]) == ["instantaneous", "experienced"]
+
+
 def test_arrays_by_hand(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     run = Outcomes.load(write_run(tmp_path / "run", lines))
     assert run.name == f"{tmp_path.name}/run"
     assert run.incidents == ("one", "two")
     assert run.days == ("2023-05-08", "2023-05-09")
     assert run.day.tolist() == [0, 1]
-    assert run.worlds == ("A", "B")
+    assert run.worlds == ("instantaneous", "experienced")
     assert dict(run.roles) == {"router": "router", "paper": "paper-ideal"}
     paper = run.policy("paper-ideal")
-    assert paper.drives["A"].primary_s.tolist() == [150.0, 200.0]
-    assert np.isnan(paper.drives["A"].second_s[0])
-    assert paper.drives["B"].second_s[1] == 190.0
+    assert paper.drives["instantaneous"].primary_s.tolist() == [150.0, 200.0]
+    assert np.isnan(paper.drives["instantaneous"].second_s[0])
+    assert paper.drives["experienced"].second_s[1] == 190.0
     assert paper.has_second.tolist() == [False, True]
     assert paper.same_depot.tolist() == [False, True]
     assert paper.sent_above(paper.threshold_s).tolist() == [False, True]
     control = run.policy("control")
     assert control.threshold_s.tolist() == [-np.inf, -np.inf]
-    assert control.drives["A"].overlap.tolist() == [30 / 120, 0.0]
-    assert control.drives["A"].same_road.tolist() == [False, False]
+    assert control.drives["instantaneous"].overlap.tolist() == [30 / 120, 0.0]
+    assert control.drives["instantaneous"].same_road.tolist() == [False, False]
 
 
 def test_three_benchmarks(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     run = Outcomes.load(write_run(tmp_path / "run", lines))
-    assert run.best_s["A"]["paper"].tolist() == [120.0, 180.0]  # not the control's 170
-    assert run.best_s["A"]["common"].tolist() == [120.0, 170.0]
-    assert run.best_s["B"]["hindsight"].tolist() == [110.0, 165.0]
+    assert run.best_s["instantaneous"]["paper"].tolist() == [120.0, 180.0]  # not the control's 170
+    assert run.best_s["instantaneous"]["common"].tolist() == [120.0, 170.0]
+    assert run.best_s["experienced"]["hindsight"].tolist() == [110.0, 165.0]
     bare = Outcomes.load(write_run(tmp_path / "bare", lines, types={}, policies={}))
-    assert bare.best_s["A"]["paper"].tolist() == [120.0, 180.0]  # found by its name
+    assert bare.best_s["instantaneous"]["paper"].tolist() == [120.0, 180.0]  # found by its name
 
 
 def test_a_run_without_hindsight_or_world_b(tmp_path: Path) -> None:
-    one = entry("one", {"s0": 100.0}, {"router": decided("s0")}, worlds=("A",))
+    one = entry("one", {"s0": 100.0}, {"router": decided("s0")}, worlds=("instantaneous",))
     run = Outcomes.load(write_run(tmp_path / "run", [one]))
-    assert run.worlds == ("A",)
-    assert set(run.best_s["A"]) == {"paper", "common"}
-    with pytest.raises(InputError, match="no world B; it has A"):
-        run.only("B")
+    assert run.worlds == ("instantaneous",)
+    assert set(run.best_s["instantaneous"]) == {"paper", "common"}
+    with pytest.raises(InputError, match="no world experienced; it has instantaneous"):
+        run.only("experienced")
 
 
 def test_parts_by_type_and_then_by_name(tmp_path: Path) -> None:
@@ -100,8 +117,10 @@ def test_parts_by_type_and_then_by_name(tmp_path: Path) -> None:
 def test_equal_drives_have_equal_totals(tmp_path: Path) -> None:
     seconds = [0.1, 0.2, 0.3, 1e3]
     drives: dict[str, Any] = {"s0": ([1, 2, 3, 4], seconds), "s1": ([4, 3, 2, 1], seconds[::-1])}
-    line = entry("one", drives, {"router": decided("s0", "s1")}, worlds=("A",))
-    found = Outcomes.load(write_run(tmp_path / "run", [line])).policy("router").drives["A"]
+    line = entry("one", drives, {"router": decided("s0", "s1")}, worlds=("instantaneous",))
+    found = (
+        Outcomes.load(write_run(tmp_path / "run", [line])).policy("router").drives["instantaneous"]
+    )
     assert found.primary_s[0] == found.second_s[0] == 1000.6
 
 
@@ -116,7 +135,9 @@ def test_entries_are_the_lines(tmp_path: Path, lines: list[dict[str, Any]]) -> N
 
 
 def test_one_world_alone(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    assert Outcomes.load(write_run(tmp_path / "run", lines)).only("B").worlds == ("B",)
+    assert Outcomes.load(write_run(tmp_path / "run", lines)).only("experienced").worlds == (
+        "experienced",
+    )
 
 
 def test_a_run_is_read_without_torch(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
@@ -171,5 +192,5 @@ def test_memory_does_not_grow_with_paths(tmp_path: Path) -> None:
     for drives in run.policy("router").drives.values():
         kept += drives.primary_s.nbytes + drives.second_s.nbytes + drives.overlap.nbytes
     assert kept < 20 * 100
-    assert run.policy("router").drives["A"].overlap.tolist() == [1.0] * 20
-    assert run.policy("router").drives["A"].same_road.all()
+    assert run.policy("router").drives["instantaneous"].overlap.tolist() == [1.0] * 20
+    assert run.policy("router").drives["instantaneous"].same_road.all()

@@ -12,7 +12,7 @@ from tests.unit.evaluation.logs import town_run
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
     outcomes = Outcomes.load(town_run(tmp_path_factory.mktemp("runs") / "run"))
-    return {world: Judged(outcomes.only(world)) for world in ("A", "B")}
+    return {world: Judged(outcomes.only(world)) for world in ("instantaneous", "experienced")}
 
 
 def test_regrets(runs: dict[str, Judged]) -> None:
@@ -20,13 +20,13 @@ def test_regrets(runs: dict[str, Judged]) -> None:
     assert table.rows[0] == (
         "Region-based", "paper, Hong Kong Island", 0.0, 0.497, 59.6, 200.0, 414.4, 324.1, 502.0,
     )  # fmt: skip
-    (row,) = (r for r in table.rows if r[:2] == ("IDEAL as printed, +50 %", "here, world B"))
-    own = runs["B"].at("paper-ideal", 0.5)
-    best = runs["B"].outcomes.best_s["B"]["paper"]
-    summary = RegretSummary.of(own.arrival_s["B"], best)
+    (row,) = (r for r in table.rows if r[:2] == ("IDEAL as printed, +50 %", "here, experienced"))
+    own = runs["experienced"].at("paper-ideal", 0.5)
+    best = runs["experienced"].outcomes.best_s["experienced"]["paper"]
+    summary = RegretSummary.of(own.arrival_s["experienced"], best)
     assert row[2:5] == (own.extra, summary.optimal, summary.mean_s)
     assert [r[1] for r in table.rows if r[0] == "IDEAL, ours, dual"] == [
-        "here, world A", "here, world B"
+        "here, instantaneous", "here, experienced"
     ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def judged(folder: Path) -> Judged:
 
 
 def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) -> None:
-    one_world = replace(judged, outcomes=judged.outcomes.only("B"))
+    one_world = replace(judged, outcomes=judged.outcomes.only("experienced"))
     made = write_report(one_world, tmp_path / "report", grid, "call-003")
     assert {path.suffix for path in made} == {".csv", ".tex", ".png", ".pdf", ".html"}
     assert all(path.stat().st_size > 0 for path in made)
@@ -57,12 +57,12 @@ def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) ->
 def test_a_report_is_called_as_its_experiment(
     judged: Judged, grid: RoadNetwork, tmp_path: Path
 ) -> None:
-    run = town_run(tmp_path / "run" / "B" / "test", days=2)
+    run = town_run(tmp_path / "run" / "experienced" / "test", days=2)
     told = tmp_path / "run" / "experiment.json"
     told.write_text(json.dumps({"name": "A small <town>"}))
     named = Outcomes.load(run)
-    assert (named.title, named.name) == ("A small <town>, test days", "B/test")
-    one_world = Judged(named.only("B"))
+    assert (named.title, named.name) == ("A small <town>, test days", "experienced/test")
+    one_world = Judged(named.only("experienced"))
     html = write_report(one_world, tmp_path / "report", grid)[-1].read_text()
     assert "<title>Replay report: A small &lt;town&gt;, test days</title>" in html
     assert judged.outcomes.title == ""  # part of no experiment: the folder is its name
@@ -85,14 +85,14 @@ def test_big_numbers_say_against_what(judged: Judged) -> None:
 
 @pytest.mark.slow
 def test_the_same_report_twice(judged: Judged, tmp_path: Path) -> None:
-    one_world = Judged(judged.outcomes.only("A"))
+    one_world = Judged(judged.outcomes.only("instantaneous"))
     made, again = (write_report(one_world, tmp_path / name) for name in ("one", "two"))
     for one, other in zip(made, again, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
     html = made[-1].read_text()
     assert "Give it with --network" in html
     assert "were set on this run itself" in html
-    assert "world B" not in html
+    assert "experienced traffic" not in html
 
 
 def test_an_unknown_call_stops_before_anything_is_written(judged: Judged, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_unknown_call_stops_before_anything_is_written(judged: Judged, tmp_pa
 def test_tables_of_both_worlds(judged: Judged) -> None:
     names = [table.name for table in tables(judged)]
     assert len(names) == len(set(names)) == 16
-    assert {"arrival-A", "saved-B", "wilcoxon-paper-ideal-A", "second-B"} <= set(names)
+    assert {"arrival-instantaneous", "saved-experienced", "second-experienced"} <= set(names)
 
 
 # --- caveats ------------------------------------------------------------------------
@@ -148,14 +148,14 @@ def test_a_calibration_without_the_policy_is_refused(judged: Judged, tmp_path: P
 
 
 def test_calls_that_stand_out(judged: Judged) -> None:
-    found = standing_out(judged, "ideal", "A")
+    found = standing_out(judged, "ideal", "instantaneous")
     numbers = [number for group in found.values() for number in group]
     assert len(numbers) == len(set(numbers))
     own, other = judged.at("ideal", 0.25), judged.at("interval", 0.25)
-    primary = judged.outcomes.policy("ideal").drives["A"].primary_s
-    saved = primary - own.arrival_s["A"]
+    primary = judged.outcomes.policy("ideal").drives["instantaneous"].primary_s
+    saved = primary - own.arrival_s["instantaneous"]
     assert saved[found["largest saving"][0]] == saved.max() > 0
-    lost = own.arrival_s["A"] - other.arrival_s["A"]
+    lost = own.arrival_s["instantaneous"] - other.arrival_s["instantaneous"]
     assert lost[found["largest loss"][0]] == lost.max() > 0
     assert all(own.sent[number] for number in found["typical"])
 
@@ -166,32 +166,32 @@ def test_without_a_rival_a_loss_is_a_missed_chance(tmp_path: Path) -> None:
         for i in range(8)
     ]
     lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
-    assert standing_out(lone, "ideal", "A")["largest loss"] == [7, 6, 5, 4]
+    assert standing_out(lone, "ideal", "instantaneous")["largest loss"] == [7, 6, 5, 4]
 
 
 # --- side by side -------------------------------------------------------------------
 
 
 def test_side_by_side(judged: Judged, folder: Path, tmp_path: Path) -> None:
-    runs = [judged, Judged(Outcomes.load(folder / "training").only("A"))]
-    table = arrival_comparison(runs, "A")
+    runs = [judged, Judged(Outcomes.load(folder / "training").only("instantaneous"))]
+    table = arrival_comparison(runs, "instantaneous")
     assert [name.rsplit("/", 1)[1] for name in table.header[1:]] == [
         "test: mean s", "test: P95 s", "training: mean s", "training: P95 s"
     ]  # fmt: skip
-    router = judged.outcomes.policy("router").drives["A"].primary_s
+    router = judged.outcomes.policy("router").drives["instantaneous"].primary_s
     assert next(row for row in table.rows if row[0] == "router")[1] == router.mean()
-    only = saving_comparison(runs, "B")
+    only = saving_comparison(runs, "experienced")
     assert all(isinstance(row[1], Interval) and row[2] is None for row in only.rows)
     made = write_comparison(runs, tmp_path / "both")
     assert made[-1].name == "comparison.html"
     html = made[-1].read_text()
-    assert "World A (streets take what the router shows" in html
+    assert "Instantaneous traffic (a road takes what the router shows" in html
     assert "training: Thresholds for a volume were set on the very calls" in html
     assert all(path.stat().st_size > 0 for path in made)
 
 
 def test_runs_of_one_name_are_numbered(judged: Judged, tmp_path: Path) -> None:
-    heads = arrival_comparison([judged, judged], "A").header
+    heads = arrival_comparison([judged, judged], "instantaneous").header
     assert heads[1].endswith("test (1): mean s")
     assert heads[4].endswith("test (2): P95 s")
     assert np.unique(heads).size == len(heads)
@@ -206,7 +206,7 @@ def test_a_run_of_baselines_alone(grid: RoadNetwork, tmp_path: Path) -> None:
               {"router": decided("s0", "s1"), "router-dual": decided("s0", "s1", 0.0, None)})
         for i in range(3)
     ]  # fmt: skip
-    alone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)).only("A"))
+    alone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)).only("instantaneous"))
     html = write_report(alone, tmp_path / "report", grid)[-1].read_text()
-    assert "Calls as router saw them in world A" in html
+    assert "Calls as router saw them in instantaneous traffic" in html
     assert "No interval-selective policy is in this run" in html

@@ -32,7 +32,7 @@ def test_calls_with_two_near_depots_are_races(outcomes: Outcomes) -> None:
         quoted = [station["quote"]["duration_s"] for station in entry["stations"]]
         assert max(quoted) <= 1.25 * min(quoted)
         assert races.region[row] == entry["region"]
-        took = [sum(entry["drives"][f"s{i}"]["B"]["seconds"]) for i in (0, 1)]
+        took = [sum(entry["drives"][f"s{i}"]["experienced"]["seconds"]) for i in (0, 1)]
         np.testing.assert_allclose(races.took_s[1, row], took)
     best = races.took_s[1].argmin(axis=1)
     chosen = races.took_s[1][np.arange(len(races)), races.region]
@@ -45,7 +45,7 @@ def test_the_most_telling_call(outcomes: Outcomes, grid: RoadNetwork) -> None:
     found = races_of(outcomes)
     assert found is not None
     races, numbers = found
-    shown = example_of(outcomes, grid, races, numbers, World.B)
+    shown = example_of(outcomes, grid, races, numbers, World.EXPERIENCED)
     assert shown is not None
     lost = shown.drives[0].total_s - shown.drives[1].total_s
     assert lost == pytest.approx(races.lost_s()[1].max(), abs=1e-6)

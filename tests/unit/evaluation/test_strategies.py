@@ -35,19 +35,19 @@ def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> Pol
     )
     return PolicyOutcomes(
         "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool),
-        np.where(has, 1, -1).astype(np.int32), np.full(count, np.nan), {"A": drives},
+        np.where(has, 1, -1).astype(np.int32), np.full(count, np.nan), {"instantaneous": drives},
     )  # fmt: skip
 
 
 def test_the_sooner_of_two_counts_where_both_go() -> None:
     one = policy([1.0, 2.0, 3.0, 4.0], missing=1)
-    assert at_threshold(one, 1.0).arrival_s["A"].tolist() == [100.0, 90.0, 90.0, 100.0]
-    assert dual(one).arrival_s["A"].tolist() == [90.0, 90.0, 90.0, 100.0]
+    assert at_threshold(one, 1.0).arrival_s["instantaneous"].tolist() == [100.0, 90.0, 90.0, 100.0]
+    assert dual(one).arrival_s["instantaneous"].tolist() == [90.0, 90.0, 90.0, 100.0]
     assert dual(one).extra == 0.75
-    assert single(one).arrival_s["A"].tolist() == [100.0] * 4
+    assert single(one).arrival_s["instantaneous"].tolist() == [100.0] * 4
     assert as_decided(one).sent.tolist() == [False, False, True, False]
     later = policy([1.0], second_s=120.0)
-    assert dual(later).arrival_s["A"].tolist() == [100.0]
+    assert dual(later).arrival_s["instantaneous"].tolist() == [100.0]
 
 
 def test_the_threshold_is_the_highest_score_that_gets_none() -> None:
@@ -110,13 +110,13 @@ def test_matched_volumes_are_met_exactly() -> None:
         (0.875, [90.0, 90, 90, 95]),
         (1.0, [90.0] * 4),
     ):
-        np.testing.assert_allclose(matched_arrival_s(one, share, "A"), wanted)
+        np.testing.assert_allclose(matched_arrival_s(one, share, "instantaneous"), wanted)
     few = policy([2.0, 1.0, 0.0, 0.0], missing=2)
-    np.testing.assert_allclose(matched_arrival_s(few, 0.75, "A"), [90.0, 90, 100, 100])
+    np.testing.assert_allclose(matched_arrival_s(few, 0.75, "instantaneous"), [90.0, 90, 100, 100])
     none = policy([1.0, 1.0], missing=2)
-    np.testing.assert_allclose(matched_arrival_s(none, 0.5, "A"), [100.0, 100])
+    np.testing.assert_allclose(matched_arrival_s(none, 0.5, "instantaneous"), [100.0, 100])
     with pytest.raises(InputError, match="a volume of 1.5"):
-        matched_arrival_s(one, 1.5, "A")
+        matched_arrival_s(one, 1.5, "instantaneous")
 
 
 def test_thresholds_go_from_none_to_all() -> None:

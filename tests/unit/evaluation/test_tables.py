@@ -88,26 +88,29 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
 
 
 def test_arrivals(judged: Judged) -> None:
-    table = arrival_table(judged, "A")
+    table = arrival_table(judged, "instantaneous")
     labels = [row[0] for row in table.rows]
     assert labels[:6] == ["region", "router", "interval, +25 %", "interval, +50 %",
                           "interval, +75 %", "router-dual"]  # fmt: skip
     assert labels[-2:] == ["ideal, dual", "ideal, as set"]
-    region = judged.outcomes.policy("region").drives["A"].primary_s
+    region = judged.outcomes.policy("region").drives["instantaneous"].primary_s
     assert table.rows[0][1:4] == (0.0, region.mean(), np.quantile(region, 0.9))
     assert {str(labels[i]).split(",")[0] for i in table.bold} == {"ideal"}
     assert all(max(map(len, row)) < 30 for row in table.text_rows())
-    bare = arrival_table(Judged(judged.outcomes), "A")
+    bare = arrival_table(Judged(judged.outcomes), "instantaneous")
     assert "survival" not in bare.header
-    controls = arrival_table(judged, "A", judged.others)
-    assert controls.name == "arrival-controls-A"
+    controls = arrival_table(judged, "instantaneous", judged.others)
+    assert controls.name == "arrival-controls-instantaneous"
     assert controls.rows[0][0] == "random, +25 %"
 
 
 def test_the_papers_first_table(judged: Judged) -> None:
-    table = regret_table(judged, "B")
+    table = regret_table(judged, "experienced")
     assert table.header == ["Strategy", "Optimal %", "Mean", "P95", "P99", "CVaR95", "CVaR99"]
-    late = regret_s(judged.at("ideal", 1.0).arrival_s["B"], judged.outcomes.best_s["B"]["paper"])
+    late = regret_s(
+        judged.at("ideal", 1.0).arrival_s["experienced"],
+        judged.outcomes.best_s["experienced"]["paper"],
+    )
     row = next(row for row in table.rows if row[0] == "ideal, dual")
     assert row[1:3] == ((late <= 0).mean(), late.mean())
     extra = judged.at("ideal", 0.25).extra
@@ -116,14 +119,14 @@ def test_the_papers_first_table(judged: Judged) -> None:
 
 
 def test_the_papers_second_table(judged: Judged) -> None:
-    table = wilcoxon_table(judged, "paper-ideal", "A")
+    table = wilcoxon_table(judged, "paper-ideal", "instantaneous")
     assert [row[0] for row in table.rows] == ["(1) region", "(2) router", "(3) router-dual"]
     assert all(row[1] == 24 for row in table.rows)
     assert "Wilcoxon $n_{\\ne0}$" in table.latex()
 
 
 def test_wider_benchmarks(judged: Judged) -> None:
-    table = benchmark_table(judged, "A")
+    table = benchmark_table(judged, "instantaneous")
     assert len(table.columns) == 8
     last = table.rows[-1]
     assert isinstance(last[6], float)
@@ -132,32 +135,35 @@ def test_wider_benchmarks(judged: Judged) -> None:
 
 
 def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> None:
-    table = difference_table(judged, "B")
+    table = difference_table(judged, "experienced")
     assert table is not None
     names = [row[0] for row in table.rows]
     assert names == [n for n in ("paper-ideal", "ideal", "random", "alternative") for _ in range(3)]
     own, other = judged.at("ideal", 0.5), judged.at("interval", 0.5)
     row = table.rows[4]
     assert row[:4] == ("ideal", "+50 %", own.extra, other.extra)
-    saved = other.arrival_s["B"] - own.arrival_s["B"]
+    saved = other.arrival_s["experienced"] - own.arrival_s["experienced"]
     assert isinstance(row[4], Interval)
     assert row[4].mean == pytest.approx(saved.mean())
     assert row[5] == day_t_interval(saved, judged.outcomes.day)
     assert str(row[6]).endswith("of 4")
     policies = [judged.outcomes.policy(name) for name in ("interval", "ideal")]
-    rival, ours = (matched_arrival_s(policy, 0.5, "B") for policy in policies)
+    rival, ours = (matched_arrival_s(policy, 0.5, "experienced") for policy in policies)
     assert row[7] == day_t_interval(rival - ours, judged.outcomes.day)
 
 
 def test_a_row_a_policy(judged: Judged) -> None:
-    whole, table = difference_table(judged, "A"), difference_summary(judged, "A")
+    whole, table = (
+        difference_table(judged, "instantaneous"),
+        difference_summary(judged, "instantaneous"),
+    )
     assert whole is not None
     assert table is not None
     assert [row[0] for row in table.rows] == ["paper-ideal", "ideal", "random", "alternative"]
     assert table.rows[1][1:4] == tuple(row[5] for row in whole.rows[3:6])
     lone = Judged(judged.outcomes)
     assert str(table.rows[1][-1]).count(",") == 2
-    assert difference_summary(lone, "A") is not None
+    assert difference_summary(lone, "instantaneous") is not None
 
 
 def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
@@ -173,7 +179,7 @@ def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
     run = write_run(
         tmp_path / "run", lines, policies={"router": {"type": "RouterPolicy"}, **described}
     )
-    table = regret_table(Judged(Outcomes.load(run)), "A")
+    table = regret_table(Judged(Outcomes.load(run)), "instantaneous")
     assert {"paper, dual", "paper-quantile, dual"} <= {row[0] for row in table.rows}
     assert "paper: network one. paper-quantile: radius two. " in table.note
 
@@ -181,10 +187,10 @@ def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
 def test_no_interval_policy_no_differences(tmp_path: Path) -> None:
     lines = [entry("one", {"s0": 5.0, "s1": 4.0}, {"ideal": decided("s0", "s1")})]
     lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
-    assert difference_table(lone, "A") is None
-    assert difference_summary(lone, "A") is None
+    assert difference_table(lone, "instantaneous") is None
+    assert difference_summary(lone, "instantaneous") is None
     assert lone.own == "ideal"
-    assert len(arrival_table(lone, "A").rows) == 1
+    assert len(arrival_table(lone, "instantaneous").rows) == 1
 
 
 def test_where_the_second_drives(tmp_path: Path) -> None:
@@ -195,6 +201,6 @@ def test_where_the_second_drives(tmp_path: Path) -> None:
         entry("two", {"s0": same, "s1": ([3, 2], [25.0, 25.0])},
               {"ideal": decided("s0", "s1", 1.0), "control": decided("s0", None, 0.0)}),
     ]  # fmt: skip
-    table = second_table(Judged(Outcomes.load(write_run(tmp_path / "run", lines))), "A")
+    table = second_table(Judged(Outcomes.load(write_run(tmp_path / "run", lines))), "instantaneous")
     assert table.rows[0][:6] == ("ideal", 1.0, 0.5, 0.5, 0.75, 0.0)
     assert table.rows[1][:7] == ("control", 0.5, 0.0, 0.0, 0.5, 1.0, 20.0)

@@ -41,7 +41,7 @@ def _same(one: Drive, other: Drive) -> None:
 def test_the_adaptive_procedure_step_by_step() -> None:
     town = diamond()
     source = ScriptedSource(town, SCRIPT)
-    driven = drive(source, town, _told(town, [0, 1]), 3, START, World.A)
+    driven = drive(source, town, _told(town, [0, 1]), 3, START, World.INSTANTANEOUS)
     # T = 0: 0→1→3 is promised in 90 s. T = 40, at node 1: the road to 3 now takes
     # 200 s, 1→2→3 takes 25 s. T = 45, at node 2: 20 s more.
     assert driven.edges.tolist() == [0, 4, 3]
@@ -54,7 +54,7 @@ def test_the_adaptive_procedure_step_by_step() -> None:
 def test_world_b_takes_what_happens_and_meets_another_router() -> None:
     town = diamond()
     source = ScriptedWorld(town, SCRIPT, truth=[25.0, 70.0, 60.0, 50.0, 5.0, 1.0])
-    driven = drive(source, town, _told(town, [0, 1]), 3, START, World.B)
+    driven = drive(source, town, _told(town, [0, 1]), 3, START, World.EXPERIENCED)
     # node 1 is reached after 25 s already, when the road to 3 still looks good
     assert driven.edges.tolist() == [0, 1]
     assert driven.seconds.tolist() == [25.0, 70.0]
@@ -64,7 +64,7 @@ def test_world_b_takes_what_happens_and_meets_another_router() -> None:
 def test_the_hybrid_procedure_step_by_step() -> None:
     town = diamond()
     source = ScriptedWorld(town, SCRIPT, truth=[])
-    driven = drive(source, town, _told(town, [2, 3], follow=1), 3, START, World.A)
+    driven = drive(source, town, _told(town, [2, 3], follow=1), 3, START, World.INSTANTANEOUS)
     # the prescribed road to node 2 takes 60 s though 0→1→2 would take 45 s
     assert driven.edges.tolist() == [2, 3]
     assert driven.seconds.tolist() == [60.0, 20.0]
@@ -74,7 +74,7 @@ def test_the_hybrid_procedure_step_by_step() -> None:
 def test_a_router_without_edge_times_is_asked_from_end_to_end_of_the_segment() -> None:
     town = diamond()
     source = ScriptedSource(town, SCRIPT)
-    driven = drive(source, town, _told(town, [2, 3], follow=1), 3, START, World.A)
+    driven = drive(source, town, _told(town, [2, 3], follow=1), 3, START, World.INSTANTANEOUS)
     assert driven.edges.tolist() == [2, 3]
     assert driven.seconds.tolist() == [45.0, 20.0]  # its own way from 0 to 2
     assert source.asked == [(0, 2, 0.0), (2, 3, 0.0), (2, 3, 45.0)]
@@ -83,7 +83,7 @@ def test_a_router_without_edge_times_is_asked_from_end_to_end_of_the_segment() -
 def test_a_prefix_longer_than_the_path_is_the_whole_path() -> None:
     town = diamond()
     source = ScriptedWorld(town, SCRIPT, truth=[])
-    driven = drive(source, town, _told(town, [0, 1], follow=9), 3, START, World.A)
+    driven = drive(source, town, _told(town, [0, 1], follow=9), 3, START, World.INSTANTANEOUS)
     assert driven.seconds.tolist() == [40.0, 200.0]
 
 
@@ -91,13 +91,13 @@ def test_the_prefix_ends_where_the_patient_is() -> None:
     town = diamond()
     source = ScriptedWorld(town, SCRIPT, truth=[])
     around = _told(town, [0, 1, 5, 0, 1], follow=5)
-    assert drive(source, town, around, 3, START, World.A).edges.tolist() == [0, 1]
+    assert drive(source, town, around, 3, START, World.INSTANTANEOUS).edges.tolist() == [0, 1]
 
 
 def test_who_is_there_drives_nowhere() -> None:
     town = diamond()
     here = Assignment(0, town.path([], 2))
-    driven = drive(ScriptedSource(town, SCRIPT), town, here, 2, START, World.A)
+    driven = drive(ScriptedSource(town, SCRIPT), town, here, 2, START, World.INSTANTANEOUS)
     assert (len(driven.edges), driven.total_s) == (0, 0.0)
 
 
@@ -116,7 +116,7 @@ def test_hybrid_is_following_then_adaptive(grid: RoadNetwork, world: World, foll
     now = CALL
     for edge, seconds in zip(prefix.tolist(), whole.seconds.tolist(), strict=False):
         shown, real = source.router_times(now)[edge], source.realised(edge, now)
-        assert seconds == (shown if world is World.A else real)
+        assert seconds == (shown if world is World.INSTANTANEOUS else real)
         now += timedelta(seconds=seconds)
     assert whole.edges[: prefix.size].tolist() == prefix.tolist()
     if prefix.size == len(other.path):
@@ -157,8 +157,8 @@ def test_trees_break_ties_as_quotes_do() -> None:
     source = recorded(town, np.tile(town.free_flow_times_s, (10, 1)))
     for origin, destination in ((0, 35), (35, 0), (5, 30), (8, 27)):
         told = Assignment(0, source.quote(origin, destination, START).path)
-        quick = drive(source, town, told, destination, START, World.A)
-        _same(quick, drive(OnlyQuotes(source), town, told, destination, START, World.A))
+        quick = drive(source, town, told, destination, START, World.INSTANTANEOUS)
+        _same(quick, drive(OnlyQuotes(source), town, told, destination, START, World.INSTANTANEOUS))
         assert quick.edges.size == len(told.path)
 
 
@@ -173,7 +173,7 @@ def test_seconds_pass_on_a_night_when_the_clock_is_set_back() -> None:
 
     town = diamond()
     source = Watch(town, {})
-    drive(source, town, _told(town, [0, 1]), 3, at, World.A)
+    drive(source, town, _told(town, [0, 1]), 3, at, World.INSTANTANEOUS)
     seconds = [asked - source.asked[0][2] for _, _, asked in source.asked]
     assert seconds == [0.0, 40.0]
 
@@ -186,9 +186,9 @@ def test_a_trip_that_leaves_the_recorded_time(grid: RoadNetwork) -> None:
     late = START + timedelta(days=1, minutes=119, seconds=30)
     told = Assignment(0, source.quote(0, grid.num_nodes - 1, late).path)
     with pytest.raises(DriveError, match=r"drive from node 0 to node 119 ends at node \d+ after "):
-        drive(source, grid, told, grid.num_nodes - 1, late, World.B)
+        drive(source, grid, told, grid.num_nodes - 1, late, World.EXPERIENCED)
     with pytest.raises(DriveError, match="is not in the recording; it has"):
-        drive(source, grid, told, grid.num_nodes - 1, late, World.A)
+        drive(source, grid, told, grid.num_nodes - 1, late, World.INSTANTANEOUS)
 
 
 def test_a_router_that_leads_round_and_round() -> None:
@@ -200,7 +200,7 @@ def test_a_router_that_leads_round_and_round() -> None:
             return RouteQuote(town.path(edges), 9.0, 3.0, np.nan, np.nan, at, 0.0)
 
     with pytest.raises(DriveError, match="it circles; the router changes its mind for ever"):
-        drive(Undecided(town, {}), town, _told(town, [0, 2]), 2, START, World.A)
+        drive(Undecided(town, {}), town, _told(town, [0, 2]), 2, START, World.INSTANTANEOUS)
 
 
 def test_a_prefix_into_a_dead_end() -> None:
@@ -208,15 +208,27 @@ def test_a_prefix_into_a_dead_end() -> None:
     source = ScriptedWorld(town, {0.0: [1.0, 1.0, 1.0, np.inf]}, truth=[1.0] * 4)
     told = Assignment(0, Path(np.array([1, 3], np.int32), 0, 1), follow=1)
     with pytest.raises(DriveError, match="after 0 s: node 1 cannot be reached from node 2"):
-        drive(source, town, told, 1, START, World.B)
+        drive(source, town, told, 1, START, World.EXPERIENCED)
 
 
 @pytest.mark.parametrize(
     ("edges", "follow", "destination", "world", "message"),
     [
-        ([0], 0, 3, World.A, "told to the ambulance ends at node 1, the call is at node 3"),
-        ([0, 1], -1, 3, World.A, "follow -1: zero or more edges can be prescribed"),
-        ([0, 1], 0, 3, World.B, "world B needs a source that knows what really happened"),
+        (
+            [0],
+            0,
+            3,
+            World.INSTANTANEOUS,
+            "told to the ambulance ends at node 1, the call is at node 3",
+        ),
+        ([0, 1], -1, 3, World.INSTANTANEOUS, "follow -1: zero or more edges can be prescribed"),
+        (
+            [0, 1],
+            0,
+            3,
+            World.EXPERIENCED,
+            "experienced traffic needs a source that knows what really happened",
+        ),
     ],
 )
 def test_what_cannot_be_driven(
@@ -233,9 +245,9 @@ def test_a_path_of_another_network_and_a_time_without_zone() -> None:
     source = ScriptedSource(town, SCRIPT)
     foreign = Assignment(0, Path(np.array([0, 3], np.int32), 0, 3))
     with pytest.raises(InputError, match="path breaks after edge 0"):
-        drive(source, town, foreign, 3, START, World.A)
+        drive(source, town, foreign, 3, START, World.INSTANTANEOUS)
     with pytest.raises(InputError, match="no zone"):
-        drive(source, town, _told(town, [0, 1]), 3, START.replace(tzinfo=None), World.A)
+        drive(source, town, _told(town, [0, 1]), 3, START.replace(tzinfo=None), World.INSTANTANEOUS)
 
 
 def test_a_drive_has_a_time_for_every_edge() -> None:

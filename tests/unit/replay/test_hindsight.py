@@ -29,7 +29,7 @@ def _simple_paths(
 
 
 def _times(world: RecordedWorld, at: datetime, convention: World) -> FloatArray:
-    return world.router_times(at) if convention is World.A else world.realised_times(at)
+    return world.router_times(at) if convention is World.INSTANTANEOUS else world.realised_times(at)
 
 
 def _taken_s(world: RecordedWorld, edges: list[int], at: datetime, convention: World) -> float:
@@ -81,8 +81,8 @@ def test_it_is_the_best_of_all_paths_where_streets_are_fifo(bin_s: int, conventi
 def test_it_looks_as_far_ahead_as_it_must() -> None:
     road = RoadNetwork.from_arrays(np.arange(6), np.arange(1, 7), np.full(6, 700.0))
     world = _fifo(road, np.random.default_rng(1), bin_s=10)
-    best = hindsight_optimum(world, road, [0], 6, START, World.B)
-    assert best.total_s == _taken_s(world, list(range(6)), START, World.B)
+    best = hindsight_optimum(world, road, [0], 6, START, World.EXPERIENCED)
+    assert best.total_s == _taken_s(world, list(range(6)), START, World.EXPERIENCED)
     assert best.total_s > 2 * 8 * 10  # more than the bins it begins with, doubled
 
 
@@ -103,15 +103,17 @@ def test_where_a_later_car_overtakes_the_earliest_arrival_is_kept() -> None:
     ratio = np.ones((10, 3)) * np.array([50.0, 61.0, 100.0]) / town.free_flow_times_s
     ratio[1:, 2] /= 10.0
     world = recorded(town, ratio * town.free_flow_times_s)
-    best = hindsight_optimum(world, town, [0], 2, START, World.B)
+    best = hindsight_optimum(world, town, [0], 2, START, World.EXPERIENCED)
     assert best.edges.tolist() == [0, 2]
     assert best.total_s == pytest.approx(150, rel=0.02)
-    later = drive(world, town, Assignment(0, town.path([1, 2]), 2), 2, START, World.B)
+    later = drive(world, town, Assignment(0, town.path([1, 2]), 2), 2, START, World.EXPERIENCED)
     assert later.total_s == pytest.approx(71, rel=0.02)
 
 
 def test_who_is_there_needs_nothing(grid: RoadNetwork) -> None:
-    best = hindsight_optimum(RecordedWorld(recording(grid)), grid, [4, 9], 9, CALL, World.A)
+    best = hindsight_optimum(
+        RecordedWorld(recording(grid)), grid, [4, 9], 9, CALL, World.INSTANTANEOUS
+    )
     assert (best.edges.size, best.total_s) == (0, 0.0)
 
 
@@ -119,17 +121,17 @@ def test_what_cannot_be_reached(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
     late = START + timedelta(minutes=119, seconds=50)
     with pytest.raises(DriveError, match=r"node 119 cannot be reached from any of nodes \[0\] in"):
-        hindsight_optimum(world, grid, [0], 119, late, World.B)
+        hindsight_optimum(world, grid, [0], 119, late, World.EXPERIENCED)
     town = RoadNetwork.from_arrays([1], [0], [100.0])
     island = recorded(town, np.tile(town.free_flow_times_s, (20, 1)))
     with pytest.raises(DriveError, match="node 1 cannot be reached"):
-        hindsight_optimum(island, town, [0], 1, START, World.B)
+        hindsight_optimum(island, town, [0], 1, START, World.EXPERIENCED)
 
 
 def test_the_last_seconds_of_a_recording_are_enough_for_the_last_street(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
     late = START + timedelta(minutes=119, seconds=59)
-    best = hindsight_optimum(world, grid, [0], 1, late, World.B)
+    best = hindsight_optimum(world, grid, [0], 1, late, World.EXPERIENCED)
     assert best.edges.size == 1
 
 
@@ -139,13 +141,15 @@ def test_the_last_seconds_of_a_recording_are_enough_for_the_last_street(grid: Ro
 )
 def test_bad_places(grid: RoadNetwork, origins: list[int], destination: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        hindsight_optimum(RecordedWorld(recording(grid)), grid, origins, destination, CALL, World.A)
+        hindsight_optimum(
+            RecordedWorld(recording(grid)), grid, origins, destination, CALL, World.INSTANTANEOUS
+        )
 
 
 def test_another_network_or_another_time(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
     other = RoadNetwork.from_arrays([0], [1], [1.0])
     with pytest.raises(InputError, match="recorded on another network"):
-        hindsight_optimum(world, other, [0], 1, CALL, World.A)
+        hindsight_optimum(world, other, [0], 1, CALL, World.INSTANTANEOUS)
     with pytest.raises(InputError, match="is not in the recording"):
-        hindsight_optimum(world, grid, [0], 1, START - timedelta(days=1), World.A)
+        hindsight_optimum(world, grid, [0], 1, START - timedelta(days=1), World.INSTANTANEOUS)

@@ -69,8 +69,8 @@ def test_where_streets_are_not_fifo_the_best_drive_is_the_hindsight() -> None:
         return Decision("told", slow, None, 0.0, 0.0, "knows the street")
 
     told = simulate_incident(world, incident, [Depot("D", 0)], [Told(answer)])
-    assert told["drives"]["s0"][World.B]["edges"] == [0, 2]
-    assert told["hindsight"][World.B]["edges"] == [1, 2]
+    assert told["drives"]["s0"][World.EXPERIENCED]["edges"] == [0, 2]
+    assert told["hindsight"][World.EXPERIENCED]["edges"] == [1, 2]
 
 
 def test_a_line_can_be_simulated_again(grid: RoadNetwork) -> None:
@@ -95,10 +95,10 @@ def test_the_line_is_as_agreed(grid: RoadNetwork) -> None:
     decision = entry["decisions"]["chancy"]
     assert list(decision) == ["primary", "second", "score_s", "threshold_s", "reason", "details"]
     for driven in entry["drives"].values():
-        assert list(driven) == ["station", "path", "follow", "A", "B"]
-        assert list(driven["A"]) == ["edges", "seconds", "expected_s"]
-    assert list(entry["hindsight"]) == ["A", "B"]
-    assert list(entry["hindsight"]["B"]) == ["station", "edges", "seconds"]
+        assert list(driven) == ["station", "path", "follow", "instantaneous", "experienced"]
+        assert list(driven["instantaneous"]) == ["edges", "seconds", "expected_s"]
+    assert list(entry["hindsight"]) == ["instantaneous", "experienced"]
+    assert list(entry["hindsight"]["experienced"]) == ["station", "edges", "seconds"]
 
 
 def test_another_policy_or_incident_changes_no_draw(grid: RoadNetwork) -> None:
@@ -113,7 +113,7 @@ def test_a_station_without_units_takes_no_part(grid: RoadNetwork) -> None:
     assert list(entry["drives"]) == ["s1"]
     assert entry["stations"][0]["quote"] is None
     assert entry["decisions"]["chancy"]["second"] is None
-    assert entry["hindsight"]["A"]["station"] == 1
+    assert entry["hindsight"]["instantaneous"]["station"] == 1
 
 
 def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
@@ -150,8 +150,8 @@ def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
 def test_an_incident_at_a_depot(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
     told = simulate_incident(world, Incident("here", 0, CALL), depots(grid), [Chancy()])
-    assert told["drives"]["s0"][World.B]["edges"] == []
-    assert told["hindsight"][World.A] == {"station": 0, "edges": [], "seconds": []}
+    assert told["drives"]["s0"][World.EXPERIENCED]["edges"] == []
+    assert told["hindsight"][World.INSTANTANEOUS] == {"station": 0, "edges": [], "seconds": []}
     assert told["stations"][0]["quote"]["duration_s"] == 0.0
 
 
@@ -203,7 +203,7 @@ def test_a_second_from_the_same_depot_needs_two_units(grid: RoadNetwork) -> None
     assert decision["second"].startswith("s0+")
     assert decision["threshold_s"] is None, "always"
     assert (
-        entry["drives"][decision["second"]]["B"]["edges"]
+        entry["drives"][decision["second"]]["experienced"]["edges"]
         == (entry["stations"][0]["alternative"]["edges"])
     )
 

@@ -112,9 +112,20 @@ def run(town: Path) -> Path:
     return made
 
 
+def test_worlds_by_their_former_letters(tmp_path: Path) -> None:
+    file = tmp_path / "letters.toml"
+    file.write_text(TEXT.format(world="B", per_day=15))
+    assert Experiment.load(file).worlds == ("experienced",)
+    (tmp_path / "old" / "B" / "training").mkdir(parents=True)
+    assert calibration_of(tmp_path / "old", "experienced") == tmp_path / "old" / "B" / "training"
+
+
 def test_training_and_test_days_are_kept_apart(run: Path) -> None:
     days = {
-        part: {entry["incident"]["day"] for entry in read_log(run / "B" / part / "incidents.jsonl")}
+        part: {
+            entry["incident"]["day"]
+            for entry in read_log(run / "experienced" / part / "incidents.jsonl")
+        }
         for part in ("training", "test")
     }
     assert len(days["training"]) == 3
@@ -123,7 +134,7 @@ def test_training_and_test_days_are_kept_apart(run: Path) -> None:
 
 
 def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
-    policies = json.loads((run / "B" / "training" / "run.json").read_text())["policies"]
+    policies = json.loads((run / "experienced" / "training" / "run.json").read_text())["policies"]
     by_day = policies["learned"]["policies"]
     assert len({json.dumps(one) for one in by_day.values()}) == 3
     own = {entry["incident"]["day"] for entry in read_log(run / "B/fold-1/replay/incidents.jsonl")}
@@ -131,7 +142,7 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
 
 
 def test_every_policy_decides_about_every_call(run: Path) -> None:
-    for entry in read_log(run / "B" / "test" / "incidents.jsonl"):
+    for entry in read_log(run / "experienced" / "test" / "incidents.jsonl"):
         assert list(entry["decisions"]) == [
             "router", "interval", "paper", "paper-practical", "ideal", "learned",
         ]  # fmt: skip
@@ -141,19 +152,21 @@ def test_every_policy_decides_about_every_call(run: Path) -> None:
 
 def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> None:
     """Few calls are enough where no policy learns from replays."""
-    text = TEXT.format(world="B", per_day=3)
+    text = TEXT.format(world="experienced", per_day=3)
     (town / "few.toml").write_text(text[: text.index("[policies.paper]")])
     run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
-    assert len([*read_log(tmp_path / "run" / "B" / "test" / "incidents.jsonl")]) == 6
+    assert len([*read_log(tmp_path / "run" / "experienced" / "test" / "incidents.jsonl")]) == 6
     assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*.trigger")]
 
 
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
-    log = run / "B" / "test" / "incidents.jsonl"
+    log = run / "experienced" / "test" / "incidents.jsonl"
     before = log.read_bytes()
-    (run / "B" / "all" / "calls.trigger").unlink()  # as if interrupted before it was written
+    (
+        run / "experienced" / "all" / "calls.trigger"
+    ).unlink()  # as if interrupted before it was written
     for name in ("incidents.jsonl", "run.json"):
-        (run / "B" / "test" / name).unlink()
+        (run / "experienced" / "test" / name).unlink()
     run_experiment(Experiment.load(town / "B.toml"), run)
     assert log.read_bytes() == before
 
@@ -170,17 +183,17 @@ def test_starts_are_written_down(town: Path, run: Path) -> None:
     assert {start["experiment_file"] for start in starts} == {digest}
     assert starts[0]["test_days"] is True
     assert datetime.fromisoformat(starts[0]["at"]).tzinfo is not None
-    assert calibration_of(run, "B") == run / "B" / "training"
+    assert calibration_of(run, "experienced") == run / "experienced" / "training"
 
 
 def test_the_printed_form_has_a_network_of_its_own(run: Path) -> None:
-    policies = json.loads((run / "B" / "test" / "run.json").read_text())["policies"]
+    policies = json.loads((run / "experienced" / "test" / "run.json").read_text())["policies"]
     paper, practical = policies["paper"], policies["paper-practical"]
     assert paper["model"] != practical["model"]
     assert paper["form"] == "network trained by Algorithm 1, radius by the mean absolute loss"
     assert practical["form"].startswith("network trained in our practical mode, radius by the mean")
     printed, ours = (
-        json.loads((run / "B" / "all" / name / "manifest.json").read_text())
+        json.loads((run / "experienced" / "all" / name / "manifest.json").read_text())
         for name in ("model-paper-paper", "model-practical-paper")
     )
     assert printed["details"]["params"]["optimiser"] == "sgd"
@@ -191,16 +204,19 @@ def test_the_printed_form_has_a_network_of_its_own(run: Path) -> None:
 
 def test_another_run_is_carried_over(town: Path, run: Path) -> None:
     file = town / "carried.toml"
-    text = TEXT.format(world="B", per_day=6).replace("seed = 5", "seed = 6")
+    text = TEXT.format(world="experienced", per_day=6).replace("seed = 5", "seed = 6")
     file.write_text(text + CARRIED)
     made = run_experiment(Experiment.load(file), town / "carried")
-    assert sorted(path.name for path in (made / "B").iterdir()) == ["test"]
+    assert sorted(path.name for path in (made / "experienced").iterdir()) == ["test"]
     policies, others = (
-        json.loads((folder / "B" / "test" / "run.json").read_text())["policies"]
+        json.loads((folder / "experienced" / "test" / "run.json").read_text())["policies"]
         for folder in (made, run)
     )
     assert policies == others  # the very same networks, gains and forest
-    assert calibration_of(made, "B").resolve() == (run / "B" / "training").resolve()
+    assert (
+        calibration_of(made, "experienced").resolve()
+        == (run / "experienced" / "training").resolve()
+    )
     with pytest.raises(InputError, match="nothing is fitted, so there are no training days"):
         run_experiment(Experiment.load(file), town / "carried", test=False)
     file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
@@ -211,18 +227,18 @@ def test_another_run_is_carried_over(town: Path, run: Path) -> None:
 def test_corrections_are_judged_on_days_they_were_not_fitted_on(
     town: Path, grid: RoadNetwork
 ) -> None:
-    text = TEXT.format(world="B", per_day=12) + MORE
+    text = TEXT.format(world="experienced", per_day=12) + MORE
     file = town / "more.toml"
     file.write_text(text.replace("training_days = 4", "training_days = 5"))
     experiment = Experiment.load(file)
     ground = experiment.ground()
     folder = town / "more"
     folder.mkdir()
-    given = experiment, ground, World.B, range(1, 5)
+    given = experiment, ground, World.EXPERIENCED, range(1, 5)
     past = PastDays(
         collect_trips(*given, folder / "t.trips"),
         collect_quotes(*given, folder / "q.jsonl"),
-        World.B,
+        World.EXPERIENCED,
     )
     parts = fit_parts(experiment, ground, past, range(1, 5), folder / "all")
     by_day = json.loads((folder / "all/replay/run.json").read_text())["policies"][
@@ -248,7 +264,7 @@ def test_corrections_are_judged_on_days_they_were_not_fitted_on(
 
 def test_depots_that_are_not_there(town: Path) -> None:
     file = town / "depots.toml"
-    text = TEXT.format(world="B", per_day=6)
+    text = TEXT.format(world="experienced", per_day=6)
     file.write_text(text.replace('"e"]', '"North"]'))
     with pytest.raises(InputError, match="'North': no such depot on the network; there are: W, E"):
         Experiment.load(file).ground()
@@ -256,7 +272,7 @@ def test_depots_that_are_not_there(town: Path) -> None:
 
 def test_another_experiment_is_not_mixed_in(town: Path, run: Path) -> None:
     other = town / "other.toml"
-    other.write_text(TEXT.format(world="B", per_day=16))
+    other.write_text(TEXT.format(world="experienced", per_day=16))
     with pytest.raises(InputError, match="holds another experiment, or other traffic; name a new"):
         run_experiment(Experiment.load(other), run)
     with pytest.raises(InputError, match="holds other files and no experiment"):
@@ -270,15 +286,17 @@ def test_trips_tell_the_whole_time_and_no_route(town: Path) -> None:
         world: collect_trips(experiment, ground, world, range(2), town / f"{world}.trips")
         for world in World
     }
-    assert len(trips[World.B]) == 80
-    np.testing.assert_array_equal(trips[World.A].destination, trips[World.B].destination)
-    assert (trips[World.A].observed_s != trips[World.B].observed_s).any()
+    assert len(trips[World.EXPERIENCED]) == 80
+    np.testing.assert_array_equal(
+        trips[World.INSTANTANEOUS].destination, trips[World.EXPERIENCED].destination
+    )
+    assert (trips[World.INSTANTANEOUS].observed_s != trips[World.EXPERIENCED].observed_s).any()
 
 
 def test_quotes_of_world_a_come_true_as_shown(town: Path) -> None:
     experiment = Experiment.load(town / "A.toml")
     ground = experiment.ground()
-    log = collect_quotes(experiment, ground, World.A, range(1), town / "a.jsonl")
+    log = collect_quotes(experiment, ground, World.INSTANTANEOUS, range(1), town / "a.jsonl")
     world = ground.world(experiment)
     line = log.lines[0]
     first_bin_s = 60 - line.asked_at.second
@@ -298,20 +316,20 @@ def test_quotes_of_world_a_come_true_as_shown(town: Path) -> None:
         (('trained = "practical"', 'trained = "quickly"'), "'quickly': choose practical or paper"),
         (('traffic = "town.traffic"', ""), "traffic is missing: a network of your own needs it"),
         (("warm_up_days = 1", "warm_up_days = 5"), "warm_up_days 5 of 4 training days"),
-        (('["B"]', '["C"]'), r"worlds \['C'\]: choose of A and B"),
+        (('["experienced"]', '["C"]'), r"worlds \['C'\]: choose of instantaneous and experienced"),
         (("per_day = 15", "perday = 15"), "perday is not known; did you mean per_day?"),
         (("seed = 5", "seed = "), "not TOML"),
     ],
 )
 def test_a_wrong_file_is_one_line(town: Path, change: tuple[str, str], message: str) -> None:
     file = town / "wrong.toml"
-    file.write_text(TEXT.format(world="B", per_day=15).replace(*change))
+    file.write_text(TEXT.format(world="experienced", per_day=15).replace(*change))
     with pytest.raises((InputError, FileFormatError), match=message):
         Experiment.load(file)
 
 
 def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
-    text = TEXT.format(world="B", per_day=15)
+    text = TEXT.format(world="experienced", per_day=15)
     for change, message in (
         (("[training]\nepochs", "[training]\nepoks"), "[training] epoks: no such training"),
         (("[paper_training]\nepochs = 1", "[paper_training]\nepochs = 0"), "[paper_training] epo"),
@@ -324,7 +342,7 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
             run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
         assert not (town / "checked").exists()
     # of a transfer, the parts of all worlds
-    both = text.replace('["B"]', '["B", "A"]')
+    both = text.replace('["experienced"]', '["experienced", "instantaneous"]')
     (town / "checked.toml").write_text(both + CARRIED)
     with pytest.raises(InputError, match="run/A has no gain.json"):
         run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
@@ -348,7 +366,7 @@ def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
 
 
 def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> None:
-    text = TEXT.format(world="B", per_day=15)
+    text = TEXT.format(world="experienced", per_day=15)
     file = town / "none.toml"
     file.write_text(text[: text.index("[policies.router]")])
     with pytest.raises(InputError, match="nothing to replay"):

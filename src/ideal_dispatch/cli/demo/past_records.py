@@ -35,7 +35,9 @@ class RecordedDrives:
         moment = moments[at.toordinal() % len(moments)]
         try:
             told = Assignment(0, world.quote(origin, destination, moment).path)
-            took_s = drive(world, world.network, told, destination, moment, World.B).total_s
+            took_s = drive(
+                world, world.network, told, destination, moment, World.EXPERIENCED
+            ).total_s
         except DriveError:
             return 0.0
         self._progress()

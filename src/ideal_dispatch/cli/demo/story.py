@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # of the eight training days of the embedded city, each with working days and days off
 LEARNED, CALIBRATED, REPLAYED = (0, 3, 4, 7), (2, 5), (1, 6)
-WORLD = World.B
+WORLD = World.EXPERIENCED
 OWN, SHARE = "ideal", VOLUMES[0]
 
 _POLICIES: dict[str, Any] = {

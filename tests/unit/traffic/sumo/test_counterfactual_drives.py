@@ -63,7 +63,9 @@ def test_replayed_drives_are_those_of_sumo(
     told = [(path.edges, at) for _, path, at in sent]
     driven = emergency_drives(network, plan, told, workdir=tmp_path)
     replayed = [
-        drive(world, network, Assignment(n, path, len(path)), path.destination, at, World.B)
+        drive(
+            world, network, Assignment(n, path, len(path)), path.destination, at, World.EXPERIENCED
+        )
         for n, path, at in sent
     ]
 
