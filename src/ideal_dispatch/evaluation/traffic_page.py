@@ -179,7 +179,8 @@ _CAPTIONS = {
     "Instantaneous: a road takes what the router shows when it is entered, as in the paper. "
     "Experienced: it takes what really happens. 1: no other depot would have been sooner than the "
     "region's. 2: the depot with the shortest quote arrives later than another, and by how much. "
-    "3: the optimistic–pessimistic ranges of the two best depots have time in common, and how much.",
+    "3: the optimistic–pessimistic ranges of the two best depots have time in common, and how "
+    "much.",
     "traffic_example": "The call of the first recording in which the promised best loses most. "
     "Each dot is a junction: the time elapsed plus what the router then promises for the rest.",
 }
