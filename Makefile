@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence sensitivity city-traffic city-model experiment-traffic format clean
+.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -49,7 +49,7 @@ check: setup
 
 # WRITE=1 puts the tables on docs/benchmarks.md
 bench: $(VENV)/.bench
-	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/ideal bench $(ONLY) $(if $(WRITE),--write)
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(WRITE),$(BIN)/python -m workshop.bench_page,$(BIN)/ideal bench) $(ONLY)
 
 # the service as deployed, while its parts fail: a table of what callers got; about eight minutes;
 # WRITE=1 puts it on docs/benchmarks.md
@@ -60,13 +60,13 @@ docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 evidence: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence ../shared/data/manhattan --write docs/evidence.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan --write docs/evidence.md
 
 # replays under all policies, resumable: about an hour of computing for each experiment
 EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
-	@$(BIN)/python -m benchmarks.dispatch_evidence $(EXPERIMENTS:%=out/replays/%) --write docs/evidence.md
+	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%) --write docs/evidence.md
 
 # how much pooling window, demand, prefix, dimension, radius and gap method matter, on training days;
 # evenings of the embedded city at three demands are simulated first
@@ -74,7 +74,7 @@ DEMANDS := 0.8 1 1.2
 sensitivity: setup
 	mkdir -p out/sensitivity
 	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic --force || exit 1; done
-	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic) --write docs/evidence.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic) --write docs/evidence.md
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
 HONG_KONG := ../shared/data/hong_kong
@@ -90,6 +90,15 @@ experiment-traffic: setup
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic --force
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic --force
 
+# the embedded city's network and districts: seconds, the same bytes every time
+city: setup
+	@$(BIN)/python -m workshop.city
+
+# is the embedded city's traffic like real traffic? One page, and the figures of docs/traffic.md
+traffic-plausibility: setup
+	mkdir -p out
+	@$(BIN)/python -m workshop.traffic src/ideal_dispatch/cities/data/harbour.traffic --hong-kong $(HONG_KONG) --figures docs/images -o out/plausibility.html --force
+
 # SUMO days of the embedded city: hours of computing, in the background, resumable
 city-traffic: setup
 	@$(PIP) --editable '.[sumo]'
@@ -97,12 +106,12 @@ city-traffic: setup
 
 # the model that ships with the embedded city, from its training days
 city-model: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m ideal_dispatch.replay.shipped_model experiments/port_almery.toml out/shipped
+	OMP_NUM_THREADS=1 $(BIN)/python -m workshop.city.model experiments/port_almery.toml out/shipped
 
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks workshop -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage out

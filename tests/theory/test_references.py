@@ -56,7 +56,7 @@ _CITATION = re.compile(rf"\b({_KINDS})(?:s|es)?\s+({_NUMBER}(?:(?:–|, | and ){
 def _cited() -> dict[str, set[str]]:
     """Every citation of the sources, the tests and the pages, and the files it is in."""
     found: dict[str, set[str]] = {}
-    files = [p for folder in ("src/ideal_dispatch", "tests/theory", "benchmarks")
+    files = [p for folder in ("src/ideal_dispatch", "tests/theory", "benchmarks", "workshop")
              for p in (ROOT / folder).rglob("*.py")]  # fmt: skip
     files += [*(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.toml")]
     files.append(ROOT / "README.md")

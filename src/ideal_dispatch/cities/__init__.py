@@ -34,7 +34,7 @@ def harbour_traffic(city: "City") -> "RecordedTraffic":
 def harbour_model_folder() -> Path:
     """A model of the harbour city with its spread of gains, fitted on the training days.
 
-    Made by ``python -m ideal_dispatch.replay.shipped_model``.
+    Made by ``make city-model``.
     """
     return HARBOUR_STEM.with_name("harbour_model")
 

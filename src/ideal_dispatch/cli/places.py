@@ -10,7 +10,6 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ideal_dispatch.arrays import IntArray
     from ideal_dispatch.network import Depot, RoadNetwork
 
 NetworkOption = Annotated[
@@ -49,18 +48,14 @@ def depots_of(file: Path, network: "RoadNetwork") -> "Sequence[Depot]":
     return depots
 
 
-def depots_and_regions(
+def told_depots(
     network: "RoadNetwork", network_file: Path | None, file: Path | None
-) -> "tuple[Sequence[Depot], IntArray]":
-    """Depots, and the number of the one whose territory each node is in."""
+) -> "Sequence[Depot]":
+    """The depots of a file, or the embedded city's where no network is given."""
     if file is not None:
-        from ideal_dispatch.evaluation.traffic_page import nearest_region
-
-        depots = depots_of(file, network)
-        return depots, nearest_region(network, depots)
+        return depots_of(file, network)
     if network_file is not None:
         raise InputError("--network needs --depots: whose ambulances shall be asked for?")
     from ideal_dispatch.cities import harbour_city
 
-    city = harbour_city()
-    return city.depots, city.region
+    return harbour_city().depots

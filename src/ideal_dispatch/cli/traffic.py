@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ideal_dispatch.cli import traffic_plausibility, traffic_record
+from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.moments import read_day
@@ -176,7 +176,6 @@ def info(
     _show(recording, file, frozenset() if everything else held_out_dates(recording, file))
 
 
-app.command(epilog=traffic_plausibility.EPILOG)(traffic_plausibility.plausibility)
 app.command(epilog=traffic_record.EPILOG)(traffic_record.record)
 
 

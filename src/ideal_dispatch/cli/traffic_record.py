@@ -12,8 +12,8 @@ from ideal_dispatch.cli.moments import read_moment
 from ideal_dispatch.cli.places import (
     DepotsOption,
     NetworkOption,
-    depots_and_regions,
     read_network,
+    told_depots,
 )
 from ideal_dispatch.errors import InputError
 
@@ -131,7 +131,7 @@ def record(
         first = None if start is None else read_moment("--start", start)
         if first is None and not live and not output.exists():
             raise InputError("--traffic needs --start: a moment of the recording, with its zone")
-        depots, _ = depots_and_regions(network, network_file, depots_file)
+        depots = told_depots(network, network_file, depots_file)
         places = min(places, network.num_nodes)
         chosen = np.random.default_rng(seed).choice(network.num_nodes, places, replace=False)
         pairs = [(d.node, int(place)) for d in depots for place in chosen if d.node != place]

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.evaluation import figures, traffic_figures
+from ideal_dispatch.evaluation import figures, race_figures
+from ideal_dispatch.evaluation.races import example_of, races_of
 from ideal_dispatch.evaluation.result_tables import Judged
-from ideal_dispatch.evaluation.run_races import example_of, races_of
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.replay.drive import World
 
@@ -65,9 +65,9 @@ def _issues(judged: Judged, network: RoadNetwork | None) -> "dict[str, Figure]":
     if found is None:
         return {}
     races, numbers = found
-    drawn = {"issues": traffic_figures.issues([("this run", races)])}
+    drawn = {"issues": race_figures.issues([("this run", races)])}
     how = World(outcomes.worlds[-1])
     shown = None if network is None else example_of(outcomes, network, races, numbers, how)
     if network is not None and shown is not None:
-        drawn["forecast"] = traffic_figures.trace(network, shown)
+        drawn["forecast"] = race_figures.trace(network, shown)
     return drawn

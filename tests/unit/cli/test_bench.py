@@ -1,95 +1,18 @@
-"""``ideal bench``: what a benchmark prints, on a page, with what was measured before."""
+"""``ideal bench``: the rows of the benchmark page, measured here."""
 
-import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.table import Table
 
 from ideal_dispatch.cli import bench
 from ideal_dispatch.errors import InputError
 
 pytest.importorskip("igraph", reason="the bench extra is not installed")
 
-PAGE = "# Benchmarks\n\nBy hand.\n\n<!-- bench few: begin -->\n<!-- bench few: end -->\n\nEnd.\n"
 
-
-def few(console: Console) -> None:
-    table = Table(title="Few | things")
-    table.add_column("what")
-    table.add_column("[bold]ours[/]", justify="right")
-    table.add_row("a | b", "1.0×")
-    console.print(table)
-    console.print("two cores")
-    console.print("wrote out/bench/few.png")
-
-
-def page_of(folder: Path, text: str = PAGE) -> Path:
-    page = folder / "benchmarks.md"
-    page.write_text(text)
-    return page
-
-
-def measure(page: Path, day: int, name: str = "few") -> None:
-    newest = "\n\n".join(map(bench.markdown, bench.measured(few)))
-    bench.write_part(page, name, f"**Measured 2026-01-{day:02}** at commit `abc`.\n\n{newest}")
-
-
-def test_what_is_printed_becomes_markdown() -> None:
-    table, line = bench.measured(few)
-    assert bench.markdown(table).splitlines() == [
-        "*Few \\| things*", "", "| what | ours |", "| --- | ---: |", "| a \\| b | 1.0× |",
-    ]  # fmt: skip
-    assert bench.markdown(line) == "two cores"
-
-
-def test_the_newest_is_first_and_two_earlier_ones_stay(tmp_path: Path) -> None:
-    page = page_of(tmp_path)
-    for day in range(1, 6):
-        measure(page, day)
-    text = page.read_text()
-    assert re.findall(r"2026-01-0\d", text) == ["2026-01-05", "2026-01-04", "2026-01-03"]
-    newest, _, earlier = text.partition("<details markdown>")
-    assert "2026-01-05" in newest
-    assert earlier.count("| a \\| b | 1.0× |") == 2
-    assert text.startswith("# Benchmarks\n\nBy hand.\n\n<!-- bench few: begin -->\n")
-    assert text.endswith("<!-- bench few: end -->\n\nEnd.\n")
-    assert (text.count("begin"), text.count("<details"), text.count("</details>")) == (1, 1, 1)
-
-
-def test_a_page_without_marks_gets_them_at_its_end(tmp_path: Path) -> None:
-    page = page_of(tmp_path, "# Benchmarks\n")
-    measure(page, 1)
-    measure(page, 2, "others")
-    text = page.read_text()
-    assert text.startswith("# Benchmarks\n\n<!-- bench few: begin -->\n\n**Measured 2026-01-01**")
-    assert text.index("bench few: end") < text.index("bench others: begin")
-    assert text.endswith("<!-- bench others: end -->\n")
-
-
-def test_marks_that_do_not_end_are_refused(tmp_path: Path) -> None:
-    page = page_of(tmp_path, "<!-- bench few: begin -->\nmine\n")
-    with pytest.raises(InputError, match="begin --> has no .*end -->; add it where the tables end"):
-        measure(page, 1)
-    assert page.read_text() == "<!-- bench few: begin -->\nmine\n"
-
-
-def test_the_conditions_name_day_commit_machine_and_peers() -> None:
-    said = bench.conditions(bench.checkout())
-    assert re.match(r"\*\*Measured \d{4}-\d\d-\d\d\*\* at commit `[0-9a-f]{12}`", said)
-    assert re.search(r"\d+ cores.*; Python 3\.\d+.*numpy 2\..*networkx 3\.", said)
-    assert "commit unknown" in bench.conditions(Path("/"))
-
-
-def test_bad_requests_are_one_line(tmp_path: Path) -> None:
-    missing = tmp_path / "x.md"
+def test_an_unknown_name_is_one_line() -> None:
     with pytest.raises(InputError, match="no benchmark 'nothing'; there are: shortest_paths, "):
         bench.bench(["nothing"])
-    with pytest.raises(InputError, match="--page says where to write: add --write"):
-        bench.bench(["gap"], page=missing)
-    with pytest.raises(InputError, match=r"x\.md: no such file"):
-        bench.bench(["gap"], write=True, page=missing)
 
 
 def test_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,19 +22,15 @@ def test_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in names
 
 
-def test_a_benchmark_without_tables_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_named_is_measured_in_order_and_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_data(console: Console) -> None:
-        console.print("No data here.")
+    def telling(word: str) -> bench.Benchmark:
+        return lambda console: console.print(word)
 
-    monkeypatch.setattr(bench, "_benchmarks", lambda root: {"few": few, "none": no_data})
-    page = page_of(tmp_path)
-    with pytest.raises(InputError, match="benchmark none: it printed no table"):
-        bench.bench(["none"], write=True, page=page)
-    assert page.read_text() == PAGE
-    bench.bench(["few"], write=True, page=page)
-    assert "| a \\| b | 1.0× |\n\ntwo cores\n\n<!-- bench few: end -->" in page.read_text()
+    monkeypatch.setattr(bench, "_benchmarks", lambda root: {n: telling(n) for n in "abc"})
+    bench.bench(["c", "a", "c"])
+    assert capsys.readouterr().out.split() == ["c", "a"]
 
 
 def test_outside_a_clone_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

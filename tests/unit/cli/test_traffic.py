@@ -121,11 +121,6 @@ def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> Non
     text = said("info", str(tmp_path / "part.traffic"), "--all")
     assert text.count("08:00–09:00") == 3
     assert "test days" not in text
-    hidden = RecordedTraffic(network, calendar, 60, stretches[1:], {"engine": "sumo"})
-    hidden.save(tmp_path / "hidden.traffic")
-    page = str(tmp_path / "page.html")
-    done = CliRunner().invoke(app, ["plausibility", str(tmp_path / "hidden.traffic"), "-o", page])
-    assert "all its days are test days of the embedded city" in str(done.exception)
 
 
 @needs_sumo
@@ -295,7 +290,7 @@ def test_from_the_shell(town: Path) -> None:
     assert done.stdout.count("06:00–08:00") == 3
 
 
-@pytest.mark.parametrize("command", ["simulate", "info", "plausibility", "record"])
+@pytest.mark.parametrize("command", ["simulate", "info", "record"])
 def test_help_has_examples(command: str) -> None:
     assert "Example" in said(command, "--help")
 

@@ -1,1 +1,0 @@
-"""Drawing a fictional city: streets on a chart, junctions, lanes, directions, names."""

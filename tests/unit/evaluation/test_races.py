@@ -1,0 +1,58 @@
+"""Issues 1 to 3 counted on a replay's own log."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.races import example_of, races_of
+from ideal_dispatch.evaluation.report_figures import report_figures
+from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.replay.drive import World
+from tests.unit.evaluation.logs import town_run
+from tests.unit.replay.small import small_replay
+
+
+@pytest.fixture(scope="module")
+def outcomes(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return Outcomes.load(small_replay(grid, tmp_path_factory.mktemp("races") / "run"))
+
+
+def test_calls_with_two_near_depots_are_races(outcomes: Outcomes) -> None:
+    found = races_of(outcomes)
+    assert found is not None
+    races, numbers = found
+    assert len(races) + races.apart == len(outcomes)
+    assert 0 < len(races) == len(numbers) < len(outcomes)
+    entries = outcomes.entries(set(numbers))
+    for row, number in enumerate(numbers):
+        entry = entries[number]
+        quoted = [station["quote"]["duration_s"] for station in entry["stations"]]
+        assert max(quoted) <= 1.25 * min(quoted)
+        assert races.region[row] == entry["region"]
+        took = [sum(entry["drives"][f"s{i}"]["experienced"]["seconds"]) for i in (0, 1)]
+        np.testing.assert_allclose(races.took_s[1, row], took)
+    best = races.took_s[1].argmin(axis=1)
+    chosen = races.took_s[1][np.arange(len(races)), races.region]
+    assert races.region_share()[1] == (chosen <= races.took_s[1].min(axis=1)).mean()
+    assert 0.0 <= races.overlap_share() <= 1.0
+    assert set(best) <= {0, 1}
+
+
+def test_the_most_telling_call(outcomes: Outcomes, grid: RoadNetwork) -> None:
+    found = races_of(outcomes)
+    assert found is not None
+    races, numbers = found
+    shown = example_of(outcomes, grid, races, numbers, World.EXPERIENCED)
+    assert shown is not None
+    lost = shown.drives[0].total_s - shown.drives[1].total_s
+    assert lost == pytest.approx(races.lost_s()[1].max(), abs=1e-6)
+    assert shown.quotes[0].duration_s <= shown.quotes[1].duration_s
+    drawn = dict(report_figures(Judged(outcomes), grid, lambda stage: None))
+    assert list(drawn)[:2] == ["issues", "forecast"]
+
+
+def test_a_log_without_quotes_has_no_races(tmp_path: Path) -> None:
+    assert races_of(Outcomes.load(town_run(tmp_path / "run"))) is None

@@ -1,0 +1,1 @@
+"""What makes the embedded city and the evidence pages: kept and tested, not in the wheel."""

@@ -1,0 +1,9 @@
+"""Rewrite the embedded city: ``python -m workshop.city``."""
+
+from ideal_dispatch.cities import HARBOUR_STEM
+from workshop.city.harbour import generate_harbour_city
+
+if __name__ == "__main__":
+    city = generate_harbour_city()
+    city.save(HARBOUR_STEM)
+    print(f"{city.name}: {city.network!r}, checksum {city.network.checksum}")

@@ -1,0 +1,1 @@
+"""The evidence pages, generated from replays, trips and trained models."""

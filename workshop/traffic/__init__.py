@@ -1,0 +1,1 @@
+"""Is recorded traffic like real traffic? The plausibility page of a recording."""

@@ -1,0 +1,107 @@
+"""Show whether made-up traffic is like real traffic, and why a second ambulance may help.
+
+``python -m workshop.traffic days.traffic -o plausibility.html``
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.cli.held_out import held_out_dates
+from ideal_dispatch.cli.outputs import ForceOption, check_file
+from ideal_dispatch.cli.places import DepotsOption, NetworkOption, read_network, told_depots
+from ideal_dispatch.cli.terminal import out, stages, warn
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+from workshop.traffic.page import examine, markdown, nearest_region, save_figures
+
+
+def plausibility(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="One or more .traffic files of one city."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write, .html.")
+    ],
+    days: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Only so many days, the first; test days stay unseen."
+        ),
+    ] = 8,
+    synthetic_days: Annotated[
+        int,
+        typer.Option(min=0, metavar="NUMBER", help="Made-up days to compare with; 0 for none."),
+    ] = 7,
+    hong_kong: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Speeds measured in Hong Kong, to compare with."),
+    ] = None,
+    figures_folder: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="FOLDER", help="Write every figure here, too, as .png."),
+    ] = None,
+    network_file: NetworkOption = None,
+    depots_file: DepotsOption = None,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
+    ] = 0,
+    force: ForceOption = False,
+) -> None:
+    """Compare recordings with a synthetic world and with real speeds.
+
+    Are peaks slower than nights? How long does a jam last, how far does it
+    reach, how much do days differ? The same table is printed as Markdown.
+    """
+    check_file(output, force, [*files, network_file, depots_file])
+    if figures_folder is not None and not figures_folder.is_dir():
+        raise InputError(f"{figures_folder}: no such folder; create it first")
+    network = read_network(network_file)
+    depots = told_depots(network, network_file, depots_file)
+    region = harbour_city().region if depots_file is None else nearest_region(network, depots)
+    recordings = {}
+    for file in files:
+        whole = RecordedTraffic.load(file, network)
+        simulated = len(files) == 1 and whole.provenance.get("engine") == "sumo"
+        name = "SUMO" if simulated else file.stem
+        if name in recordings or (synthetic_days and name == "synthetic"):
+            raise InputError(f"{file}: another column is called {name}; rename the file")
+        recordings[name] = whole.only(_shown(whole, file, days))
+    with stages("Comparing") as show:
+        if synthetic_days:
+            show("synthetic world")
+            params = SyntheticParams(days=synthetic_days, hours=((0, 24),), seed=seed)
+            calendar = next(iter(recordings.values())).calendar
+            recordings["synthetic"] = synthetic_traffic(network, calendar, params)
+        found = examine(recordings, depots, region, real_folder=hong_kong, seed=seed, report=show)
+        drawn = found.figures()
+        found.page(drawn).save(output)
+        if figures_folder is not None:
+            save_figures(drawn, figures_folder)
+    for line in found.warnings():
+        warn(line)
+    out.print(markdown(*found.table()), markup=False, soft_wrap=True)
+    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+def _shown(recording: RecordedTraffic, file: Path, most: int) -> list[int]:
+    """The first days, without those that are held out."""
+    hidden = held_out_dates(recording, file)
+    dates = [
+        recording.calendar.local(recording.stretches[day[0]].start).date()
+        for day in recording.days[:most]
+    ]
+    shown = [number for number, day in enumerate(dates) if day not in hidden]
+    if len(shown) < len(dates):
+        warn(f"{file}: {len(dates) - len(shown)} test days are left out")
+    if not shown:
+        raise InputError(f"{file}: all its days are test days of the embedded city")
+    return shown
+
+
+if __name__ == "__main__":
+    typer.run(plausibility)

@@ -1,0 +1,278 @@
+"""The plausibility page: recordings, the synthetic world and real speeds side by side."""
+
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ideal_dispatch.arrays import IntArray
+from ideal_dispatch.evaluation import race_figures as of_races
+from ideal_dispatch.evaluation.races import Example, Races
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.pages import Page
+from ideal_dispatch.replay.drive import World
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recording import RecordedTraffic
+from workshop.traffic import figures
+from workshop.traffic import hong_kong_speeds as hong_kong
+from workshop.traffic.checks import (
+    EVENING_NAME,
+    TrafficChecks,
+    WindowChecks,
+    check_traffic,
+    check_window,
+)
+from workshop.traffic.races import RaceParams, example, race
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NONE = "–"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One recording on the page: its checks, the races run in it, and the most telling call."""
+
+    checks: TrafficChecks
+    races: Races
+    example: Example | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plausibility:
+    """Everything the page says, as numbers; ``real`` are windows of real speeds."""
+
+    network: RoadNetwork
+    columns: tuple[Column, ...]
+    real: tuple[WindowChecks, ...] = ()
+
+    def figures(self) -> "dict[str, Figure]":
+        """The page's figures by the name of their file."""
+        checks = [column.checks for column in self.columns]
+        drawn = {
+            "traffic_by_hour": figures.by_hour(checks),
+            "traffic_speeds": figures.speeds(checks, self.real),
+            "traffic_memory": figures.memory(checks, self.real),
+            "traffic_reach": figures.reach(checks, self.real),
+            "traffic_issues": of_races.issues([(c.checks.name, c.races) for c in self.columns]),
+        }
+        first = self.columns[0].example
+        if first is not None and not np.isnan(self.network.lon).any():
+            drawn["traffic_example"] = of_races.trace(self.network, first)
+        return drawn
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows: a line per figure, a column per source, the paper last."""
+        header = ["", *(c.checks.name for c in self.columns), *(r.name for r in self.real), "paper"]
+        rows = [*self._recorded_rows(), *self._window_rows(), *self._issue_rows()]
+        return header, rows
+
+    def _recorded_rows(self) -> list[list[str]]:
+        rows: list[tuple[str, Callable[[TrafficChecks], str]]] = [
+            ("days: working + others", lambda c: f"{c.days[0]} + {c.days[1]}"),
+            ("speed of free flow, slowest hour", lambda c: _percent(c.peak_and_night()[0])),
+            ("… main roads / side streets then", _slowest_by_group),
+            ("… at night, 1 to 5 o'clock", lambda c: _percent(c.peak_and_night()[1])),
+            ("edge-minutes with a vehicle", lambda c: _percent(c.observed[0])),
+            ("days differ at an hour by, whole city", lambda c: _spread(c.city_spread)),
+            ("… a single road", lambda c: _spread(c.edge_spread)),
+            ("memory after 2 / 10 / 30 min",
+             lambda c: _numbers(c.memory.near(lag) for lag in (2, 10, 30))),
+            ("slower together, < 250 m / 1 km",
+             lambda c: _numbers(c.swings.near(km) for km in (0.125, 1.0))),
+        ]  # fmt: skip
+        empty = [_NONE] * (len(self.real) + 1)
+        return [[name, *(say(c.checks) for c in self.columns), *empty] for name, say in rows]
+
+    def _window_rows(self) -> list[list[str]]:
+        windows = [c.checks.evening for c in self.columns] + list(self.real)
+        rows: list[tuple[str, Callable[[WindowChecks], str]]] = [
+            ("evening: roads, mean length", lambda w: f"{w.places:,}, {w.mean_length_m:.0f} m"),
+            ("… length below half of free flow", lambda w: _percent(w.below_half)),
+            ("… memory after 2 / 10 / 30 min",
+             lambda w: _numbers(w.memory.near(lag) for lag in (2, 10, 30))),
+            ("… slower together, < 250 m / 1 km",
+             lambda w: _numbers(w.swings.near(km) for km in (0.125, 1.0))),
+            ("… slow places together, < 250 m / 1 km",
+             lambda w: _numbers(w.levels.near(km) for km in (0.125, 1.0))),
+        ]  # fmt: skip
+        return [
+            [name, *(_NONE if w is None else say(w) for w in windows), _NONE] for name, say in rows
+        ]
+
+    def _issue_rows(self) -> list[list[str]]:
+        rows: list[tuple[str, Callable[[Races], str], str]] = [
+            ("calls raced", lambda r: f"{len(r):,}", _NONE),
+            ("1: region's depot is best, inst. / exp.", lambda r: _percents(r.region_share()),
+             _percent(of_races.PAPER_REGION)),
+            ("2: promised best loses, inst. / exp.", lambda r: _percents(r.reversal_share()),
+             _NONE),
+            ("… by seconds, mean, inst. / exp.", _mean_loss, _NONE),
+            ("3: ranges overlap", lambda r: f"{100 * r.overlap_share():.1f} %",
+             f"{100 * of_races.PAPER_OVERLAP:.1f} %"),
+            ("… by seconds, mean", lambda r: f"{r.overlap_s().mean():.0f}",
+             f"{of_races.PAPER_OVERLAP_S:.0f}"),
+            ("… of a drive of seconds, inst. / exp.",
+             lambda r: " / ".join(f"{s:.0f}" for s in r.mean_s()), f"{of_races.PAPER_MEAN_S:.0f}"),
+        ]  # fmt: skip
+        empty = [_NONE] * len(self.real)
+        return [
+            [name, *(say(c.races) for c in self.columns), *empty, paper]
+            for name, say, paper in rows
+        ]
+
+    def warnings(self) -> list[str]:
+        """What a reader must know before using a recording, a line each."""
+        return [
+            f"{c.checks.name}: {silence}" for c in self.columns for silence in c.checks.silences
+        ]
+
+    def page(self, drawn: "Mapping[str, Figure]") -> Page:
+        """The page, with the figures of :meth:`figures`."""
+        page = Page(
+            "Is this traffic plausible?",
+            "Recorded days beside a synthetic world and real speeds of Hong Kong",
+        )
+        for line in self.warnings():
+            page.warning(line)
+        for name, caption in _CAPTIONS.items():
+            if name in drawn:
+                page.heading(_HEADINGS[name])
+                page.figure(drawn[name], caption)
+        page.heading("All figures")
+        page.table(*self.table())
+        return page
+
+
+_HEADINGS = {
+    "traffic_by_hour": "Peak and night",
+    "traffic_speeds": "How slow the evening is",
+    "traffic_memory": "How long a slow road stays slow",
+    "traffic_reach": "How far roads are slow together",
+    "traffic_issues": "Why one ambulance may not be enough",
+    "traffic_example": "A forecast that turns on the way",
+}
+_CAPTIONS = {
+    "traffic_by_hour": "Speed over free flow, waits at junctions included, by hour of the day: "
+    "roads of three kinds on working days, and all roads on weekends and holidays. Hours that "
+    "were not recorded are empty.",
+    "traffic_speeds": f"Working days, {EVENING_NAME}: how much of the road length is slower than a "
+    "given share of free flow. A curve further left is a slower city. Hong Kong's speed map has "
+    "no limits: urban roads are taken at 50 km/h, major routes at 70.",
+    "traffic_memory": "1: a road that is slower than usual now is as much slower later; 0: now "
+    "tells nothing. Within one hour the mean of that hour is removed, so that all curves fall "
+    "below zero towards its end, real ones too; they can only be compared with each other.",
+    "traffic_reach": "Left: two roads that far apart get slower in the same minutes. Right: of "
+    "two roads that far apart, where one is slow for the evening, so is the other. Real links are "
+    "longer and average more vehicles than simulated edges, which raises their curves.",
+    "traffic_issues": "Calls in the peaks at 50 places where depots compete, every depot driven. "
+    "Instantaneous: a road takes what the router shows when it is entered, as in the paper. "
+    "Experienced: it takes what really happens. 1: no other depot would have been sooner than the "
+    "region's. 2: the depot with the shortest quote arrives later than another, and by how much. "
+    "3: the optimistic–pessimistic ranges of the two best depots have time in common, and how "
+    "much.",
+    "traffic_example": "The call of the first recording in which the promised best loses most. "
+    "Each dot is a junction: the time elapsed plus what the router then promises for the rest.",
+}
+
+
+def examine(
+    recordings: Mapping[str, RecordedTraffic],
+    depots: Sequence[Depot],
+    region: IntArray,
+    *,
+    real_folder: str | os.PathLike[str] | None = None,
+    races: RaceParams | None = None,
+    seed: int = 0,
+    report: Callable[[str], None] = lambda stage: None,
+) -> Plausibility:
+    """Check every recording and race in it; the same places are called in all."""
+    real: list[WindowChecks] = []
+    if real_folder is not None:
+        report("Hong Kong")
+        rng = np.random.default_rng([seed, 2])
+        for name, slowness in (
+            ("Hong Kong urban", hong_kong.read_evening(real_folder, "URBAN ROAD")),
+            ("Hong Kong major", hong_kong.read_evening(real_folder, "MAJOR ROUTE")),
+            ("Hong Kong 10:55", hong_kong.read_instant(real_folder)),
+        ):
+            real.append(check_window(slowness, name, rng))
+    columns = []
+    for name, recording in recordings.items():
+        report(name)
+        world = RecordedWorld(recording)
+        checks = check_traffic(recording, name, np.random.default_rng([seed, 0]))
+        run = race(world, depots, region, races or RaceParams(), np.random.default_rng([seed, 1]))
+        columns.append(Column(checks, run, example(world, depots, run, World.INSTANTANEOUS)))
+    network = next(iter(recordings.values())).network
+    return Plausibility(network, tuple(columns), tuple(real))
+
+
+def nearest_region(network: RoadNetwork, depots: Sequence[Depot]) -> IntArray:
+    """The depot nearest to each node on empty roads: a territory where the agency's is unknown."""
+    away_s = [network.distances(network.free_flow_times_s, depot.node) for depot in depots]
+    return np.asarray(np.argmin(away_s, axis=0), np.int32)
+
+
+def save_figures(drawn: "Mapping[str, Figure]", folder: str | os.PathLike[str]) -> list[Path]:
+    """Write every figure as a PNG small enough for a repository; same figures, same bytes."""
+    from PIL import Image
+
+    files = [Path(folder) / f"{name}.png" for name in drawn]
+    for file, figure in zip(files, drawn.values(), strict=True):
+        drawing = io.BytesIO()
+        figure.savefig(drawing, format="png", dpi=110)
+        with atomic_write(file) as stream, Image.open(drawing) as image:
+            image.convert("RGB").quantize(128).save(stream, "PNG", optimize=True)
+    return files
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, with columns of even width to be read as it is."""
+    cells = [list(header), *map(list, rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [row[0].ljust(widths[0])]
+        padded += [text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True)]
+        return f"| {' | '.join(padded)} |"
+
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([line(cells[0]), f"| {' | '.join(rule)} |", *map(line, cells[1:])])
+
+
+def _slowest_by_group(checks: TrafficChecks) -> str:
+    if checks.peak_hour is None:
+        return _NONE
+    _, main, _, side = checks.relative_speed[0, :, checks.peak_hour].tolist()
+    return f"{_percent(main)} / {_percent(side)}"
+
+
+def _mean_loss(races: Races) -> str:
+    return " / ".join(
+        f"{lost[lost > 0].mean():.0f}" if (lost > 0).any() else _NONE for lost in races.lost_s()
+    )
+
+
+def _percent(share: float) -> str:
+    return _NONE if np.isnan(share) else f"{100 * share:.0f} %"
+
+
+def _percents(shares: Iterable[float]) -> str:
+    return " / ".join(_percent(share) for share in shares)
+
+
+def _spread(spread: float) -> str:
+    return _NONE if np.isnan(spread) else f"±{100 * spread:.0f} %"
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " / ".join(
+        _NONE if np.isnan(v) else f"{round(v, 2) + 0.0:.2f}".replace("-", "−") for v in values
+    )
