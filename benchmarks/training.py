@@ -80,7 +80,7 @@ def _whole(console: Console, network: RoadNetwork, trips: Trips) -> None:
     marks: dict[str, float] = {}
     result = train(
         network, trips, TrainParams(patience=100), parts=split(trips, seed=0),
-        watch=lambda stage, done, trainer: marks.update({stage: time.perf_counter() - started}),
+        watch=lambda now: marks.update({now.stage: time.perf_counter() - started}),
     )  # fmt: skip
     total = time.perf_counter() - started
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ideal_dispatch.learning.radius_training import RadiusParams, conformal_factor, fit_radius
+from ideal_dispatch.learning import RadiusParams
+from ideal_dispatch.learning.radius_training import conformal_factor, fit_radius
 
 
 @pytest.mark.parametrize(("held_out", "level"), [(9, 0.9), (19, 0.8), (37, 0.55), (50, 0.95)])

@@ -13,7 +13,7 @@ from scipy import stats
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.schedules import perturbation_rng, uniform_in_ball
+from ideal_dispatch.learning.trainer import perturbation_rng, uniform_in_ball
 from tests.theory.test_learning_direction import _two_ways, objective
 from tests.unit.learning.worlds import gradient, in_double, trainer, weights
 

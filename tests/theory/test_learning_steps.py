@@ -13,7 +13,7 @@ from scipy import stats
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.schedules import (
+from ideal_dispatch.learning.trainer import (
     output_steps,
     perturbation_radius,
     perturbation_rng,

@@ -17,8 +17,8 @@ from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.learning import Split, TrainingRun, TrainParams, split, train
+from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.baselines import fit_baselines
-from ideal_dispatch.learning.rescaling import local_scale
 from ideal_dispatch.learning.scores import paired_interval, scores
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips

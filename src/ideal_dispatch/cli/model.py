@@ -126,8 +126,7 @@ def rescale(
 
     from ideal_dispatch.cli.terminal import out, print_facts, print_next, warn
     from ideal_dispatch.forecast.model import CARD, MANIFEST
-    from ideal_dispatch.learning.assessment import rescaled_error_s
-    from ideal_dispatch.learning.rescaling import local_scale
+    from ideal_dispatch.learning.assessment import local_scale, rescaled_error_s
     from ideal_dispatch.learning.scores import scores
 
     check_folder(output, (MANIFEST, CARD, _GAIN), force, [model_folder / MANIFEST])

@@ -7,9 +7,21 @@ try:
 except ImportError:
     raise MissingExtraError("training a model", "train") from None
 
-from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.radius_training import RadiusParams
+from ideal_dispatch.learning.model_training import TrainedModel, train_model
+from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
 from ideal_dispatch.learning.splits import Split, split
-from ideal_dispatch.learning.training import TrainingRun, fit, train
+from ideal_dispatch.learning.training import TrainingProgress, TrainingRun, fit, train
 
-__all__ = ["RadiusParams", "Split", "TrainParams", "TrainingRun", "fit", "split", "train"]
+__all__ = [
+    "RadiusParams",
+    "Split",
+    "TrainParams",
+    "TrainedModel",
+    "TrainingProgress",
+    "TrainingRun",
+    "TrainingSettings",
+    "fit",
+    "split",
+    "train",
+    "train_model",
+]

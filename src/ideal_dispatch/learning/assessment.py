@@ -9,13 +9,13 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
-from ideal_dispatch.learning.rescaling import LEAST_TRIPS, local_scale
-from ideal_dispatch.learning.scores import Scores, scores
+from ideal_dispatch.learning.scores import Scores, best_factor, scores
 from ideal_dispatch.learning.trip_radii import trip_radii
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
 _FOLDS = 10
+_LEAST_TRIPS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +88,19 @@ def check_trips(model: Model, network: RoadNetwork, trips: Trips) -> None:
     model.check(network)
 
 
+def local_scale(observed_s: FloatArray, predicted_s: FloatArray) -> float:
+    """The factor on all predictions that makes their absolute errors smallest.
+
+    It is the one local number that a model carried to another place needs.
+    """
+    driven = predicted_s > 0
+    if driven.sum() < _LEAST_TRIPS:
+        raise InputError(
+            f"{int(driven.sum())} local trips: at least {_LEAST_TRIPS} are needed for a scale"
+        )
+    return best_factor(observed_s[driven], predicted_s[driven])
+
+
 def rescaled_error_s(
     observed_s: FloatArray, predicted_s: FloatArray, seed: int = 0
 ) -> float | None:
@@ -95,7 +108,7 @@ def rescaled_error_s(
 
     None where the others would be too few for a scale.
     """
-    if int((predicted_s > 0).sum()) < 2 * LEAST_TRIPS:
+    if int((predicted_s > 0).sum()) < 2 * _LEAST_TRIPS:
         return None
     fold = np.random.default_rng(seed).permutation(observed_s.size) % _FOLDS
     after = np.empty_like(predicted_s)

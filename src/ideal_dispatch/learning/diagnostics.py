@@ -32,6 +32,13 @@ class Rival:
     scores: Scores
     beyond_s: tuple[float, float] | None = None
 
+    def beyond(self, model: "Rival") -> str:
+        """Its error beyond the model's in words, with the interval; empty for the model."""
+        if self.beyond_s is None:
+            return ""
+        low, high = self.beyond_s
+        return f"{self.scores.mae_s - model.scores.mae_s:+.1f} ({low:+.1f} … {high:+.1f})"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a manifest."""
         interval = {} if self.beyond_s is None else {"beyond_s": list(self.beyond_s)}

@@ -4,12 +4,30 @@ Alone, a process is the whole world. Processes are started by torch's own
 runner; see ``ideal train --distributed``.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
 from ideal_dispatch.errors import InputError
+
+
+@contextmanager
+def joined() -> Iterator[bool]:
+    """Be one of the processes of ``torchrun``; true for the first, which prints and writes."""
+    if not dist.is_torchelastic_launched():
+        raise InputError(
+            "distributed training is started by torch's runner: "
+            "torchrun --nproc-per-node 2 --no-python ideal train … --distributed"
+        )
+    dist.init_process_group("gloo")
+    try:
+        yield is_first()
+    finally:
+        dist.destroy_process_group()
 
 
 def is_first() -> bool:

@@ -8,9 +8,8 @@ import torch
 
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.learning.encoders import RepresentationNetwork
+from ideal_dispatch.learning.encoders import RepresentationNetwork, whitening
 from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.whitening import whitening
 
 _OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
 

@@ -1,12 +1,18 @@
-"""How a model is trained: one frozen set of parameters, with two useful settings."""
+"""How a model is trained: what may be told, in Python, in a TOML file and by options."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.toml_tables import built, read_toml
+
+SplitBy = Literal["trip", "day"]
 
 _CHOICES = {
     "loss": ("squared", "huber", "relative"),
@@ -15,14 +21,6 @@ _CHOICES = {
     "batches": ("shuffled", "uniform"),
     "output": ("best", "last", "random"),
 }
-
-
-def check_numbers(params: object, *names: str) -> None:
-    """Refuse values, such as those of a TOML file, that are no numbers."""
-    for name in names:
-        value = getattr(params, name)
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise InputError(f"{name} {value!r}: a number is needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +70,13 @@ class TrainParams:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {', '.join(known)}")
-        check_numbers(
-            self, "learning_rate", "huber_s", "smoothness", "weight_decay", "step_power",
-            "step_delay", "perturbation", "perturbation_power",
-        )  # fmt: skip
-        for name in ("learning_rate", "huber_s", "step_delay"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"{name} {getattr(self, name)}: a positive number is needed")
-        for name in ("smoothness", "weight_decay", "perturbation", "perturbation_power"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"{name} {getattr(self, name)}: zero or more is needed")
-        for name, least in (
-            ("epochs", 1), ("batch_size", 1), ("path_refreshes", 0), ("patience", 1), ("seed", 0),
-        ):  # fmt: skip
-            if whole_number(getattr(self, name), name) < least:
-                raise InputError(f"{name} {getattr(self, name)}: at least {least} is needed")
-        if self.seed >= 2**32:
-            raise InputError(f"seed {self.seed}: it must be below 2**32")
-        if not 0 < self.step_power <= 1:
+        positive = ("learning_rate", "huber_s", "step_delay", "step_power")
+        not_negative = ("smoothness", "weight_decay", "perturbation", "perturbation_power")
+        counts = {"epochs": 1, "batch_size": 1, "path_refreshes": 0, "patience": 1}
+        _check(self, positive, not_negative, counts)
+        if self.step_power > 1:
             raise InputError(
-                f"step_power {self.step_power}: the steps must sum to infinity and vanish, "
-                "so it lies above 0 and at most at 1"
+                f"step_power {self.step_power}: the steps must sum to infinity, so it is at most 1"
             )
 
     @classmethod
@@ -123,17 +107,125 @@ class TrainParams:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "TrainParams":
+    def from_dict(cls, values: Mapping[str, Any]) -> "TrainParams":
         """Parameters of a manifest or of a TOML table; unknown names are refused."""
-        own, shape = {f.name for f in fields(cls)}, {f.name for f in fields(Architecture)}
-        given = dict(values)
-        architecture = given.pop("architecture", {})
-        if not isinstance(architecture, dict):
-            raise InputError(f"architecture {architecture!r}: a table is needed")
-        for name, known in [(n, own) for n in given] + [(n, shape) for n in architecture]:
-            if name not in known:
-                raise InputError(f"{name}: no such training parameter; there are {sorted(known)}")
-        try:
-            return cls(architecture=Architecture(**architecture), **given)
-        except TypeError as error:
-            raise InputError(f"training parameters: {error}") from None
+        return built(cls, values, "")
+
+
+@dataclass(frozen=True, slots=True)
+class RadiusParams:
+    """How the radius is fitted.
+
+    ``loss`` "mean_absolute" is the paper's; "quantile" aims at ``level``.
+    ``coverage`` scales the result so that, on trips like those held out, at
+    least this share is explained by the set (split-conformal); None leaves it.
+    ``uses_trip`` lets the radius depend on the trip too, not on the context alone.
+    """
+
+    loss: Literal["mean_absolute", "quantile"] = "quantile"
+    level: float = 0.8
+    coverage: float | None = 0.8
+    uses_trip: bool = False
+    width: int = 32
+    epochs: int = 300
+    learning_rate: float = 5e-3
+    weight_decay: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("mean_absolute", "quantile"):
+            raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
+        positive = ("learning_rate", "level", *(() if self.coverage is None else ("coverage",)))
+        _check(self, positive, ("weight_decay",), {"width": 1, "epochs": 1}, "radius ")
+        for name, share in (("level", self.level), ("coverage", self.coverage)):
+            if share is not None and share >= 1:
+                raise InputError(f"radius {name} {share}: it lies between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """All that training may be told: of travel times, of the radius, and of the split.
+
+    ``split`` by "day" keeps whole days together, by "trip" draws single trips;
+    None takes days where at least ten are known.
+    """
+
+    params: TrainParams = field(default_factory=TrainParams)
+    radius: RadiusParams = field(default_factory=RadiusParams)
+    split: SplitBy | None = None
+
+    @classmethod
+    def read(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        paper: bool = False,
+        split: SplitBy | None = None,
+    ) -> "TrainingSettings":
+        """The defaults, or the paper's, with a TOML file over them and options over both.
+
+        File and ``options`` have the names of :class:`TrainParams`, a table
+        ``architecture`` and a table ``radius`` with those of
+        :class:`RadiusParams`; an option that is None changes nothing. Without a
+        level of its own the radius aims at the coverage, and a coverage of 0
+        leaves it unscaled.
+        """
+        base = (TrainParams.paper() if paper else TrainParams()).as_dict()
+        told: Mapping[str, Any] = {}
+        if file is not None:
+            told = read_toml(file)
+            try:
+                cls._of(base, told)
+            except InputError as error:
+                raise InputError(f"{os.fspath(file)}: {error}") from None
+        params, radius = cls._of(base, _over(told, options or {}))
+        return cls(params, radius, split)
+
+    @staticmethod
+    def _of(base: dict[str, Any], table: Mapping[str, Any]) -> tuple[TrainParams, RadiusParams]:
+        whole = _over(base, table)
+        radius = whole.pop("radius", {})
+        params = TrainParams.from_dict(whole)
+        given = {}
+        if isinstance(radius, Mapping):
+            radius = {"seed": params.seed, **radius}
+            if not radius.get("coverage", True):
+                given["coverage"] = radius.pop("coverage") or None
+        made = built(RadiusParams, radius, "radius", **given)
+        if made.coverage is not None and "level" not in radius:
+            made = replace(made, level=made.coverage)
+        return params, made
+
+
+def _over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` with ``changes``, also within its tables; what is None changes nothing."""
+    whole = dict(table)
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(whole.get(name, {}), Mapping):
+            value = _over(whole.get(name, {}), value)
+        if value is not None:
+            whole[name] = value
+    return whole
+
+
+def _check(
+    params: TrainParams | RadiusParams,
+    positive: Sequence[str],
+    not_negative: Sequence[str],
+    counts: Mapping[str, int],
+    what: str = "",
+) -> None:
+    """Refuse what is no number, or outside its range; ``counts`` have a least value each."""
+    for name in (*positive, *not_negative):
+        value = getattr(params, name)
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InputError(f"{what}{name} {value!r}: a number is needed")
+        if not 0 <= float(value) < math.inf or (name in positive and not value):
+            needed = "a positive number" if name in positive else "zero or more"
+            raise InputError(f"{what}{name} {value}: {needed} is needed")
+    for name, least in {**counts, "seed": 0}.items():
+        if whole_number(getattr(params, name), what + name) < least:
+            raise InputError(f"{what}{name} {getattr(params, name)}: at least {least} is needed")
+    if params.seed >= 2**32:
+        raise InputError(f"{what}seed {params.seed}: it must be below 2**32")

@@ -2,61 +2,19 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from ideal_dispatch.arrays import FloatArray, whole_number
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.learning.parameters import check_numbers
+from ideal_dispatch.learning.parameters import RadiusParams
 
 COLLAPSED = 0.05  # a predicted median radius below this part of the targets' mean is none at all
-
-
-@dataclass(frozen=True, slots=True)
-class RadiusParams:
-    """How the radius is fitted.
-
-    ``loss`` "mean_absolute" is the paper's; "quantile" aims at ``level``.
-    ``coverage`` scales the result so that, on trips like those held out, at
-    least this share is explained by the set (split-conformal); None leaves it.
-    ``uses_trip`` lets the radius depend on the trip too, not on the context alone.
-    """
-
-    loss: Literal["mean_absolute", "quantile"] = "quantile"
-    level: float = 0.8
-    coverage: float | None = 0.8
-    uses_trip: bool = False
-    width: int = 32
-    epochs: int = 300
-    learning_rate: float = 5e-3
-    weight_decay: float = 1e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.loss not in ("mean_absolute", "quantile"):
-            raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
-        check_numbers(self, "level", "learning_rate", "weight_decay")
-        if self.coverage is not None:
-            check_numbers(self, "coverage")
-        for name, value in (("level", self.level), ("coverage", self.coverage)):
-            if value is not None and not 0 < value < 1:
-                raise InputError(f"radius {name} {value}: it lies between 0 and 1")
-        for name in ("width", "epochs"):
-            if whole_number(getattr(self, name), f"radius {name}") < 1:
-                raise InputError(f"radius {name} {getattr(self, name)}: at least 1 is needed")
-        if not 0 < self.learning_rate < math.inf:
-            raise InputError(f"radius learning_rate {self.learning_rate}: it must be positive")
-        if not 0 <= self.weight_decay < math.inf:
-            raise InputError(f"radius weight_decay {self.weight_decay}: zero or more is needed")
-        if not 0 <= whole_number(self.seed, "radius seed") < 2**32:
-            raise InputError(f"radius seed {self.seed}: it must be zero or more, below 2**32")
-        if not isinstance(self.uses_trip, bool):
-            raise InputError(f"radius uses_trip {self.uses_trip!r}: true or false is needed")
 
 
 @dataclass(frozen=True, slots=True)

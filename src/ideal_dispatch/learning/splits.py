@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import first_where, numbers, whole_number
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.learning.parameters import SplitBy
 from ideal_dispatch.records import Trips
 
 SHARES = (0.7, 0.1, 0.2)
@@ -34,7 +34,7 @@ def split(
     trips: Trips,
     shares: tuple[float, float, float] = SHARES,
     seed: int = 0,
-    by: Literal["trip", "day"] = "trip",
+    by: SplitBy = "trip",
     zone: tzinfo | None = None,
 ) -> Split:
     """A random split of the trips, or of whole days so that no day is in two parts.

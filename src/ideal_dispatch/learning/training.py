@@ -22,9 +22,9 @@ from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
 from ideal_dispatch.learning.export import export
-from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.parameters import RadiusParams, SplitBy, TrainParams
 from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.radius_training import FittedRadius, RadiusParams, fit_radius
+from ideal_dispatch.learning.radius_training import FittedRadius, fit_radius
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
 from ideal_dispatch.learning.splits import PARTS, Split, local_days, split
@@ -34,6 +34,19 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
 
 CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgress:
+    """The stage of a training, which share of it is done, and the epoch that just ended, if any."""
+
+    stage: str
+    done: float
+    epoch: Epoch | None = None
+
+
+Watch = Callable[[TrainingProgress], None]
+"""Sees the progress of a training."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +89,7 @@ def train(
     parts: Split | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    watch: Callable[[str, float, Trainer], None] | None = None,
+    watch: Watch | None = None,
     jobs: int | None = None,
 ) -> TrainingRun:
     """Learn travel times and radii from trips.
@@ -84,23 +97,18 @@ def train(
     ``parts`` says which trips are learned from, held out and tested; by
     default days are split 70/10/20, or trips where their days are unknown.
     With ``folder``, a checkpoint is kept there after every epoch and
-    ``resume`` goes on from it. ``watch`` sees (stage, share done, trainer).
+    ``resume`` goes on from it. See :func:`train_model` for a whole model directory.
     """
     params, radius = params or TrainParams(), radius or RadiusParams()
     parts = parts or default_split(trips, params.seed)
-    problem = LearningProblem.prepare(
-        network, trips, parts.train, parts.validation, params.architecture, params.seed
-    )
+    show = watch or (lambda progress: None)
     with one_thread():
-        trainer = Trainer(problem, params)
-        _run(trainer, folder, resume, watch)
-        model = export(trainer.finish(), problem)
-
-        def report(done: float) -> None:
-            if watch is not None:
-                watch("target radii", done, trainer)
-
-        radii = trip_radii(model, network, trips, jobs=jobs, report=report)
+        trainer = _trained(network, trips, params, parts, folder, resume, show)
+        problem, model = trainer.problem, export(trainer.finish(), trainer.problem)
+        radii = trip_radii(
+            model, network, trips, jobs=jobs,
+            report=lambda done: show(TrainingProgress("target radii", done)),
+        )  # fmt: skip
         fitted = _fitted_radius(radius, radii, parts)
     weights = {**model.weights, **fitted.weights}
     model = replace(model, weights=weights, radius_rule=fitted.rule)
@@ -149,19 +157,41 @@ def fit(
     return train(network, table, params, radius, parts=parts).model
 
 
-def default_split(trips: Trips, seed: int) -> Split:
-    """70/10/20 by day where all days are known and enough, else by trip."""
-    known = not np.isnat(np.asarray(trips.at)).any()
-    days = np.unique(local_days(trips)).size if known else 0
-    return split(trips, seed=seed, by="day" if days >= 10 else "trip")
+def take_part(
+    network: RoadNetwork,
+    trips: Trips,
+    params: TrainParams,
+    parts: Split,
+    folder: str | os.PathLike[str],
+    resume: bool = False,
+) -> None:
+    """Train beside the first of several processes; what comes after training is its own."""
+    with one_thread():
+        _trained(network, trips, params, parts, folder, resume, lambda progress: None)
 
 
-def _run(
-    trainer: Trainer,
+def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
+    """70/10/20 as told; else by day where all days are known and enough, or by trip."""
+    if by is None:
+        known = not np.isnat(np.asarray(trips.at)).any()
+        by = "day" if known and np.unique(local_days(trips)).size >= 10 else "trip"
+    return split(trips, seed=seed, by=by)
+
+
+def _trained(
+    network: RoadNetwork,
+    trips: Trips,
+    params: TrainParams,
+    parts: Split,
     folder: str | os.PathLike[str] | None,
     resume: bool,
-    watch: Callable[[str, float, Trainer], None] | None,
-) -> None:
+    show: Watch,
+) -> Trainer:
+    """A trainer that is done; with ``folder``, its checkpoints are there."""
+    problem = LearningProblem.prepare(
+        network, trips, parts.train, parts.validation, params.architecture, params.seed
+    )
+    trainer = Trainer(problem, params)
     checkpoint = FilePath(folder) / CHECKPOINT if folder is not None else None
     if checkpoint is not None and resume and checkpoint.exists():
         load_checkpoint(trainer, checkpoint)
@@ -169,10 +199,11 @@ def _run(
     def after_epoch(trainer: Trainer) -> None:
         if checkpoint is not None and distributed.is_first():
             save_checkpoint(trainer, checkpoint)
-        if watch is not None:
-            watch("training", len(trainer.history) / trainer.params.epochs, trainer)
+        done = 1.0 if trainer.finished else len(trainer.history) / params.epochs
+        show(TrainingProgress("training", done, trainer.history[-1]))
 
     trainer.run(after_epoch)
+    return trainer
 
 
 def _details(

@@ -1,6 +1,7 @@
 """The training report: what was learned, how well, and what not to read into it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from ideal_dispatch.learning.baselines import FittedBaseline
 from ideal_dispatch.learning.diagnostics import (
     Reliability,
     Rival,
+    SharedPart,
     compare,
     error_by,
     judged_rows,
@@ -33,87 +35,103 @@ _DISTANCE_GROUPS = 6
 Named = Sequence[tuple[str, figures.Bars]]
 
 
-def training_report(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> Page:
-    """A page with numbers, figures and, under each, what it says in plain words."""
-    trips, model, shape = run.problem.trips, run.model, run.shape
-    rivals, found = compare(run, baselines), reliability(run)
-    page = Page(
-        "Training report",
-        f"Model {model.checksum}, learned from trips {trips.checksum} on network "
-        f"{model.network_checksum}.",
-    )
-    own, best = rivals[0], best_rival(rivals)
-    facts = [("mean absolute error on test trips", f"{own.scores.mae_s:.1f} s")]
-    if best is not None:
-        facts.append((f"best baseline: {best.name}", f"{best.scores.mae_s:.1f} s"))
-    facts += [
-        ("of test trips explained by the set", f"{100 * run.coverage(judged_rows(run)):.1f} %"),
-        (f"effective rank of the set, of {shape.dimension}", f"{shape.effective_rank:.1f}"),
-    ]
-    page.facts(facts)
-    page.text(_split_in_words(run))
-    for line in warnings(run, rivals, found):
-        page.warning(line)
-    _accuracy(page, run, rivals)
-    _course(page, run)
-    _speeds(page, run)
-    _radius(page, run, found)
-    _shape(page, run)
-    return page
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingReport:
+    """What a training run is worth: beside baselines, by its promises, and what to beware of.
 
+    ``rivals`` has the model first, then every baseline, on the same test trips.
+    """
 
-def summary(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> dict[str, Any]:
-    """The report's numbers in the types of JSON; ``scores`` has the model first."""
-    rivals, found, shared = compare(run, baselines), reliability(run), shared_part(run)
-    details = run.model.details
-    return {
-        "model": run.model.checksum,
-        **{name: details[name] for name in ("data", "params", "radius_params", "history")},
-        "scores": [rival.as_dict() for rival in rivals],
-        "radius": details["radius"],
-        "reliability": {
-            "calibration_trips": found.calibration,
-            "test_trips": found.trips,
-            **{name: getattr(found, name).tolist() for name in ("level", "covered", "low", "high")},
-        },
-        "shape": details["shape"],
-        "shared_correlation": None if shared is None else shared.correlation,
-        "warnings": warnings(run, rivals, found),
-        "versions": details["versions"],
-    }
+    run: TrainingRun
+    rivals: tuple[Rival, ...]
+    reliability: Reliability
+    shared: SharedPart | None
 
+    @classmethod
+    def of(cls, run: TrainingRun, baselines: Sequence[FittedBaseline]) -> "TrainingReport":
+        """The report of a run, beside baselines that learned from the same trips."""
+        return cls(run, compare(run, baselines), reliability(run), shared_part(run))
 
-def best_rival(rivals: Sequence[Rival]) -> Rival | None:
-    """The baseline with the least error on the test trips."""
-    return min(rivals[1:], key=lambda rival: rival.scores.mae_s, default=None)
+    @property
+    def best_rival(self) -> Rival | None:
+        """The baseline with the least error on the test trips."""
+        return min(self.rivals[1:], key=lambda rival: rival.scores.mae_s, default=None)
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know before trusting the model, a line each."""
+        run, found, best = self.run, self.reliability, self.best_rival
+        lines, rows, level = list(run.warnings), judged_rows(run), run.model.radius_rule.level
+        if best is not None and best.beyond_s is not None and best.beyond_s[0] <= 0:
+            worse = best.beyond_s[1] < 0
+            lines.append(
+                f"{best.name} predicts the test trips {'better than' if worse else 'as well as'} "
+                "this model; learn from more trips, or try the other --features"
+            )
+        if not run.split.test.size:
+            instead = "held-out" if run.split.validation.size else "training"
+            lines.append(
+                f"there are no test trips: errors here are of {instead} trips, so too good"
+            )
+        elif rows.size < _FEW_TRIPS:
+            lines.append(f"{rows.size} test trips are few: every number here is a rough one")
+        asked = np.flatnonzero(np.isclose(found.level, -1 if level is None else level))
+        if asked.size and run.coverage(rows) < found.low[asked[0]]:
+            lines.append(
+                f"the set explains {100 * run.coverage(rows):.1f} % of the test trips where "
+                f"{100 * found.level[asked[0]]:.0f} % were promised, less than chance allows: test "
+                "trips differ from those held out"
+            )
+        return lines
 
-def warnings(
-    run: TrainingRun, rivals: Sequence[Rival], found: Reliability | None = None
-) -> list[str]:
-    """What a reader must know before trusting the model, a line each."""
-    found = found or reliability(run)
-    lines = list(run.warnings)
-    best, rows, level = best_rival(rivals), judged_rows(run), run.model.radius_rule.level
-    if best is not None and best.beyond_s is not None and best.beyond_s[0] <= 0:
-        worse = best.beyond_s[1] < 0
-        lines.append(
-            f"{best.name} predicts the test trips {'better than' if worse else 'as well as'} this "
-            "model; learn from more trips, or try the other --features"
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers in the types of JSON; ``scores`` has the model first."""
+        details, found = self.run.model.details, self.reliability
+        return {
+            "model": self.run.model.checksum,
+            **{name: details[name] for name in ("data", "params", "radius_params", "history")},
+            "scores": [rival.as_dict() for rival in self.rivals],
+            "radius": details["radius"],
+            "reliability": {
+                "calibration_trips": found.calibration,
+                "test_trips": found.trips,
+                **{
+                    key: getattr(found, key).tolist() for key in ("level", "covered", "low", "high")
+                },
+            },
+            "shape": details["shape"],
+            "shared_correlation": None if self.shared is None else self.shared.correlation,
+            "warnings": self.warnings,
+            "versions": details["versions"],
+        }
+
+    def page(self) -> Page:
+        """A page with numbers, figures and, under each, what it says in plain words."""
+        run, best = self.run, self.best_rival
+        model, shape = run.model, run.shape
+        page = Page(
+            "Training report",
+            f"Model {model.checksum}, learned from trips {run.problem.trips.checksum} on network "
+            f"{model.network_checksum}.",
         )
-    if not run.split.test.size:
-        instead = "held-out" if run.split.validation.size else "training"
-        lines.append(f"there are no test trips: errors here are of {instead} trips, so too good")
-    elif rows.size < _FEW_TRIPS:
-        lines.append(f"{rows.size} test trips are few: every number here is a rough one")
-    asked = np.flatnonzero(np.isclose(found.level, -1 if level is None else level))
-    if asked.size and run.coverage(rows) < found.low[asked[0]]:
-        lines.append(
-            f"the set explains {100 * run.coverage(rows):.1f} % of the test trips where "
-            f"{100 * found.level[asked[0]]:.0f} % were promised, less than chance allows: test "
-            "trips differ from those held out"
-        )
-    return lines
+        mae_s = self.rivals[0].scores.mae_s
+        facts = [("mean absolute error on test trips", f"{mae_s:.1f} s")]
+        if best is not None:
+            facts.append((f"best baseline: {best.name}", f"{best.scores.mae_s:.1f} s"))
+        facts += [
+            ("of test trips explained by the set", f"{100 * run.coverage(judged_rows(run)):.1f} %"),
+            (f"effective rank of the set, of {shape.dimension}", f"{shape.effective_rank:.1f}"),
+        ]
+        page.facts(facts)
+        page.text(_split_in_words(run))
+        for line in self.warnings:
+            page.warning(line)
+        _accuracy(page, self)
+        _course(page, run)
+        _speeds(page, run)
+        _radius(page, run, self.reliability)
+        _shape(page, run)
+        return page
 
 
 def _split_in_words(run: TrainingRun) -> str:
@@ -135,13 +153,15 @@ def _split_in_words(run: TrainingRun) -> str:
 # --- sections -----------------------------------------------------------------------
 
 
-def _accuracy(page: Page, run: TrainingRun, rivals: Sequence[Rival]) -> None:
+def _accuracy(page: Page, report: TrainingReport) -> None:
+    run, rivals = report.run, report.rivals
     page.heading("How far predictions are off")
     page.table(
         ("prediction", "MAE s", "MAPE %", "median s", "P90 s", "MAE beyond the model's, s (95 %)"),
         [
             (r.name, f"{r.scores.mae_s:.1f}", f"{r.scores.mape_percent:.1f}",
-             f"{r.scores.median_s:.1f}", f"{r.scores.p90_s:.1f}", _beyond(r, rivals[0]))
+             f"{r.scores.median_s:.1f}", f"{r.scores.p90_s:.1f}",
+             r.beyond(rivals[0]).replace("-", "−"))
             for r in rivals
         ],
         bold=[0],
@@ -154,7 +174,7 @@ def _accuracy(page: Page, run: TrainingRun, rivals: Sequence[Rival]) -> None:
     )
     rows = judged_rows(run)
     table = TripTable.of(run.problem.network, run.problem.trips.select(rows))
-    shown = [rivals[0], *filter(None, [best_rival(rivals)])]
+    shown = [rivals[0], *filter(None, [report.best_rival])]
     hours = (table.hour[:, None] == np.arange(24)).astype(float)
     if hours.any():
         page.figure(
@@ -177,7 +197,7 @@ def _accuracy(page: Page, run: TrainingRun, rivals: Sequence[Rival]) -> None:
         "on it. Lengths and classes are of the fastest way on empty roads, for the way actually "
         "driven is not known.",
     )
-    page.text(_shared_in_words(run))
+    page.text(_shared_in_words(report.shared))
 
 
 def _course(page: Page, run: TrainingRun) -> None:
@@ -275,14 +295,6 @@ def _shape(page: Page, run: TrainingRun) -> None:
 # --- parts of sections --------------------------------------------------------------
 
 
-def _beyond(rival: Rival, model: Rival) -> str:
-    if rival.beyond_s is None:
-        return ""
-    low, high = rival.beyond_s
-    more = rival.scores.mae_s - model.scores.mae_s
-    return f"{more:+.1f} ({low:+.1f} … {high:+.1f})".replace("-", "−")
-
-
 def _bars(rivals: Sequence[Rival], table: TripTable, groups: FloatArray, unit: FloatArray) -> Named:
     return [
         (rival.name, error_by(groups, np.abs(rival.predicted_s - table.observed_s), unit))
@@ -303,8 +315,7 @@ def _distance_groups(length_m: FloatArray) -> tuple[list[str], FloatArray]:
     return names, np.eye(len(names))[group]
 
 
-def _shared_in_words(run: TrainingRun) -> str:
-    shared = shared_part(run)
+def _shared_in_words(shared: SharedPart | None) -> str:
     if shared is None:
         return (
             "How much of their error simultaneous trips share cannot be said: too few test trips "

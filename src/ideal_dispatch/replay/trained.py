@@ -71,8 +71,7 @@ def train_models(
         ours, papers = (model_folder(folder, (trained, r)) for r in ("calibrated", "paper"))
         if (papers / MANIFEST).exists():
             continue
-        from ideal_dispatch.learning import split, train
-        from ideal_dispatch.learning.radius_training import RadiusParams
+        from ideal_dispatch.learning import RadiusParams, split, train
         from ideal_dispatch.learning.splits import local_days
 
         wanted = [date.fromisoformat(day).toordinal() for day in dates]

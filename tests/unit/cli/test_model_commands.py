@@ -132,7 +132,7 @@ def test_the_fair_error_after_rescaling_is_not_the_flattering_one() -> None:
     observed = predicted * 1.5 * np.exp(0.3 * rng.standard_normal(40))
     fair = rescaled_error_s(observed, predicted)
     assert fair is not None
-    from ideal_dispatch.learning.rescaling import local_scale
+    from ideal_dispatch.learning.assessment import local_scale
 
     flattering = np.abs(observed - local_scale(observed, predicted) * predicted).mean()
     assert flattering < fair < 1.3 * flattering

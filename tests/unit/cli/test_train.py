@@ -16,11 +16,12 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
+
 from ideal_dispatch import Model, RoadNetwork, Trips
-from ideal_dispatch.cli.train import _check_output, _workers, train
+from ideal_dispatch.cli.train import _check_output, train
+from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
-from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.settings import settings
+from ideal_dispatch.learning import TrainingProgress, TrainingSettings, TrainParams, train_model
 from tests.unit.cli.conftest import EPOCHS
 
 IDEAL = Path(sys.executable).with_name("ideal")
@@ -82,6 +83,22 @@ def test_a_directory_with_model_report_and_numbers(world: Path, trained: Path) -
     assert model.checksum in (trained / "report.html").read_text()
     assert facts["params"]["epochs"] == EPOCHS
     assert Trips.load(world / "town.trips").checksum == facts["data"]["checksum"]
+
+
+def test_python_makes_the_directory_of_the_command(
+    world: Path, trained: Path, few_baselines: None, tmp_path: Path
+) -> None:
+    seen: list[TrainingProgress] = []
+    made = train_model(
+        RoadNetwork.load(world / "town.network"), Trips.load(world / "town.trips"),
+        tmp_path / "model", TrainingSettings.read(world / "small.toml"), watch=seen.append,
+    )  # fmt: skip
+    assert made.model.checksum == Model.load(trained).checksum
+    assert {path.name for path in made.folder.iterdir()} == {p.name for p in trained.iterdir()}
+    for path in trained.iterdir():
+        assert (made.folder / path.name).read_bytes() == path.read_bytes(), path.name
+    assert [now.epoch.epoch for now in seen if now.epoch] == list(range(1, EPOCHS + 1))
+    assert seen[-1].stage == "the report"
 
 
 def test_killed_and_resumed_is_bit_for_bit_uninterrupted(
@@ -232,10 +249,10 @@ def test_a_cluster_that_is_not_there() -> None:
     try:
         import distributed  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
-        with pytest.raises(MissingExtraError, match="ideal-dispatch.cluster"), _workers("x:1"):
+        with pytest.raises(MissingExtraError, match="ideal-dispatch.cluster"), on_cluster("x:1"):
             pass
         return
-    with pytest.raises(InputError, match="no dask scheduler answers"), _workers("127.0.0.1:9"):
+    with pytest.raises(InputError, match="no dask scheduler answers"), on_cluster("127.0.0.1:9"):
         pass
 
 
@@ -247,40 +264,44 @@ def test_settings_of_file_and_options(tmp_path: Path) -> None:
     file.write_text(
         "epochs = 3\nloss = 'relative'\n[architecture]\nwidth = 8\n[radius]\nwidth = 4\n"
     )
-    params, radius = settings(
-        TrainParams(), file, {"epochs": 7, "seed": 2}, {"features": "attributes", "head": None},
-        {"coverage": 0.9},
-    )  # fmt: skip
+    options = {
+        "epochs": 7, "seed": 2, "architecture": {"features": "attributes", "head": None},
+        "radius": {"coverage": 0.9},
+    }  # fmt: skip
+    made = TrainingSettings.read(file, options, split="trip")
+    params, radius = made.params, made.radius
+    assert made.split == "trip"
     assert (params.epochs, params.loss, params.seed) == (7, "relative", 2)
     assert (params.architecture.width, params.architecture.features) == (8, "attributes")
     assert params.architecture.head == "polar"
     assert (radius.width, radius.coverage, radius.level, radius.seed) == (4, 0.9, 0.9, 2)
-    params, radius = settings(TrainParams.paper(), None, radius={"coverage": 0.0})
-    assert params == TrainParams.paper()
-    assert radius.coverage is None
+    made = TrainingSettings.read(options={"radius": {"coverage": 0.0}}, paper=True)
+    assert made.params == TrainParams.paper()
+    assert (made.radius.coverage, made.radius.level) == (None, 0.8)
     file.write_text("[radius]\ncoverage = 0.7\nlevel = 0.6\n")
-    assert settings(TrainParams(), file)[1].level == 0.6
+    assert TrainingSettings.read(file).radius.level == 0.6
+    assert TrainingSettings.read() == TrainingSettings()
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("epochs = [", "a.toml: not TOML"),
-        ("epoks = 3", "a.toml: epoks: no such training parameter"),
-        ("epochs = 2.5", "a.toml: epochs 2.5 is not a whole number"),
-        ("epochs = 'many'", "a.toml: epochs 'many' is not a whole number"),
-        ("learning_rate = nan", "a.toml: learning_rate nan: a positive number"),
-        ("architecture = 3", r"a.toml: architecture 3: a table \[architecture\] is needed"),
-        ("radius = 3", r"a.toml: radius 3: a table \[radius\] is needed"),
-        ("[radius]\nlos = 'quantile'", "a.toml: radius.los: no such parameter"),
-        ("[radius]\nloss = 'x'", "a.toml: radius loss 'x'"),
-        ("[radius]\ncoverage = 1.5", "a.toml: radius coverage 1.5: it lies between 0 and 1"),
-        ("[radius]\ncoverage = 'all'", "a.toml: coverage 'all': a number is needed"),
-        ("[radius]\nlearning_rate = -1", "a.toml: radius learning_rate -1: it must be positive"),
-        ("[radius]\nlearning_rate = 'x'", "a.toml: learning_rate 'x': a number is needed"),
-        ("[radius]\nweight_decay = nan", "a.toml: radius weight_decay nan: zero or more"),
-        ("[radius]\nseed = -1", "a.toml: radius seed -1: it must be zero or more"),
-        ("[radius]\nuses_trip = 'no'", "a.toml: radius uses_trip 'no': true or false"),
+        ("epoks = 3", "a.toml: epoks is not known; did you mean epochs?"),
+        ("epochs = 2.5", "a.toml: epochs 2.5: a whole number is needed"),
+        ("epochs = 'many'", "a.toml: epochs 'many': a whole number is needed"),
+        ("learning_rate = nan", "a.toml: learning_rate nan: a number is needed"),
+        ("architecture = 3", r"a.toml: \[architecture\] must be a table"),
+        ("radius = 3", r"a.toml: \[radius\] must be a table"),
+        ("[radius]\nlos = 'quantile'", "a.toml: radius.los is not known; did you mean loss?"),
+        ("[radius]\nloss = 'x'", "a.toml: radius.loss 'x': one of 'mean_absolute', 'quantile'"),
+        ("[radius]\ncoverage = 1.5", "radius coverage 1.5: it lies between 0 and 1"),
+        ("[radius]\ncoverage = 'all'", "a.toml: radius.coverage 'all': a number is needed"),
+        ("[radius]\nlearning_rate = -1", "radius learning_rate -1.0: a positive number"),
+        ("[radius]\nlearning_rate = 'x'", "a.toml: radius.learning_rate 'x': a number"),
+        ("[radius]\nweight_decay = nan", "a.toml: radius.weight_decay nan: a number"),
+        ("[radius]\nseed = -1", "radius seed -1: at least 0 is needed"),
+        ("[radius]\nuses_trip = 'no'", "a.toml: radius.uses_trip 'no': true or false"),
         ("learning_rate = 'fast'", "a.toml: learning_rate 'fast': a number is needed"),
         ("huber_s = true", "a.toml: huber_s True: a number is needed"),
     ],
@@ -288,19 +309,19 @@ def test_settings_of_file_and_options(tmp_path: Path) -> None:
 def test_bad_settings(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises((InputError, FileFormatError), match=message):
-        settings(TrainParams(), tmp_path / "a.toml")
+        TrainingSettings.read(tmp_path / "a.toml")
 
 
 def test_bad_options_do_not_blame_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("epochs = 3")
     bad: Any
     for bad, message in (
-        ({"architecture": {"features": "x"}}, "^features 'x': choose attributes or location"),
-        ({"changes": {"epochs": 0}}, "^epochs 0: at least 1"),
-        ({"radius": {"coverage": 2.0}}, "^radius coverage 2.0"),
+        ({"architecture": {"features": "x"}}, "^architecture.features 'x': one of 'attributes', "),
+        ({"epochs": 0}, "^epochs 0: at least 1"),
+        ({"radius": {"coverage": 2.0}}, r"^\[radius\] radius coverage 2.0"),
     ):
         with pytest.raises(InputError, match=message):
-            settings(TrainParams(), tmp_path / "a.toml", **bad)
+            TrainingSettings.read(tmp_path / "a.toml", bad)
 
 
 def test_trips_of_another_network(world: Path, tmp_path: Path) -> None:

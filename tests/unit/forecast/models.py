@@ -10,9 +10,9 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch import Model, RoadNetwork, Trips
 from ideal_dispatch.forecast import Architecture
-from ideal_dispatch.learning import TrainParams
+from ideal_dispatch.learning import RadiusParams, TrainParams
 from ideal_dispatch.learning.export import export
-from ideal_dispatch.learning.radius_training import RadiusParams, fit_radius
+from ideal_dispatch.learning.radius_training import fit_radius
 from ideal_dispatch.learning.trip_radii import trip_radii
 from tests.unit.learning.worlds import town, trainer, trips
 

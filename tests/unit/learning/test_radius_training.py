@@ -8,7 +8,8 @@ import pytest
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.learning.radius_training import FittedRadius, RadiusParams, fit_radius
+from ideal_dispatch.learning import RadiusParams
+from ideal_dispatch.learning.radius_training import FittedRadius, fit_radius
 
 
 def _data(count: int, zeros: float, seed: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:

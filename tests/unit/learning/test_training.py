@@ -13,8 +13,14 @@ import torch
 import ideal_dispatch as ideal
 from ideal_dispatch import Context, Model, RoadNetwork, Trip, Trips
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.learning import RadiusParams, Split, TrainingRun, TrainParams, train
-from ideal_dispatch.learning.trainer import Trainer
+from ideal_dispatch.learning import (
+    RadiusParams,
+    Split,
+    TrainingProgress,
+    TrainingRun,
+    TrainParams,
+    train,
+)
 from ideal_dispatch.learning.training import CHECKPOINT, default_split
 from tests.planted import planted_trips
 from tests.unit.learning.worlds import SMALL, contexts, town, trainer, trips
@@ -77,18 +83,18 @@ def test_killed_and_resumed(run: TrainingRun, tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
 
-    def kill(stage: str, done: float, trainer: Trainer) -> None:
-        if len(trainer.history) == 2:
+    def kill(progress: TrainingProgress) -> None:
+        if progress.epoch is not None and progress.epoch.epoch == 2:
             raise Killed
 
     with pytest.raises(Killed):
         _run(folder=tmp_path, watch=kill)
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
-    seen: list[tuple[str, float]] = []
-    resumed = _run(folder=tmp_path, resume=True, watch=lambda s, d, _: seen.append((s, d)))
+    seen: list[TrainingProgress] = []
+    resumed = _run(folder=tmp_path, resume=True, watch=seen.append)
     assert resumed.model.checksum == run.model.checksum
-    assert [stage for stage, _ in seen] == ["training", "target radii", "target radii"]
-    assert seen[0][1] == seen[-1][1] == 1.0
+    assert [now.stage for now in seen] == ["training", "target radii", "target radii"]
+    assert seen[0].done == seen[-1].done == 1.0
     finished = _run(folder=tmp_path, resume=True)
     assert finished.model.checksum == run.model.checksum, "nothing was left to train"
     with pytest.raises(InputError, match="made with other trips, network or parameters"):

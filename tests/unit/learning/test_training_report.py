@@ -26,7 +26,7 @@ from ideal_dispatch.learning.diagnostics import (
     slowest_hour,
     typical_context,
 )
-from ideal_dispatch.learning.training_report import summary, training_report, warnings
+from ideal_dispatch.learning.training_report import TrainingReport
 from ideal_dispatch.pages import Page
 from tests.planted import planted_trips
 
@@ -55,7 +55,7 @@ def _texts(page: Page, kind: str) -> list[str]:
 def test_the_page_has_all_parts_and_every_figure_its_words(
     run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
-    page = training_report(run, baselines)
+    page = TrainingReport.of(run, baselines).page()
     html = page.html()
     for heading in ("How far predictions are off", "How training went", "Learned speeds",
                     "Radius", "Shape of the scenario set"):  # fmt: skip
@@ -69,13 +69,13 @@ def test_the_page_has_all_parts_and_every_figure_its_words(
     own = compare(run, baselines)[0].scores
     assert table["rows"][0][1] == f"{own.mae_s:.1f}"
     assert ("mean absolute error on test trips", f"{own.mae_s:.1f} s") in page.blocks[0]["rows"]
-    assert training_report(run, baselines).html() == html
+    assert TrainingReport.of(run, baselines).page().html() == html
 
 
 def test_numbers_are_json_and_those_of_the_page(
     run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
-    facts = summary(run, baselines)
+    facts = TrainingReport.of(run, baselines).as_dict()
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     test = run.split.test
     observed = run.problem.trips.observed_s[test]
@@ -146,7 +146,7 @@ def test_a_radius_that_breaks_its_promise_is_told(
     targets = np.full(len(run.problem.trips), 0.05)
     targets[run.split.test] = 0.2
     broken = _with_radii(run, targets)
-    lines = warnings(broken, compare(broken, baselines))
+    lines = TrainingReport.of(broken, baselines).warnings
     assert any("0.0 % of the test trips where 80 % were promised" in line for line in lines)
     assert any(f"{run.split.test.size} test trips are few" in line for line in lines)
 
@@ -156,7 +156,7 @@ def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
     radius = RadiusParams(loss="mean_absolute", coverage=None)
     run = train(grid, trips, replace(SMALL, epochs=2), radius)
     run = replace(run, warnings=("the radius has collapsed: <b>",))
-    page = training_report(run, [Constant().fit(grid, trips.select(run.split.train))])
+    page = TrainingReport.of(run, [Constant().fit(grid, trips.select(run.split.train))]).page()
     assert "the radius has collapsed: <b>" in _texts(page, "warning")
     assert "the radius has collapsed: &lt;b&gt;" in page.html()
     assert "This model promises no level" in page.html()
@@ -214,7 +214,7 @@ def test_a_network_without_coordinates_or_hours(grid: RoadNetwork) -> None:
     run = train(
         bare, trips, replace(SMALL, epochs=1), parts=Split(*np.split(np.arange(60), [40, 60]))
     )
-    page = training_report(run, [])
+    page = TrainingReport.of(run, []).page()
     assert "This network has no coordinates, so there is no map." in _texts(page, "text")
     assert "there are no test trips: errors here are of held-out trips" in page.html()
     assert slowest_hour(run)[1] is None

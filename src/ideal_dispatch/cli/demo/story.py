@@ -37,7 +37,7 @@ from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
     from ideal_dispatch.cli.decision_view import Answer
-    from ideal_dispatch.learning import TrainingRun
+    from ideal_dispatch.learning import TrainingProgress, TrainingRun
     from ideal_dispatch.records import Trips
 
 # of the eight training days of the embedded city, each with working days and days off
@@ -138,8 +138,7 @@ class Story:
 
     def train(self, trips: "Trips") -> "TrainingRun":
         """The model of the trips, kept where the policies look for it."""
-        from ideal_dispatch.learning import TrainParams, train
-        from ideal_dispatch.learning.radius_training import RadiusParams
+        from ideal_dispatch.learning import RadiusParams, TrainParams, train
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(
@@ -154,10 +153,10 @@ class Story:
         paper.save(model_folder(folder, ("practical", "paper")))
         return run
 
-    def _training(self, stage: str, done: float, trainer: Any) -> None:
-        remark = f"error {trainer.history[-1].validation_mae_s:.1f} s" if trainer.history else ""
-        finished = stage == "training" and trainer.finished
-        self.watch(stage, 1.0 if finished else done, remark if stage == "training" else "")
+    def _training(self, progress: "TrainingProgress") -> None:
+        epoch = progress.epoch
+        remark = "" if epoch is None else f"error {epoch.validation_mae_s:.1f} s"
+        self.watch(progress.stage, progress.done, remark)
 
     def replay(self, trips: "Trips | None") -> tuple[Fitted, Judged]:
         """What the policies learned from past days, and how they did on other days."""

@@ -1,0 +1,80 @@
+"""From trips to a model directory: model, card, report and checkpoints."""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast.model import CARD, MANIFEST, Model
+from ideal_dispatch.learning.baselines import fit_baselines
+from ideal_dispatch.learning.parameters import TrainingSettings
+from ideal_dispatch.learning.training import (
+    CHECKPOINT,
+    TrainingProgress,
+    Watch,
+    default_split,
+    train,
+)
+from ideal_dispatch.learning.training_report import TrainingReport
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trips
+
+REPORT, NUMBERS = "report.html", "report.json"
+FILES = (MANIFEST, CARD, REPORT, NUMBERS)
+"""What a finished directory has, beside the weights."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedModel:
+    """A model, the report of its training, and the folder that holds both."""
+
+    model: Model
+    report: TrainingReport
+    folder: Path
+
+
+def train_model(
+    network: RoadNetwork,
+    trips: Trips,
+    folder: str | os.PathLike[str],
+    settings: TrainingSettings | None = None,
+    *,
+    resume: bool = False,
+    watch: Watch | None = None,
+    jobs: int | None = None,
+) -> TrainedModel:
+    """Learn from trips and write a model directory, as ``ideal train`` does.
+
+    Of the trips 70 % are learned from, 10 % tune the model and 20 % test it,
+    beside simpler predictors. A checkpoint is kept in ``folder`` after every
+    epoch: ``resume`` goes on from it, otherwise training starts anew and
+    replaces what is there. ``watch`` sees the progress; target radii are
+    computed in ``jobs`` threads.
+    """
+    settings, place = settings or TrainingSettings(), Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for half_written in place.glob(f".{'[0-9a-f]' * 16}.part"):
+        half_written.unlink()
+    if not resume:
+        (place / CHECKPOINT).unlink(missing_ok=True)
+    show = watch or (lambda progress: None)
+    parts = default_split(trips, settings.params.seed, settings.split)
+    run = train(
+        network, trips, settings.params, settings.radius,
+        parts=parts, folder=place, resume=resume, watch=show, jobs=jobs,
+    )  # fmt: skip
+    show(TrainingProgress("baselines on the same trips", 0.0))
+    baselines = fit_baselines(network, trips.select(parts.train), trips.select(parts.validation))
+    show(TrainingProgress("the report", 0.5))
+    report = TrainingReport.of(run, baselines)
+    facts = report.as_dict()
+    model = replace(run.model, details={**run.model.details, "scores": facts["scores"]})
+    # the model last: where its manifest is, its report is
+    report.page().save(place / REPORT)
+    with atomic_write(place / NUMBERS) as file:
+        text = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
+        file.write(f"{text}\n".encode())
+    model.save(place)
+    (place / CHECKPOINT).unlink(missing_ok=True)
+    return TrainedModel(model, report, place)
