@@ -46,3 +46,11 @@ class WeatherError(IdealError):
 
 class WeatherServiceError(WeatherError):
     """A weather service does not answer, or answers nonsense: ask again later."""
+
+
+class TrafficError(IdealError):
+    """A traffic source cannot answer."""
+
+
+class TrafficServiceError(TrafficError):
+    """A traffic service does not answer, or answers nonsense: ask again later."""

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError, TrafficError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.traffic.circuit import TrafficError
 
 _SENT_TIMES = ("departureTime", "date_time")  # say the moment asked in a way the clock decides
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, read_only, whole_number
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, TrafficError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.traffic.circuit import TrafficError
 
 LEAST_SHARE = 0.9
 """The least share of the route on the path, and of the path on the route."""

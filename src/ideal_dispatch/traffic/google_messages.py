@@ -3,21 +3,19 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic import polyline
-from ideal_dispatch.traffic.foreign_route import finite
+from ideal_dispatch.traffic.foreign_route import ForeignRoute, finite
 
-ROUTES, MATRIX = "directions/v2:computeRoutes", "distanceMatrix/v2:computeRouteMatrix"
+ROUTES = "directions/v2:computeRoutes"
 
 ROUTE_FIELDS = ",".join(
     [
@@ -32,10 +30,6 @@ ROUTE_FIELDS = ",".join(
 )
 DURATION_FIELDS = "routes.duration,fallbackInfo"
 LEG_FIELDS = "routes.legs.duration,fallbackInfo"
-MATRIX_FIELDS = "originIndex,destinationIndex,status,condition,duration,fallbackInfo"
-
-MATRIX_LIMIT = 100
-"""Elements of one traffic-aware matrix."""
 
 _DURATION = re.compile(r"\d{1,9}(\.\d{1,9})?s")
 
@@ -48,23 +42,6 @@ class TrafficModel(StrEnum):
     PESSIMISTIC = "PESSIMISTIC"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GoogleRoute:
-    """The first route of an answer.
-
-    ``step_m`` and ``step_static_s`` are of the first leg's steps, NaN where
-    absent; ``traffic_ratio`` is that leg's time with traffic over its time
-    without, NaN where one is absent.
-    """
-
-    points: FloatArray
-    duration_s: float
-    step_m: FloatArray
-    step_static_s: FloatArray
-    traffic_ratio: float
-    fell_back: str
-
-
 # --- requests -----------------------------------------------------------------------
 
 
@@ -74,40 +51,24 @@ def place(network: RoadNetwork, node: int) -> dict[str, Any]:
     return {"location": {"latLng": {"latitude": lat, "longitude": lon}}}
 
 
-def _common(model: TrafficModel, departure: datetime | None) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "travelMode": "DRIVE",
-        "routingPreference": "TRAFFIC_AWARE_OPTIMAL",
-        "trafficModel": model.value,
-    }
-    if departure is not None:
-        body["departureTime"] = departure.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return body
-
-
 def route_request(
     waypoints: Sequence[dict[str, Any]], model: TrafficModel, departure: datetime | None
 ) -> dict[str, Any]:
     """Body of computeRoutes; waypoints between the ends are stopovers and end a leg."""
-    body = {"origin": waypoints[0], "destination": waypoints[-1], **_common(model, departure)}
-    body |= {"polylineQuality": "HIGH_QUALITY", "polylineEncoding": "ENCODED_POLYLINE"}
+    body: dict[str, Any] = {
+        "origin": waypoints[0],
+        "destination": waypoints[-1],
+        "travelMode": "DRIVE",
+        "routingPreference": "TRAFFIC_AWARE_OPTIMAL",
+        "trafficModel": model.value,
+        "polylineQuality": "HIGH_QUALITY",
+        "polylineEncoding": "ENCODED_POLYLINE",
+    }
+    if departure is not None:
+        body["departureTime"] = departure.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if len(waypoints) > 2:
         body["intermediates"] = list(waypoints[1:-1])
     return body
-
-
-def matrix_request(
-    origins: Sequence[dict[str, Any]],
-    destinations: Sequence[dict[str, Any]],
-    model: TrafficModel,
-    departure: datetime | None,
-) -> dict[str, Any]:
-    """Body of computeRouteMatrix."""
-    return {
-        "origins": [{"waypoint": one} for one in origins],
-        "destinations": [{"waypoint": one} for one in destinations],
-        **_common(model, departure),
-    }
 
 
 # --- answers: a ValueError says what is wrong with one ---------------------------------
@@ -124,8 +85,12 @@ def duration_s(text: Any, what: str = "duration") -> float:
     return float(text[:-1])
 
 
-def read_route(answer: Any) -> GoogleRoute | None:
-    """The first route with its steps, or None where there is no route."""
+def read_route(answer: Any) -> tuple[ForeignRoute, str] | None:
+    """The first route and a note on a fallback, or None where there is no route.
+
+    Its parts are the first leg's steps. Google gives their times without traffic
+    only: they are multiplied by the leg's time with traffic over that without.
+    """
     route = _first_route(answer)
     if route is None:
         return None
@@ -141,14 +106,14 @@ def read_route(answer: Any) -> GoogleRoute | None:
         raise ValueError(str(error)) from None
     static_s = _optional_s(leg.get("staticDuration"))
     with_traffic_s = _optional_s(leg.get("duration"))
-    return GoogleRoute(
+    ratio = with_traffic_s / static_s if static_s > 0 else math.nan
+    found = ForeignRoute(
         points=points,
         duration_s=duration_s(route.get("duration")),
-        step_m=np.array([_optional_m(_object(s, "step").get("distanceMeters")) for s in steps]),
-        step_static_s=np.array([_optional_s(s.get("staticDuration")) for s in steps]),
-        traffic_ratio=with_traffic_s / static_s if static_s > 0 else math.nan,
-        fell_back=read_fallback(answer),
+        part_m=np.array([_optional_m(_object(s, "step").get("distanceMeters")) for s in steps]),
+        part_s=ratio * np.array([_optional_s(s.get("staticDuration")) for s in steps], float),
     )
+    return found, read_fallback(answer)
 
 
 def read_duration(answer: Any) -> tuple[float, str] | None:
@@ -165,29 +130,6 @@ def read_first_leg(answer: Any) -> tuple[float, str] | None:
     if route is None:
         return None
     return duration_s(_first_leg(route).get("duration"), "leg duration"), read_fallback(answer)
-
-
-def read_matrix(answer: Any, rows: int, columns: int) -> tuple[FloatArray, str]:
-    """Seconds from each origin to each destination, infinite without a way, and fallbacks."""
-    if not isinstance(answer, list):
-        raise ValueError("a matrix comes as a list")
-    times = np.full((rows, columns), np.nan)
-    note = ""
-    for element in answer:
-        entry = _object(element, "element")
-        row, column = entry.get("originIndex", 0), entry.get("destinationIndex", 0)
-        if not (_index(row, rows) and _index(column, columns)):
-            raise ValueError(f"element {row}, {column} is outside {rows} × {columns}")
-        status = _object(entry.get("status", {}), "status")
-        if status.get("code", 0) != 0:
-            raise ValueError(f"element {row}, {column}: {one_line(str(status.get('message')))}")
-        no_way = entry.get("condition") == "ROUTE_NOT_FOUND"
-        times[row, column] = np.inf if no_way else duration_s(entry.get("duration"))
-        note = note or read_fallback(entry)
-    missing = int(np.isnan(times).sum())
-    if missing:
-        raise ValueError(f"{missing} of {times.size} elements are missing")
-    return times, note
 
 
 def read_fallback(answer: Any) -> str:
@@ -218,10 +160,6 @@ def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{what} is no object")
     return value
-
-
-def _index(value: Any, size: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < size
 
 
 def _optional_s(text: Any) -> float:

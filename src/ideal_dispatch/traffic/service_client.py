@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError
 from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
 from ideal_dispatch.traffic.answers import (
     MissingAnswerError,
@@ -20,7 +20,6 @@ from ideal_dispatch.traffic.answers import (
     StoredAnswer,
 )
 from ideal_dispatch.traffic.budget import RequestBudget
-from ideal_dispatch.traffic.circuit import CircuitBreaker, TrafficError, TrafficServiceError
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 
@@ -59,45 +58,65 @@ class Patience:
                 raise InputError(f"patience: {name} must be zero or more")
 
 
-class Answering(Protocol):
-    """Whatever answers questions with JSON: a service, or a recording of one."""
+class CircuitBreaker:
+    """Opens after ``failures`` failed calls in a row, for ``rest_s``.
 
-    @property
-    def live(self) -> bool:
-        """False where answers come from a recording alone."""
-        ...
+    Then one call is let through. Its success closes the circuit, its failure
+    opens it again. An open circuit costs the caller no waiting.
+    """
 
-    @property
-    def server(self) -> str:
-        """Host and port that answer; empty for a recording."""
-        ...
+    def __init__(
+        self,
+        failures: int = 5,
+        rest_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if failures < 1 or not rest_s > 0:
+            raise InputError("circuit breaker: one failure or more and a rest of some seconds")
+        self._limit, self._rest_s, self._clock = failures, rest_s, clock
+        self._failures, self._closed_from, self._reason = 0, 0.0, ""
+        self._lock = Lock()
 
-    def deadline(self) -> float:
-        """The moment by which all questions of a quote begun now must be answered."""
-        ...
+    def resting(self) -> str:
+        """Why the service is not asked now, or nothing: then the caller asks it."""
+        with self._lock:
+            now = self._clock()
+            if self._failures < self._limit:
+                return ""
+            if now < self._closed_from:
+                return (
+                    f"left alone for another {self._closed_from - now:.0f} s after "
+                    f"{self._failures} failures in a row; the last: {self._reason}"
+                )
+            self._closed_from = now + self._rest_s  # this call is the trial; others wait for it
+            return ""
 
-    def ask(self, question: Question, deadline: float, cost: int = 1) -> Any:
-        """The JSON of a good answer."""
-        ...
+    def succeeded(self) -> None:
+        """Note that the service answered, if only with a refusal."""
+        with self._lock:
+            self._failures = 0
 
-    def close(self) -> None:
-        """Give up open connections."""
-        ...
+    def failed(self, reason: str) -> None:
+        """Note that the service did not answer, or answered nonsense."""
+        with self._lock:
+            self._failures += 1
+            self._closed_from, self._reason = self._clock() + self._rest_s, reason
 
 
 class ServiceClient:
-    """Posts questions to a service at ``url``.
+    """Posts questions to a service at ``url``; without one it only repeats recorded answers.
 
     ``headers`` may hold a key: they are in no message, representation or
     recording, not even where the server repeats them. Answers go to ``answers``
-    where given, and good ones recorded there are not asked again.
+    where given, and good ones recorded there are not asked again. ``rng`` draws
+    the pauses between tries.
     """
 
     def __init__(
         self,
         service: str,
-        url: str,
-        rng: np.random.Generator,
+        url: str = "",
+        rng: np.random.Generator | None = None,
         *,
         headers: Mapping[str, str] | None = None,
         fields_header: str | None = None,
@@ -113,8 +132,9 @@ class ServiceClient:
         self.patience = patience or Patience()
         self.budget = budget or RequestBudget()
         self.breaker = breaker or CircuitBreaker()
-        self.live, self.server = True, urlsplit(url).netloc.rpartition("@")[2]
-        self._rng, self._headers, self._fields_header = rng, dict(headers or {}), fields_header
+        self.live, self.server = bool(url), urlsplit(url).netloc.rpartition("@")[2]
+        self._rng = np.random.default_rng() if rng is None else rng
+        self._headers, self._fields_header = dict(headers or {}), fields_header
         self._answers, self._clock, self._sleep = answers, clock, sleep
         self._http = HttpClient(
             service,
@@ -128,7 +148,7 @@ class ServiceClient:
         return f"ServiceClient({self.service}, {self.url}, {self.budget})"
 
     def close(self) -> None:
-        """Give up open connections."""
+        """Close open connections."""
         self._http.close()
 
     def deadline(self) -> float:
@@ -139,20 +159,25 @@ class ServiceClient:
         """The JSON of a good answer.
 
         :class:`RefusedError` where the service says no, :class:`TrafficServiceError`
-        where it says nothing useful until ``deadline``.
+        where it says nothing useful until ``deadline``, :class:`MissingAnswerError`
+        where answers come from a recording that has none.
         """
         stored = self._answers.get(question) if self._answers is not None else None
-        if stored is None or stored.status != 200:
+        if not self.live and stored is None:
+            raise MissingAnswerError(
+                f"{self._answers and self._answers.folder}: no recorded answer to this "
+                f"{question.endpoint} of {question.asked_at.isoformat()} (key {question.key}); "
+                "record it with a live run"
+            )
+        if stored is None or (self.live and stored.status != 200):
             stored = self._asked(question, deadline, cost)
             if self._answers is not None:  # an empty folder is false
                 self._answers.keep(question, stored)
-        return judged(self.service, stored)
+        return _judged(self.service, stored)
 
     def _asked(self, question: Question, deadline: float, cost: int) -> StoredAnswer:
-        try:
-            self.breaker.check(self.service)
-        except TrafficServiceError as error:
-            return StoredAnswer(0, None, str(error).removeprefix(f"{self.service}: "))
+        if resting := self.breaker.resting():
+            return StoredAnswer(0, None, resting)
         failure = "no time was left to ask"
         tries = 0
         while tries < self.patience.attempts and (left_s := deadline - self._clock()) > 0:
@@ -198,36 +223,7 @@ class ServiceClient:
             return float(self._rng.uniform(0.0, longest_s))
 
 
-class Replayed:
-    """Answers from a recording alone: needs no key, and asks nobody."""
-
-    live, server = False, ""
-
-    def __init__(self, service: str, answers: RecordedAnswers) -> None:
-        self.service, self._answers = service, answers
-
-    def __repr__(self) -> str:
-        return f"Replayed({self.service}, {self._answers.folder})"
-
-    def deadline(self) -> float:
-        """Never: nothing is waited for."""
-        return np.inf
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def ask(self, question: Question, deadline: float, cost: int = 1) -> Any:
-        """The JSON recorded for this very question, or a :class:`MissingAnswerError`."""
-        stored = self._answers.get(question)
-        if stored is None:
-            raise MissingAnswerError(
-                f"{self._answers.folder}: no recorded answer to this {question.endpoint} of "
-                f"{question.asked_at.isoformat()} (key {question.key}); record it with a live run"
-            )
-        return judged(self.service, stored)
-
-
-def judged(service: str, stored: StoredAnswer) -> Any:
+def _judged(service: str, stored: StoredAnswer) -> Any:
     """The JSON of a good answer; a bad one as its error."""
     if stored.failure:
         raise TrafficServiceError(f"{service}: {stored.failure}")

@@ -6,7 +6,7 @@ week, and plain speeds of the map elsewhere.
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,31 +14,22 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic import polyline
-from ideal_dispatch.traffic.answers import Question, RecordedAnswers
-from ideal_dispatch.traffic.circuit import TrafficServiceError
+from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
-    LEAST_SHARE,
     ForeignRoute,
-    check_duration,
     check_question,
     finite,
     first_edge_s,
     joined,
-    laid_on,
 )
-from ideal_dispatch.traffic.service_client import (
-    Answering,
-    RefusedError,
-    Replayed,
-    ServiceClient,
-)
+from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService
+from ideal_dispatch.traffic.service_client import RefusedError, ServiceClient
 from ideal_dispatch.traffic.source import RouteQuote
 
-SERVICE = "Valhalla"
 SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
 """Speed sources that Valhalla can be told to use, where it has them."""
 
@@ -47,28 +38,24 @@ _ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)
-class ValhallaParams:
-    """What a quote asks for.
+class ValhallaParams(RouteParams):
+    """What a quote asks of Valhalla.
 
     ``time_zone`` (IANA) is the city's: Valhalla takes other moments than now
-    in local time. A moment within ``now_within_s`` is now. A route of which
-    less than ``least_share`` can be laid on our network is an error.
+    in local time.
     """
 
     costing: str = "auto"
     speed_types: tuple[str, ...] = SPEED_TYPES
     time_zone: str | None = None
-    least_share: float = LEAST_SHARE
-    now_within_s: float = 120.0
 
     def __post_init__(self) -> None:
+        RouteParams.__post_init__(self)
         wrong = sorted(set(self.speed_types) - set(SPEED_TYPES))
         if wrong or not self.speed_types:
             raise InputError(
                 f"speed types {', '.join(wrong) or 'none'}: give some of {', '.join(SPEED_TYPES)}"
             )
-        if not 0.0 <= self.least_share <= 1.0:
-            raise InputError(f"least_share {self.least_share}: a share from 0 to 1 is needed")
         if self.time_zone is not None:
             try:
                 ZoneInfo(self.time_zone)
@@ -76,21 +63,14 @@ class ValhallaParams:
                 raise InputError(f"time zone {self.time_zone!r} is unknown") from None
 
 
-class Valhalla:
+class Valhalla(RoutingService[ValhallaParams]):
     """Quotes from a Valhalla server, on our own network.
 
     It gives no optimistic and pessimistic times and no age of its data: NaN.
     """
 
-    def __init__(
-        self,
-        network: RoadNetwork,
-        client: Answering,
-        params: ValhallaParams | None = None,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self.network, self.client = network, client
-        self.params, self._now = params or ValhallaParams(), now
+    service = "Valhalla"
+    usual = ValhallaParams
 
     @classmethod
     def connect(
@@ -104,23 +84,11 @@ class Valhalla:
         **options: Any,
     ) -> "Valhalla":
         """A live source; ``options`` are those of :class:`ServiceClient`."""
-        return cls(network, ServiceClient(SERVICE, url, rng, **options), params, now)
-
-    @classmethod
-    def replayed(
-        cls, network: RoadNetwork, answers: RecordedAnswers, params: ValhallaParams | None = None
-    ) -> "Valhalla":
-        """A source that repeats recorded answers and asks nobody."""
-        return cls(network, Replayed(SERVICE, answers), params)
-
-    def close(self) -> None:
-        """Give up open connections."""
-        self.client.close()
+        return cls(network, ServiceClient(cls.service, url, rng, **options), params, now)
 
     def describe(self) -> dict[str, Any]:
-        """What a recording says about its source."""
-        params = asdict(self.params) | {"speed_types": list(self.params.speed_types)}
-        return {"engine": SERVICE, "server": self.client.server, "live": self.client.live, **params}
+        """What a recording says about its source: that, and which server it is."""
+        return super().describe() | {"server": self.client.server}
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The best route by the server's speeds; the next segment from its manoeuvres."""
@@ -134,17 +102,11 @@ class Valhalla:
         except RefusedError as error:
             body = error.body if isinstance(error.body, dict) else {}
             if body.get("error_code") in _NO_WAY:
-                raise UnreachableError(
-                    f"{SERVICE} finds no way from node {origin} to node {destination} "
-                    f"(error {body['error_code']}); check that both lie on roads open to cars"
-                ) from None
+                code = f" (error {body['error_code']})"
+                raise self._no_way(origin, destination, code) from None
             raise
-        try:
-            route, note = read_trip(answer)
-        except ValueError as error:
-            raise TrafficServiceError(f"{SERVICE}: the answer cannot be used: {error}") from None
-        path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
-        check_duration(self.network, path, route.duration_s)
+        route, note = self._read(read_trip, answer)
+        path = self._laid(route, origin, destination)
         segment_s, segment_note = first_edge_s(self.network, path, route)
         return RouteQuote(
             path=path,
@@ -181,7 +143,7 @@ class Valhalla:
             return {"type": 0}
         if self.params.time_zone is None:
             raise InputError(
-                f"{SERVICE} cannot be asked about {at.isoformat()}, which is not now, without "
+                f"{self.service} cannot be asked about {at.isoformat()}, which is not now, without "
                 "the city's time zone; give time_zone"
             )
         local = at.astimezone(ZoneInfo(self.params.time_zone))
@@ -218,7 +180,7 @@ def read_trip(answer: Any) -> tuple[ForeignRoute, str]:
     warnings = trip.get("warnings", answer.get("warnings", []))
     words = warnings if isinstance(warnings, list) else [warnings]
     texts = [one_line(str(w.get("text", w) if isinstance(w, dict) else w)) for w in words]
-    return route, joined([f"{SERVICE} warns: {text}" for text in texts])
+    return route, joined([f"{Valhalla.service} warns: {text}" for text in texts])
 
 
 def _optional(maneuver: dict[str, Any], name: str) -> float:

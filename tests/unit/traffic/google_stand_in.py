@@ -52,8 +52,6 @@ class GoogleTown:
         said: Any
         if asked.path == "/directions/v2:computeRoutes":
             said = self._routes(request)
-        elif asked.path == "/distanceMatrix/v2:computeRouteMatrix":
-            said = self._matrix(request)
         else:
             return Answer("<html>404</html>", 404)
         self.spoil(said, request)
@@ -122,21 +120,6 @@ class GoogleTown:
                 }
             )
         return {**self._common(path, seconds), "steps": steps}
-
-    def _matrix(self, request: Body) -> list[Body]:
-        seconds = self._seconds(request)
-        elements = []
-        for i, origin in enumerate(request["origins"]):
-            reached = self.network.distances(seconds, self._node(origin["waypoint"]))
-            for j, destination in enumerate(request["destinations"]):
-                time_s = float(reached[self._node(destination["waypoint"])])
-                element: Body = {"originIndex": i, "destinationIndex": j, "status": {}}
-                if np.isfinite(time_s):
-                    element |= {"condition": "ROUTE_EXISTS", "duration": text(time_s)}
-                else:
-                    element |= {"condition": "ROUTE_NOT_FOUND"}
-                elements.append(element)
-        return elements[::-1]  # in no order that may be relied on
 
 
 def text(seconds: float) -> str:

@@ -8,11 +8,9 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.traffic.answers import RecordedAnswers
-from ideal_dispatch.traffic.circuit import TrafficServiceError
 from ideal_dispatch.traffic.foreign_route import MatchError
-from ideal_dispatch.traffic.google_messages import TrafficModel
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Asked, serve
@@ -113,68 +111,6 @@ def test_later_is_asked_for_and_the_past_is_refused(grid: RoadNetwork) -> None:
         with pytest.raises(InputError, match="which is past; replay answers recorded then"):
             source.quote(3, 116, NOW - timedelta(hours=1))
         assert len(server.asked) == 2
-
-
-def test_matrix(grid: RoadNetwork) -> None:
-    place = town(grid)
-    with connected(place) as (source, server):
-        origins, destinations = list(range(30)), [50, 60, 70, 119]
-        times, note = source.matrix(origins, destinations, NOW, TrafficModel.PESSIMISTIC)
-        assert source.client.budget.counts == {  # type: ignore[attr-defined]
-            "distanceMatrix/v2:computeRouteMatrix": 120
-        }
-    expected = [grid.distances(1.3 * place.times_s, o)[destinations] for o in origins]
-    np.testing.assert_allclose(times, expected, atol=0.001)
-    assert note == ""
-    assert len(server.asked) == 2  # 25 rows of 4 elements, then 5
-
-
-def test_a_wide_matrix_is_asked_in_blocks(grid: RoadNetwork) -> None:
-    place = town(grid)
-    with connected(place) as (source, server):
-        times, _ = source.matrix([0, 7], list(range(110)), NOW)
-    np.testing.assert_allclose(times[1], grid.distances(place.times_s, 7)[:110], atol=0.001)
-    assert len(server.asked) == 4
-
-
-def test_a_matrix_without_ways_and_with_fallbacks(two_islands: RoadNetwork) -> None:
-    def spoil(said: list[dict[str, Any]], _: Any) -> None:
-        said[0]["fallbackInfo"] = {"routingMode": "FALLBACK_TRAFFIC_UNAWARE", "reason": "LATENCY"}
-
-    with connected(town(two_islands, spoil=spoil)) as (source, _):
-        times, note = source.matrix([0], [1, 2], NOW)
-    assert np.isfinite(times).tolist() == [[True, False]]
-    assert times[0, 1] == np.inf
-    assert note == "Google fell back to FALLBACK_TRAFFIC_UNAWARE (LATENCY)"
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda said, _: said.pop(), "1 of 2 elements are missing"),
-        (lambda said, _: said[0].update(originIndex=7), "element 7, 1 is outside 1 × 2"),
-        (lambda said, _: said[0].update(originIndex=True), "element True, 1 is outside 1 × 2"),
-        (lambda said, _: said[0].update(duration="NaNs"), "duration is 'NaNs'"),
-        (lambda said, _: said[0].update(status={"code": 3, "message": "bad"}), "element .*: bad"),
-        (lambda said, _: said.__setitem__(0, 5), "element is no object"),
-    ],
-)
-def test_a_matrix_that_cannot_be_used(
-    grid: RoadNetwork, spoil: Callable[[Any, Any], None], message: str
-) -> None:
-    with (
-        connected(town(grid, spoil=spoil)) as (source, _),
-        pytest.raises(TrafficServiceError, match=f"Google Routes: .* cannot be used: {message}"),
-    ):
-        source.matrix([0], [50, 60], NOW)
-
-
-def test_a_matrix_needs_nodes(grid: RoadNetwork) -> None:
-    with connected(town(grid)) as (source, _):
-        with pytest.raises(InputError, match="at least one origin"):
-            source.matrix([], [1], NOW)
-        with pytest.raises(InputError, match="destination 500 is not a node"):
-            source.matrix([0], [1, 500], NOW)
 
 
 # --- misbehaviour --------------------------------------------------------------------

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError
 from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
-from ideal_dispatch.traffic.circuit import CircuitBreaker, TrafficServiceError
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
-from ideal_dispatch.traffic.service_client import Patience, RefusedError
+from ideal_dispatch.traffic.service_client import CircuitBreaker, Patience, RefusedError
 from tests.stand_in import Answer
 from tests.unit.traffic.google_stand_in import NOW, PLAIN, QUICK, connected, error, town
 

@@ -10,9 +10,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
-from ideal_dispatch.traffic.circuit import TrafficServiceError
 from ideal_dispatch.traffic.foreign_route import MatchError
 from ideal_dispatch.traffic.service_client import Patience, RefusedError
 from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams

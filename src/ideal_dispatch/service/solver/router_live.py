@@ -60,7 +60,7 @@ class RouterLive:
             return Seen(seen.situation, None, (reason,))
 
     def _asked(self, asked: Asked) -> Seen:
-        from ideal_dispatch.traffic.circuit import TrafficServiceError
+        from ideal_dispatch.errors import TrafficServiceError
 
         with self._lock:
             self._overdue = {one for one in self._overdue if not one.done()}

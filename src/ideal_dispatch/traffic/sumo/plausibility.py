@@ -16,17 +16,12 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from ideal_dispatch.traffic.recording import RecordedTraffic
-from ideal_dispatch.traffic.sumo.simulation import DayTimes, HourCount
+from ideal_dispatch.traffic.sumo.simulation import HourCount
 
 MOST_TELEPORTED = 0.01
 SLOWEST, QUICKEST_PEAK = 0.45, 0.80
 MOST_UNFINISHED = 0.03
 MOST_WAITING = 0.10
-
-
-def is_plausible(day: DayTimes) -> list[str]:
-    """Why the day breaks the rule, a line each; empty where it keeps it."""
-    return _broken(day.plan.date, day.plan.kind, day.hours, day.unfinished)
 
 
 def broken_rules(recording: RecordedTraffic) -> list[str]:
@@ -40,11 +35,12 @@ def broken_rules(recording: RecordedTraffic) -> list[str]:
                 for row in first.notes["hours"]
             ]
             day = recording.calendar.local(first.start).date()
-            reasons += _broken(day, first.notes["kind"], hours, first.notes["unfinished"])
+            reasons += broken_by_day(day, first.notes["kind"], hours, first.notes["unfinished"])
     return reasons
 
 
-def _broken(day: date, kind: str, hours: Sequence[HourCount], unfinished: float) -> list[str]:
+def broken_by_day(day: date, kind: str, hours: Sequence[HourCount], unfinished: float) -> list[str]:
+    """Why one day breaks the rule, a line each."""
     reasons = []
     for hour in hours:
         at = f"{day} {hour.start:%H:%M}"

@@ -14,8 +14,9 @@ from ideal_dispatch.dispatch.decision import Assignment
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.campaign import simulate
 from ideal_dispatch.traffic.recorded import RecordedWorld
-from ideal_dispatch.traffic.sumo import emergency_drives, plan_days
+from ideal_dispatch.traffic.sumo.planning import plan_days
 from tests.unit.traffic.sumo.days import needs_sumo
+from tests.unit.traffic.sumo.emergency import emergency_drives
 
 CALLS, FIRST_S, EVERY_S, SEED = 24, 300, 240, 3
 """The last call leaves 23 minutes of the two hours: every drive ends within the recording."""

@@ -6,7 +6,8 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.sumo import Closure, plan_days
+from ideal_dispatch.traffic.sumo.day_plan import Closure
+from ideal_dispatch.traffic.sumo.planning import plan_days
 from tests.unit.traffic.sumo.days import DRY, plan
 
 HONG_KONG = Calendar("Asia/Hong_Kong", "HK")

@@ -3,7 +3,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.sumo import Closure
+from ideal_dispatch.traffic.sumo.day_plan import Closure
 from ideal_dispatch.traffic.sumo.demand import Demand, level
 from tests.unit.traffic.sumo.days import plan
 

@@ -8,31 +8,32 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, MissingExtraError
-from ideal_dispatch.traffic.sumo import (
-    Closure,
-    DayTimes,
-    SumoError,
-    emergency_drives,
-    engine,
-    is_plausible,
-    simulate_day,
-)
+from ideal_dispatch.traffic.sumo import engine
+from ideal_dispatch.traffic.sumo.day_plan import Closure
 from ideal_dispatch.traffic.sumo.demand import Demand, Trips
-from ideal_dispatch.traffic.sumo.emergency import _drive, _Vehicle
+from ideal_dispatch.traffic.sumo.engine import SumoError
 from ideal_dispatch.traffic.sumo.network_export import (
     export_network,
     lanes_per_direction,
     speeds_m_s,
 )
 from ideal_dispatch.traffic.sumo.output import read_passages
+from ideal_dispatch.traffic.sumo.plausibility import broken_by_day
 from ideal_dispatch.traffic.sumo.scenario_files import (
     CLOCK_S,
     rain_effect,
     write_closures,
     write_trips,
 )
-from ideal_dispatch.traffic.sumo.simulation import _check_whole, period_trips, prepare_period
+from ideal_dispatch.traffic.sumo.simulation import (
+    DayTimes,
+    _check_whole,
+    period_trips,
+    prepare_period,
+    simulate_day,
+)
 from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
+from tests.unit.traffic.sumo.emergency import _drive, _Vehicle, emergency_drives
 
 LIGHT = {"demand_factor": 0.4}
 
@@ -295,17 +296,17 @@ def test_an_empty_weekday_and_a_gridlock_are_not_plausible(day: DayTimes) -> Non
         day.hours[0], wanted=1000, departed=900, running=100.0, waiting=0, teleported=0,
         relative_speed=0.6,
     )  # fmt: skip
-    fair = replace(day, hours=(hour,), unfinished=0.0)
-    assert is_plausible(fair) == []
+    date, kind = day.plan.date, day.plan.kind
+    assert broken_by_day(date, kind, [hour], 0.0) == []
     for change, said in (
         ({"relative_speed": 0.9}, "a weekday at 0.90 of free flow in its peak"),
         ({"relative_speed": 0.3}, "07:00: speed is 0.30 of free flow"),
         ({"teleported": 10}, "10 of 1000 vehicles teleported"),
         ({"waiting": 200}, "200 of 1000 trips wait to enter"),
     ):
-        (reason,) = is_plausible(replace(fair, hours=(replace(hour, **change),)))
+        (reason,) = broken_by_day(date, kind, [replace(hour, **change)], 0.0)
         assert said in reason
-    (reason,) = is_plausible(replace(fair, unfinished=0.05))
+    (reason,) = broken_by_day(date, kind, [hour], 0.05)
     assert "5.0% of the vehicles did not arrive" in reason
 
 
