@@ -23,5 +23,5 @@ def all_rows(store: AuditStore) -> list[Row]:
 
 
 def nothing_waits(spool: Path) -> bool:
-    """No entry, and no line that is not one, is left in a spool folder."""
-    return not list(spool.glob("*.spool")) and not list(spool.glob("*.torn"))
+    """No file with an entry, whole or damaged, is left in a spool folder."""
+    return not list(spool.iterdir())

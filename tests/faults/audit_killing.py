@@ -22,7 +22,7 @@ _ID_BYTES = 32
 
 def write_until_killed(url: str, spool: str, said: int) -> None:
     """Write from several threads; every acknowledged id goes to a pipe at once."""
-    writer = AuditWriter(open_store(url), Spool(spool, file_bytes=20_000))
+    writer = AuditWriter(open_store(url), Spool(spool, reserve_bytes=20_000))
 
     def work() -> None:
         while True:

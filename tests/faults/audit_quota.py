@@ -19,7 +19,7 @@ def main(url: str, spool: str) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     ids: list[str] = []
     spooled = 0
-    with AuditWriter(open_store(url), Spool(spool, file_bytes=100_000)) as writer:
+    with AuditWriter(open_store(url), Spool(spool, reserve_bytes=100_000)) as writer:
         resource.setrlimit(resource.RLIMIT_FSIZE, (_QUOTA_BYTES, most))
         while spooled < 40:
             one = entry(len(ids), body={"text": "x" * 5_000})

@@ -44,7 +44,7 @@ def fill(folder: Path) -> Path:
 
 def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
     store = open_store(f"sqlite:///{small_disk / 'audit.db'}")
-    spool = Spool(small_disk / "spool", file_bytes=300_000)
+    spool = Spool(small_disk / "spool", reserve_bytes=300_000)
     acknowledged = []
     with AuditWriter(store, spool) as writer:
         for number in range(5):
@@ -60,10 +60,10 @@ def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
                 refused = str(error)
             else:
                 acknowledged.append(one)
-        assert "is not on record (the disk: No space left on device)" in refused
+        assert "database or disk is full); check the database and the spool's disk" in refused
         assert writer.status.spooled >= 80  # what was set aside in advance
         assert "full" in str(writer.status.error)
-        with pytest.raises(NotRecordedError, match="No space left"):
+        with pytest.raises(NotRecordedError, match="disk is full"):
             writer.write(one, WAIT_S)
         filler.unlink()
         wait_for_replay(writer)

@@ -35,7 +35,7 @@ def check(url: str, spool: Path, acknowledged: list[str]) -> None:
     assert len(set(rows)) == len(rows)
     assert set(acknowledged) <= set(rows)
     assert len(rows) <= len(acknowledged) + 8 * ROUNDS  # in flight when the end came
-    assert not list(spool.glob("*.spool"))
+    assert not list(spool.glob("*.sqlite"))
 
 
 def test_sigkill_while_writing_to_sqlite(tmp_path: Path) -> None:
@@ -55,5 +55,5 @@ def test_sigkill_while_writing_to_the_spool_and_while_it_is_replayed(tmp_path: P
     """First only the spool can be written; then writers are killed while they catch up."""
     url, spool = f"sqlite:///{tmp_path / 'audit.db'}", tmp_path / "spool"
     acknowledged = killed(NOWHERE, spool, 3)
-    assert list(spool.glob("*.spool"))
+    assert list(spool.glob("*.sqlite"))
     check(url, spool, acknowledged + killed(url, spool, 4))

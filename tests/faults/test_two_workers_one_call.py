@@ -41,7 +41,7 @@ def test_two_workers_one_call_without_a_database(tmp_path: Path, postgres: Postg
     finally:
         postgres.start()
     assert all(outcome["spooled"] for said in outcomes for outcome in said)
-    assert len(list(spool.glob("*.spool"))) == 2
+    assert len(list(spool.glob("*.sqlite"))) == 2
     store = open_store(url)
     with AuditWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)

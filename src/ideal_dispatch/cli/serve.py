@@ -167,7 +167,7 @@ def _try_audit(given: "ServiceSettings") -> None:
 
     folder = given.file(given.audit.spool)
     made = not folder.exists()
-    Spool(folder, file_bytes=4096).close()
+    Spool(folder, reserve_bytes=4096).close()
     if made:
         folder.rmdir()
     url = parse_url(given.database_url)

@@ -12,7 +12,6 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.service.audit.record import StoreError
-from ideal_dispatch.service.audit.spool_file import sync_folder
 
 _ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
 
@@ -89,24 +88,49 @@ def _sqlite(url: URL, timeout_s: float) -> Engine:
     check_target(path)
 
     def connect() -> sqlite3.Connection:
-        try:
-            if not path.exists():  # addresses of patients: for the owner alone
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-                sync_folder(path.absolute().parent)
-        except OSError as error:
-            raise StoreError(f"audit database {url}: {error.strerror}") from None
-        connection = sqlite3.connect(
-            path, timeout=timeout_s, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+        if not path.exists():
+            try:
+                create_private(path)
+            except FileExistsError:  # another worker was quicker
+                pass
+            except OSError as error:
+                raise StoreError(f"audit database {url}: {error.strerror}") from None
+        return open_sqlite(path, timeout_s)
 
     return create_engine(url, creator=connect)  # listening to events would slow every statement
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file for its owner alone: it will hold addresses of patients."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    folder = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)  # its name is on the disk, too
+    finally:
+        os.close(folder)
+
+
+def open_sqlite(path: Path, timeout_s: float, *, exclusive: bool = False) -> sqlite3.Connection:
+    """A connection to a file whose commits are on the disk when they return.
+
+    An ``exclusive`` one keeps all others away until it is closed or its process ends.
+    """
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        timeout=timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+    try:
+        if exclusive:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _postgresql(url: URL, timeout_s: float) -> Engine:

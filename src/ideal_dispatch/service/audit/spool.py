@@ -1,299 +1,331 @@
-"""Local files, synced at every write, for what the database cannot take now.
+"""Local SQLite files for entries that the database cannot take now.
 
-Every process writes files of its own in the spool folder, under a lock that
-ends with it, and takes over those of dead processes. Space is taken in advance:
-the spool goes on for a while when the disk is full. A line torn by a crash is
-set aside in a ``.torn`` file. The spool is no chain: an entry is protected from
-edits once it is a row.
+Every worker writes to a file of its own, which stays locked while the worker lives, and takes
+over the files of workers that ended. A commit is on the disk when it returns. Each file takes
+space in advance, so the spool goes on for a while when the disk is full. The spool is no chain:
+an entry is protected from edits once it is a row in the database.
 """
 
-import fcntl
+import json
 import logging
 import os
+import sqlite3
 import threading
 import time
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.spool_file import (
-    SpoolFile,
-    decode,
-    encode,
-    read_lines,
-    set_aside,
-    sync_folder,
-)
+from ideal_dispatch.service.audit.connection import create_private, open_sqlite
+from ideal_dispatch.service.audit.record import Entry, StoreError, at_text, canonical
 
-FILE_BYTES = 8 << 20
+RESERVE_BYTES = 4 << 20
+"""Taken in advance for entries, and once more for the journal of their commits."""
+
+_PAGE_BYTES = 4096
+_PATIENCE_S = 2.0  # for another worker that looks whether a new file belongs to anybody
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+  number INTEGER PRIMARY KEY, checksum INTEGER, id TEXT, kind TEXT, call_id TEXT, key TEXT,
+  at TEXT, body TEXT
+);
+CREATE INDEX IF NOT EXISTS entries_id ON entries (id);
+CREATE INDEX IF NOT EXISTS entries_call ON entries (call_id);
+"""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Line:
-    """Where an entry waits, and by what it is looked for."""
-
-    id: str
-    kind: str
-    call_id: str
-    key: str | None
-    path: Path
-    offset: int
-    length: int
-
-
 class Spool:
-    """Entries that wait for the database, oldest first, in files of ``folder``.
+    """Entries that wait for the database, in files of ``folder``; for many threads.
 
-    A folder belongs to one database: the next process replays all of it there.
-    :meth:`write` returns when its entries are on the disk; :meth:`oldest` and
-    :meth:`forget` take them off again. May be used from many threads.
+    A folder belongs to one database: the next worker writes all of it there. Methods that touch
+    the disk raise a :class:`StoreError` where it fails; ``len`` and :meth:`knows` do not touch it.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, reserve_bytes: int = RESERVE_BYTES
+    ) -> None:
         self.folder = Path(folder).absolute()
-        self._file_bytes = file_bytes
-        self._writing = threading.Lock()  # held by whoever changes anything, disk included
-        self._index = threading.Lock()  # of the next three, never held while a disk is waited for
-        self._lines: deque[_Line] = deque()
-        self._calls: dict[str, list[_Line]] = {}
-        self._ids: dict[str, _Line] = {}
-        self._left: dict[Path, int] = {}  # entries that wait, by file
-        self._locks: dict[str, int] = {}  # descriptors, by the family of files
-        self._family = f"{time.time_ns():020d}-{os.getpid()}"
-        self._files_made = 0
+        self._reserve_bytes = reserve_bytes
+        self._writing = threading.Lock()  # for whoever writes or changes the next two
+        self._files: tuple[_File, ...] = ()  # those of workers that ended come first
+        self._own: _File | None = None
+        self._unreadable: set[Path] = set()
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            self._take(self._family)
-            self._file = self._new_file()
+            self._renew(self._new_file())
         except OSError as error:
             raise InputError(f"audit spool {self.folder}: {error.strerror}") from None
-        self.adopt()
+        except sqlite3.Error as error:  # the database may take all that comes
+            log.warning("audit spool %s: %s", self.folder, error)
+        if old := list(self.folder.glob("*.spool")):
+            log.error(
+                "audit spool %s: %d files of version 0.1 wait; run that version once while the "
+                "database is up", self.folder, len(old),
+            )  # fmt: skip
+        self.tidy()
 
     def __len__(self) -> int:
-        return len(self._lines)
-
-    def write(self, entries: Sequence[Entry]) -> None:
-        """Put entries on the disk for good; after an :class:`OSError` they may not be there."""
-        lines = [encode(entry) for entry in entries]
-        with self._writing:
-            offset = self._put(b"".join(lines))
-            for entry, line in zip(entries, lines, strict=True):
-                self._add(entry, self._file.path, offset, len(line))
-                offset += len(line)
-
-    def oldest(self, limit: int) -> list[Entry]:
-        """The entries that have waited longest; damaged ones are set aside."""
-        found: list[Entry] = []
-        with self._writing:
-            while len(found) < min(limit, len(self._lines)):
-                line = self._lines[len(found)]
-                try:
-                    found.append(_read(line))
-                except ValueError as error:
-                    set_aside(
-                        line.path, line.path.read_bytes()[line.offset :][: line.length], error
-                    )
-                    self._drop(line)
-        return found
-
-    def forget(self, count: int) -> None:
-        """Let the oldest entries go: they are rows now. Files without any left are removed."""
-        with self._writing:
-            for line in list(islice(self._lines, count)):
-                self._drop(line)
-            if self._file.size and not self._left[self._file.path]:
-                try:
-                    file = self._new_file()
-                except OSError as error:  # the old one serves as well
-                    log.warning("audit spool %s: %s", self.folder, error.strerror)
-                    return
-                self._file, file = file, self._file
-                file.close()
-                self._remove(file.path)
+        return sum(file.waiting for file in self._files)
 
     def knows(self, call_id: str) -> bool:
-        """Whether entries of a call wait; no disk is asked."""
-        return call_id in self._calls
+        """Whether entries of a call wait."""
+        return any(call_id in file.calls for file in self._files)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Put entries on the disk for good; after an error they may not be there."""
+        with self._writing:
+            if self._own is not None:
+                try:
+                    return self._own.write(entries)
+                except (OSError, sqlite3.Error) as error:
+                    log.warning("audit spool %s: %s; trying a new file", self._own.path, error)
+            try:
+                self._renew(self._new_file()).write(entries)
+            except (OSError, sqlite3.Error) as error:
+                raise StoreError(f"audit spool {self.folder}: {error}") from None
+
+    def replay(self, limit: int, take: Callable[[list[Entry]], object]) -> int:
+        """Hand entries that wait to ``take``, oldest first, and let them go once it returns.
+
+        How many went; for one thread at a time. After a crash some are handed over again. A file
+        with a damaged entry stays in the folder: that entry is left out.
+        """
+        for file in self._files:
+            if file.waiting:
+                numbers, entries = file.oldest(limit)
+                if entries:
+                    take(entries)
+                file.forget(numbers, entries)
+                self._remove_done()
+                return len(entries)
+        return 0
 
     def of_call(self, call_id: str) -> list[Entry]:
         """The entries of a call that wait, oldest first."""
-        with self._index:
-            lines = list(self._calls.get(call_id, ()))
-        return _read_waiting(lines)
+        return self._select(1, "call_id = ? ORDER BY number", call_id)
 
     def get(self, id: str) -> Entry | None:  # noqa: A002
         """An entry that waits, by its id."""
-        line = self._ids.get(id)
-        return None if line is None else next(iter(_read_waiting([line])), None)
+        return next(iter(self._select(1, "id = ? LIMIT 1", id)), None)
 
     def find(self, kind: str, call_id: str, key: str) -> Entry | None:
         """The first entry that waits with this kind, call and key."""
-        with self._index:
-            lines = list(self._calls.get(call_id, ()))
-        same = [line for line in lines if (line.kind, line.key) == (kind, key)]
-        return next(iter(_read_waiting(same)), None)
+        if not self.knows(call_id):
+            return None
+        same = (one for one in self.of_call(call_id) if (one.kind, one.key) == (kind, key))
+        return next(same, None)
 
     def recent(self, kind: str, limit: int) -> list[Entry]:
         """The last entries of a kind that wait, newest first."""
-        with self._index:
-            lines = (line for line in reversed(self._lines) if line.kind == kind)
-            last = list(islice(lines, limit))
-        return _read_waiting(last)
+        return self._select(-1, "kind = ? ORDER BY number DESC LIMIT ?", kind, limit)[:limit]
 
-    def adopt(self) -> int:
-        """Take over the files of processes that are dead; how many entries they held.
+    def tidy(self) -> int:
+        """Take over the files of workers that ended; how many entries they hold.
 
-        Whoever writes meanwhile does not wait: there may be much to read.
+        A file of one's own that was used and is empty again gives way to a fresh one, or one is
+        made where there was no space. Nobody who writes meanwhile waits for this.
         """
-        families = {_family(path) for path in self.folder.glob("*.spool")}
-        adopted = sum(map(self._adopt_family, sorted(families)))
-        if adopted:
-            log.warning("audit spool %s: %d entries of a dead process", self.folder, adopted)
-        return adopted
+        adopted, own = [], self._own
+        known = {file.path for file in self._files} | self._unreadable
+        for path in sorted(set(self.folder.glob("*.sqlite")) - known):
+            try:
+                adopted.append(_File(path))
+            except sqlite3.Error as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # its worker lives
+                    log.error("audit spool %s: %s; it stays there", path, error)
+                    self._unreadable.add(path)
+        with self._writing:
+            self._files = (*adopted, *self._files)
+        if count := sum(file.waiting for file in adopted):
+            log.warning("audit spool %s: %d entries of workers that ended", self.folder, count)
+        if own is None or (own.used and not own.waiting):
+            try:
+                fresh = self._new_file()
+                with self._writing:
+                    self._renew(fresh)
+            except (OSError, sqlite3.Error) as error:
+                log.warning("audit spool %s: %s", self.folder, error)
+        self._remove_done()
+        return count
 
     def close(self) -> None:
         """Give up the files; those without entries are removed, the others wait for a successor."""
         with self._writing:
-            self._file.close()
-            family, self._family = self._family, ""
-            if not self._left[self._file.path]:
-                self._remove(self._file.path)
-            self._release_if_done(family)
-            for descriptor in self._locks.values():
-                os.close(descriptor)
-            self._locks.clear()
+            for file in self._files:
+                file.close(remove=not file.waiting)
+            self._files, self._own = (), None
 
-    def _take(self, family: str) -> bool:
-        """Lock a family of files, unless its process lives."""
-        descriptor = os.open(self._lock_path(family), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def _new_file(self) -> "_File":
+        path = self.folder / f"{time.time_ns():020d}-{os.getpid()}.sqlite"
+        create_private(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
-        self._locks[family] = descriptor
-        return True
-
-    def _lock_path(self, family: str) -> Path:
-        return self.folder / f"{family}.lock"
-
-    def _new_file(self) -> SpoolFile:
-        self._files_made += 1
-        path = self.folder / f"{self._family}-{self._files_made:06d}.spool"
-        file = SpoolFile(path, self._file_bytes)
-        self._left[path] = 0
+            file = _File(path, _PATIENCE_S)
+        except sqlite3.Error:
+            _unlink(path)
+            raise
+        file.reserve(self._reserve_bytes)
         return file
 
-    def _put(self, data: bytes) -> int:
-        """Write to the current file, or to a new one where that is full or fails."""
-        if not self._file.size or self._file.size + len(data) <= self._file_bytes:
-            try:
-                return self._file.put(data)
-            except OSError as error:
-                log.warning("audit spool %s: %s; trying anew", self._file.path, error.strerror)
-        file = self._new_file()
+    def _renew(self, file: "_File") -> "_File":
+        """Write to a new file from now on; the one before stays until its entries are rows."""
+        self._own, self._files = file, (*self._files, file)
+        return file
+
+    def _remove_done(self) -> None:
+        with self._writing:
+            done = [file for file in self._files if file is not self._own and not file.waiting]
+            self._files = tuple(file for file in self._files if file not in done)
+        for file in done:
+            file.close(remove=True)
+            if file.damaged:
+                self._unreadable.add(file.path)
+
+    def _select(self, step: int, words: str, *values: Any) -> list[Entry]:
+        """Entries that wait by a condition, from the first file to the last or backwards."""
         try:
-            offset = file.put(data)
-        except OSError:
-            file.remove()
-            del self._left[file.path]
+            return [entry for file in self._files[::step] for entry in file.select(words, values)]
+        except sqlite3.Error as error:
+            raise StoreError(f"audit spool {self.folder}: {error}") from None
+
+
+class _File:
+    """One file, open and locked by this process. Its entries have consecutive numbers.
+
+    ``sqlite3.SQLITE_BUSY`` says that another process has it. A ``damaged`` one is never removed.
+    """
+
+    def __init__(self, path: Path, timeout_s: float = 0.0) -> None:
+        self.path = path
+        self.calls: Counter[str] = Counter()  # entries that wait, by call
+        self.used = self.damaged = False
+        self._lock = threading.Lock()  # of the connection
+        self._done: int  # the number of the last entry that is a row in the database
+        self._last: int  # the number of the last entry
+        self._connection = open_sqlite(path, timeout_s, exclusive=True)
+        try:
+            self._connection.executescript(_TABLES)
+            ends = "SELECT coalesce(min(number), 1) - 1, coalesce(max(number), 0) FROM entries"
+            self._done, self._last = self._connection.execute(ends).fetchone()
+        except sqlite3.Error:
+            self._connection.close()
             raise
-        self._file, file = file, self._file
-        file.close()
-        if not self._left[file.path]:
-            self._remove(file.path)
-        return offset
-
-    def _add(self, entry: Entry, path: Path, offset: int, length: int) -> None:
-        line = _Line(entry.id, entry.kind, entry.call_id, entry.key, path, offset, length)
-        with self._index:
-            self._lines.append(line)
-            self._calls.setdefault(entry.call_id, []).append(line)
-            self._ids[entry.id] = line
-        self._left[path] += 1
-
-    def _drop(self, line: _Line) -> None:
-        with self._index:
-            self._lines.remove(line)  # one of the first: found at once
-            siblings = self._calls[line.call_id]
-            siblings.remove(line)
-            if not siblings:
-                del self._calls[line.call_id]
-            if self._ids[line.id] is line:
-                del self._ids[line.id]
-        self._left[line.path] -= 1
-        if not self._left[line.path] and line.path != self._file.path:
-            self._remove(line.path)
-
-    def _adopt_family(self, family: str) -> int:
-        with self._writing:
-            if family in self._locks or not self._take(family):
-                return 0  # its process lives
-            paths = sorted(self.folder.glob(f"{family}-*.spool"))
-            self._left |= dict.fromkeys(paths, 0)  # all of them: the lock goes with the last
-        adopted = sum(map(self._adopt_file, paths))
-        with self._writing:
-            self._release_if_done(family)
-        return adopted
-
-    def _adopt_file(self, path: Path) -> int:
-        found: list[tuple[Entry, int, int]] = []
         try:
-            for offset, line in read_lines(path):
-                try:
-                    found.append((decode(line), offset, len(line)))
-                except ValueError as error:
-                    set_aside(path, line, error)
-        except OSError as error:  # what is in the other files need not wait as well
-            log.error("audit spool %s: %s; left to the next process", path, error.strerror)
-            return 0
-        with self._writing:
-            for entry, offset, length in found:
-                self._add(entry, path, offset, length)
-            if not found:
-                self._remove(path)
-        return len(found)
+            by_call = "SELECT call_id, count(*) FROM entries GROUP BY call_id"
+            self.calls.update(dict(self._connection.execute(by_call).fetchall()))
+        except sqlite3.Error as error:  # some entries can be read nevertheless
+            self._note_damage(error)
 
-    def _remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        del self._left[path]
-        self._release_if_done(_family(path))
+    @property
+    def waiting(self) -> int:
+        """How many entries wait."""
+        return self._last - self._done
 
-    def _release_if_done(self, family: str) -> None:
-        """Unlock a dead process's family when no file of it is left."""
-        if family == self._family or any(_family(path) == family for path in self._left):
-            return
-        descriptor = self._locks.pop(family, None)
-        if descriptor is not None:
-            self._lock_path(family).unlink(missing_ok=True)
-            os.close(descriptor)
-            sync_folder(self.folder)
-
-
-def _family(path: Path) -> str:
-    return path.name.rpartition("-")[0]
-
-
-def _read(line: _Line) -> Entry:
-    with open(line.path, "rb") as file:
-        file.seek(line.offset)
-        return decode(file.read(line.length))
-
-
-def _read_waiting(lines: Sequence[_Line]) -> list[Entry]:
-    """The entries that still wait; no lock is held, so their file may be gone meanwhile."""
-    found = []
-    for line in lines:
+    def reserve(self, count: int) -> None:
+        """Let file and journal grow by so many bytes now, where the disk has space."""
+        execute = self._connection.execute
+        execute(f"PRAGMA wal_autocheckpoint = {max(1, count // _PAGE_BYTES // 2)}")
         try:
-            found.append(_read(line))
-        except FileNotFoundError:
-            continue  # it became a row
-        except ValueError as error:  # set aside when it is its turn
-            log.error("audit spool %s: a line is not whole (%s)", line.path, error)
-    return found
+            execute("CREATE TABLE reserve (space BLOB)")
+            execute("INSERT INTO reserve VALUES (zeroblob(?))", (count,))
+            execute("PRAGMA wal_checkpoint").fetchall()
+            execute("DROP TABLE reserve")
+            execute("PRAGMA wal_checkpoint").fetchall()
+        except sqlite3.Error as error:
+            log.warning("audit spool %s: %s; no space is set aside", self.path, error)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Commit entries, if the file is still where others look for it."""
+        rows = [
+            (one.id, one.kind, one.call_id, one.key, at_text(one.at), one.text) for one in entries
+        ]
+        with self._lock:
+            os.stat(self.path)
+            numbered = [
+                (number, _checksum(row), *row) for number, row in enumerate(rows, self._last + 1)
+            ]
+            with self._connection:  # commits, or takes all back
+                self._connection.execute("BEGIN IMMEDIATE")
+                insert = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                self._connection.executemany(insert, numbered)
+            self._last += len(rows)
+            self.calls.update(one.call_id for one in entries)
+            self.used = True
+
+    def oldest(self, limit: int) -> tuple[range, list[Entry]]:
+        """The first entries that wait and their numbers; each is read by itself."""
+        numbers = range(self._done + 1, min(self._done + limit, self._last) + 1)
+        entries: list[Entry] = []
+        for number in numbers:
+            try:
+                entries += map(_entry, self._read("number = ?", (number,)))
+            except (sqlite3.Error, ValueError) as error:
+                self._note_damage(error)
+        return numbers, entries
+
+    def forget(self, numbers: range, entries: Sequence[Entry]) -> None:
+        """Let entries go; where the disk does not, it is only known here that they are rows."""
+        with self._lock:
+            self._done = numbers[-1]
+            for one in entries:
+                self.calls[one.call_id] -= 1
+                if not self.calls[one.call_id]:
+                    del self.calls[one.call_id]
+            try:
+                self._connection.execute("DELETE FROM entries WHERE number <= ?", (self._done,))
+            except sqlite3.Error as error:
+                log.warning("audit spool %s: %s; entries may be replayed again", self.path, error)
+
+    def select(self, words: str, values: Sequence[Any]) -> list[Entry]:
+        """Whole entries that wait, by a condition."""
+        found = []
+        for row in self._read(words, values):
+            try:
+                found.append(_entry(row))
+            except ValueError as error:  # it is noted when it is its turn
+                log.error("audit spool %s: %s", self.path, error)
+        return found
+
+    def close(self, *, remove: bool) -> None:
+        """Unlock the file, and ``remove`` it unless it is damaged."""
+        remove = remove and not self.damaged
+        if remove:  # before others can have it
+            _unlink(self.path)
+        with self._lock:
+            self._connection.close()
+        if remove:
+            _unlink(self.path)
+
+    def _read(self, words: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        columns = "number, checksum, id, kind, call_id, key, at, body"
+        query = f"SELECT {columns} FROM entries WHERE number > ? AND {words}"
+        with self._lock:
+            return self._connection.execute(query, (self._done, *values)).fetchall()
+
+    def _note_damage(self, error: Exception) -> None:
+        self.damaged = True
+        log.error("audit spool %s: %s; the file stays there", self.path, error)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    """The entry of a row, or a :class:`ValueError` where it is not what was written."""
+    number, checksum, *fields = row
+    if checksum != _checksum(fields):
+        raise ValueError(f"entry {number} is damaged")
+    identifier, kind, call_id, key, at, body = fields
+    return Entry(identifier, kind, call_id, key, datetime.fromisoformat(at), json.loads(body))
+
+
+def _checksum(fields: Sequence[str | None]) -> int:
+    return zlib.crc32(canonical(fields).encode("ascii"))
+
+
+def _unlink(path: Path) -> None:
+    """Remove a file and its journal."""
+    for one in (path, path.with_name(f"{path.name}-wal")):
+        one.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import (
@@ -214,10 +215,8 @@ class AuditWriter:
                     self._settle(ticket, outcome)
 
     def _replay(self) -> None:
-        entries = self.spool.oldest(_BATCH)
-        outcomes = self._store.append_each(entries, keep_duplicates=True)
-        self.spool.forget(len(entries))
-        self._stored += len(outcomes)
+        append = partial(self._store.append_each, keep_duplicates=True)
+        self._stored += self.spool.replay(_BATCH, append)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
         known = self._error is not None
@@ -259,7 +258,7 @@ class AuditWriter:
                 if self._for_adoption.wait_for(lambda: self._stopped, _ADOPT_S):
                     return
             try:
-                self.spool.adopt()
+                self.spool.tidy()
             except Exception:  # a thread that dies would go unnoticed
                 log.exception("audit spool %s: nothing adopted now", self.spool.folder)
             with self._for_store:
@@ -294,7 +293,7 @@ class AuditWriter:
             if fresh:
                 self.spool.write([ticket.entry for ticket in fresh])
         except Exception as error:  # whatever it is, the callers must hear
-            log.error("audit spool %s: %s", self.spool.folder, error)
+            log.error("not spooled: %s", error)
             if len(tickets) > 1:  # some may still fit
                 for ticket in tickets:
                     self._spool_all([ticket])
@@ -333,8 +332,7 @@ class AuditWriter:
                 ticket.spooling, ticket.spool_at = False, math.inf
                 self._for_store.notify()
                 return
-            reason = error.strerror if isinstance(error, OSError) else error
-            self._settle(ticket, _not_recorded(ticket.entry, f"the disk: {reason}"))
+            self._settle(ticket, _not_recorded(ticket.entry, str(error)))
 
     def _settle(self, ticket: _Ticket, outcome: Written | Exception) -> None:
         """Tell the caller, the first time; the lock is held."""

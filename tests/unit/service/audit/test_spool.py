@@ -1,32 +1,63 @@
-"""The spool keeps order, survives crashes, and never loses a whole line."""
+"""The spool keeps order, survives crashes, and loses no entry that it took."""
 
 import os
 import shutil
+import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import Entry, Spool
+from ideal_dispatch.service.audit import Entry, Spool, StoreError
 from ideal_dispatch.service.audit import spool as spool_module
-from ideal_dispatch.service.audit.spool_file import decode, encode, read_lines
 from tests.audit_entries import entry
 
 
-def files(folder: Path, ending: str = "spool") -> list[Path]:
-    return sorted(folder.glob(f"*.{ending}"))
+class Looked(Exception):  # noqa: N818
+    """Ends a replay that only wants to look."""
+
+
+def waiting(spool: Spool, limit: int = 99) -> list[Entry]:
+    """What a replay would take; all of it goes on waiting."""
+    found: list[Entry] = []
+
+    def look(entries: list[Entry]) -> None:
+        found.extend(entries)
+        raise Looked
+
+    with suppress(Looked):
+        spool.replay(limit, look)
+    return found
+
+
+def replay(spool: Spool, limit: int = 99) -> list[Entry]:
+    """All that a replay takes."""
+    found: list[Entry] = []
+    spool.replay(limit, found.extend)
+    return found
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.sqlite"))
 
 
 def leave(folder: Path, entries: list[Entry]) -> Path:
-    """The file of a process that is dead."""
-    spool = Spool(folder)
+    """The file of a worker that ended."""
+    spool = Spool(folder, reserve_bytes=4096)
     spool.write(entries)
     spool.close()
     return files(folder)[-1]
+
+
+def change_bytes(path: Path, old: bytes, new: bytes) -> None:
+    """Damage a file that nobody has open."""
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
 
 
 def test_entries_come_back_in_order(tmp_path: Path) -> None:
@@ -35,51 +66,58 @@ def test_entries_come_back_in_order(tmp_path: Path) -> None:
     spool.write(entries[:3])
     spool.write(entries[3:])
     assert len(spool) == 7
-    assert spool.oldest(2) == entries[:2]
-    spool.forget(2)
-    assert spool.oldest(99) == entries[2:]
-    spool.forget(5)
-    assert (len(spool), spool.oldest(5)) == (0, [])
+    assert waiting(spool, 2) == replay(spool, 2) == entries[:2]
+    spool.write([entry(7)])
+    assert [one.call_id for one in replay(spool)] == [f"call-{n}" for n in range(2, 8)]
+    assert (len(spool), replay(spool)) == (0, [])
+    spool.write(entries[:1])
+    assert replay(spool) == entries[:1]
     spool.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_space_is_taken_in_advance_and_for_the_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "spool"
-    spool = Spool(folder, file_bytes=100_000)
-    (path,) = files(folder)
-    assert path.stat().st_blocks * 512 >= 100_000
-    for one in (path, *files(folder, "lock")):
-        assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    spool = Spool(folder, reserve_bytes=200_000)
+    spool.write([entry(1)])
+    found = sorted(folder.iterdir())
+    assert [path.suffix for path in found] == [".sqlite", ".sqlite-wal"]
+    for path in found:
+        assert path.stat().st_blocks * 512 >= 200_000
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    before = [path.stat().st_size for path in found]
+    for number in range(20):  # into the space that was taken
+        spool.write([entry(number, body={"text": "x" * 5000})])
+    assert [path.stat().st_size for path in found] == before
     spool.close()
 
 
-def test_a_file_is_removed_when_its_entries_are_rows(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, file_bytes=1000)
-    entries = [entry(number) for number in range(20)]
-    for one in entries:
-        spool.write([one])
-    before = len(files(tmp_path))
-    assert before > 3
-    for left in range(20, 0, -1):
-        assert spool.oldest(1) == entries[20 - left : 21 - left]
-        spool.forget(1)
-        assert len(files(tmp_path)) <= before
-    assert len(files(tmp_path)) == 1  # a fresh one, ready for the next outage
-    spool.write(entries[:1])
-    assert spool.oldest(1) == entries[:1]
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    assert spool._own is not None
+    ask = spool._own._connection.execute
+    assert ask("PRAGMA synchronous").fetchone() == (2,)
+    assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
     spool.close()
 
 
-def test_an_entry_larger_than_a_file_is_kept(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, file_bytes=1000)
-    large = entry(1, body={"text": "x" * 5000})
-    spool.write([entry(0), large])
+def test_a_file_whose_entries_are_rows_gives_way_to_a_fresh_one(tmp_path: Path) -> None:
+    """What is on record is not kept here as well."""
+    spool = Spool(tmp_path, reserve_bytes=4096)
+    (first,) = files(tmp_path)
+    spool.tidy()
+    assert files(tmp_path) == [first]  # it was not used
+    spool.write([entry(1)])
+    spool.tidy()
+    assert files(tmp_path) == [first]  # it is still needed
+    replay(spool)
+    spool.tidy()
+    (fresh,) = files(tmp_path)
+    assert fresh != first
     spool.write([entry(2)])
-    assert spool.oldest(3)[1] == large
+    assert [one.call_id for one in replay(spool)] == ["call-2"]
     spool.close()
-    assert Spool(tmp_path).oldest(3)[1] == large
 
 
 def test_looking_for_entries_that_wait(tmp_path: Path) -> None:
@@ -88,66 +126,54 @@ def test_looking_for_entries_that_wait(tmp_path: Path) -> None:
     spool.write([first, entry(2), again, answer])
     assert spool.find("recommendation", "call-1", "k") == first
     assert spool.find("recommendation", "call-1", "other") is None
+    assert spool.find("recommendation", "call-9", "k") is None
     assert spool.get(again.id) == again
     assert spool.get("nothing") is None
     assert spool.of_call("call-1") == [first, again, answer]
     assert spool.of_call("call-9") == []
     assert spool.recent("recommendation", 1) == [again]
-    spool.forget(1)
+    replay(spool, 2)
     assert spool.find("recommendation", "call-1", "k") == again
-    spool.close()
-
-
-def test_whoever_looks_holds_no_lock_while_the_disk_is_slow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spool, first = Spool(tmp_path), entry(1)
-    spool.write([first])
-    held: list[bool] = []
-
-    def slow(line: bytes) -> Entry:
-        held.append(spool._index.locked())
-        return decode(line)
-
-    monkeypatch.setattr("ideal_dispatch.service.audit.spool.decode", slow)
-    assert spool.get(first.id) == first
-    assert spool.of_call("call-1") == spool.recent("recommendation", 9) == spool.oldest(9)
-    assert spool.find("recommendation", "call-1", "k") == first
-    assert held == [False] * 5
-    spool.close()
-
-
-def test_an_entry_that_becomes_a_row_while_it_is_looked_for_is_gone(tmp_path: Path) -> None:
-    spool, first = Spool(tmp_path), entry(1)
-    spool.write([first])
-    (path,) = files(tmp_path)
-    path.unlink()
     assert spool.get(first.id) is None
-    assert spool.of_call("call-1") == spool.recent("recommendation", 9) == []
-
-
-def test_a_damaged_entry_is_said_and_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    spool, first, second = Spool(tmp_path), entry(1), entry(1)
-    spool.write([first, second])
-    (path,) = files(tmp_path)
-    with open(path, "r+b") as file:
-        file.seek(30)
-        file.write(b"?")
-    assert spool.of_call("call-1") == [second]
-    assert spool.get(first.id) is None
-    assert "a line is not whole (checksum does not fit)" in caplog.text
+    assert (spool.knows("call-1"), spool.knows("call-2")) == (True, False)
     spool.close()
 
 
-def test_ids_are_forgotten_with_their_entries(tmp_path: Path) -> None:
-    spool, entries = Spool(tmp_path), [entry(number) for number in range(3)]
+def test_nobody_waits_for_the_disk_to_hear_how_many_wait(tmp_path: Path) -> None:
+    """The event loop asks this for every call."""
+    spool = Spool(tmp_path)
+    spool.write([entry(1)])
+    assert spool._own is not None
+    with spool._writing, spool._own._lock:  # the disk hangs
+        assert (len(spool), spool.knows("call-1"), spool.knows("call-2")) == (1, True, False)
+    spool.close()
+
+
+def test_entries_that_the_disk_does_not_let_go_are_not_replayed_again(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    entries = [entry(number) for number in range(4)]
     spool.write(entries)
-    spool.forget(2)
-    assert [spool.get(one.id) for one in entries] == [None, None, entries[2]]
+    assert spool._own is not None
+    spool._own._connection.execute("PRAGMA query_only = ON")  # nothing can be written
+    assert replay(spool, 2) == entries[:2]
+    assert spool.get(entries[0].id) is None
+    assert replay(spool) == entries[2:]
+    assert len(spool) == 0
     spool.close()
-    assert Spool(tmp_path).get(entries[2].id) == entries[2]
+
+
+def test_entries_go_on_waiting_where_the_database_fails(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.write([entry(1)])
+
+    def fail(_: list[Entry]) -> None:
+        raise StoreError("down")
+
+    with pytest.raises(StoreError):
+        spool.replay(9, fail)
+    assert len(spool) == 1
+    spool.close()
+    assert len(Spool(tmp_path)) == 1
 
 
 def test_a_successor_takes_over_what_is_left(tmp_path: Path) -> None:
@@ -155,59 +181,60 @@ def test_a_successor_takes_over_what_is_left(tmp_path: Path) -> None:
     leave(tmp_path, entries[:2])
     spool = Spool(tmp_path)
     spool.write(entries[2:])
-    assert spool.oldest(9) == entries
+    assert len(spool) == 4
     assert spool.find("recommendation", "call-1", "k") == entries[1]
-    spool.forget(2)
-    assert len(files(tmp_path)) == len(files(tmp_path, "lock")) == 1
-    spool.forget(2)
+    assert [one.call_id for one in spool.recent("recommendation", 3)] == [
+        "call-3", "call-2", "call-1",
+    ]  # fmt: skip
+    assert replay(spool) == entries[:2]
+    assert len(files(tmp_path)) == 1
+    assert replay(spool) == entries[2:]
     spool.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_leave_each_other_alone(tmp_path: Path) -> None:
+def test_two_workers_leave_each_other_alone(tmp_path: Path) -> None:
     one, two = Spool(tmp_path), Spool(tmp_path)
     one.write([entry(1)])
     two.write([entry(2)])
-    assert two.adopt() == 0
-    assert [one.call_id for one in two.oldest(9)] == ["call-2"]
+    assert two.tidy() == 0
+    assert [one.call_id for one in waiting(two)] == ["call-2"]
     one.close()  # with one entry left
-    assert two.adopt() == 1
-    assert [one.call_id for one in two.oldest(9)] == ["call-2", "call-1"]
-    assert Spool(tmp_path).oldest(9) == []
+    assert two.tidy() == 1
+    assert len(two) == 2
+    assert waiting(Spool(tmp_path)) == []
+    assert [one.call_id for one in replay(two) + replay(two)] == ["call-1", "call-2"]
     two.close()
 
 
-def test_nobody_waits_while_files_of_the_dead_are_read(
+def test_nobody_waits_while_files_of_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading may take seconds after a long outage; writing must not."""
-    one = Spool(tmp_path, file_bytes=300)
+    one, left = Spool(tmp_path), [entry(number) for number in range(3)]
+    leave(tmp_path, left)
     reading, go_on = threading.Event(), threading.Event()
+    original = spool_module._File
 
-    def slowly(path: Path) -> Iterator[tuple[int, bytes]]:
+    def slowly(path: Path, timeout_s: float = 0.0) -> spool_module._File:
+        file = original(path, timeout_s)
         reading.set()
         assert go_on.wait(30)
-        return read_lines(path)
+        return file
 
-    left = [entry(number) for number in range(3)]
-    other = Spool(tmp_path, file_bytes=300)
-    for each in left:
-        other.write([each])
-    other.close()
-    assert len(files(tmp_path)) == 4
-    monkeypatch.setattr(spool_module, "read_lines", slowly)
+    monkeypatch.setattr(spool_module, "_File", slowly)
     with ThreadPoolExecutor(1) as pool:
-        adopted = pool.submit(one.adopt)
+        adopted = pool.submit(one.tidy)
         assert reading.wait(30)
         mine = entry(9)
         one.write([mine])
-        assert one.oldest(9) == [mine]
-        assert one.adopt() == 0  # somebody does already
-        one.forget(1)
+        assert waiting(one) == [mine]
+        assert one.tidy() == 0  # somebody does already
+        assert replay(one) == [mine]
         go_on.set()
         assert adopted.result(30) == 3
-    assert one.oldest(9) == left
-    one.forget(3)
+    monkeypatch.undo()
+    assert replay(one) == left
     one.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -216,72 +243,84 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = entry(1)
-    path = leave(tmp_path, [left])
-    unreadable = path.with_name(path.name.replace("000001", "000000"))
-    unreadable.mkdir()
+    leave(tmp_path, [left])
+    (tmp_path / "0-1.sqlite").write_text("not a database at all, " * 100)
+    (tmp_path / "0-2.sqlite").mkdir()
     spool = Spool(tmp_path)
-    assert spool.oldest(9) == [left]
-    assert f"{unreadable}: Is a directory; left to the next process" in caplog.text
-    spool.forget(1)
-    unreadable.rmdir()
-    unreadable.write_bytes(encode(entry(2)))
-    assert spool.adopt() == 0  # the family is this process's until it ends
+    assert replay(spool) == [left]
+    assert "0-1.sqlite: file is not a database; it stays there" in caplog.text
+    assert "0-2.sqlite: unable to open database file; it stays there" in caplog.text
+    caplog.clear()
+    spool.tidy()
+    assert caplog.text == ""  # it is said once
     spool.close()
-    successor = Spool(tmp_path)
-    assert [one.call_id for one in successor.oldest(9)] == ["call-2"]
-    successor.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0-1.sqlite", "0-2.sqlite"]
 
 
-def test_a_torn_line_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = leave(tmp_path, [entry(1), entry(2)])
-    whole = path.read_bytes().rstrip(b"\0")
-    torn = encode(entry(3))[:-20]
-    path.write_bytes(whole + torn + b"\0" * 500)
+def test_a_damaged_entry_costs_no_other_and_its_file_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, damaged, last = (entry(n, "call", body={"text": f"text {n}"}) for n in range(3))
+    path = leave(tmp_path, [first, damaged, last])
+    change_bytes(path, b"text 1", b"text 7")
     spool = Spool(tmp_path)
-    assert [one.call_id for one in spool.oldest(9)] == ["call-1", "call-2"]
-    (aside,) = files(tmp_path, "torn")
-    assert aside.read_bytes() == torn + b"\n"
-    assert "a line is not whole (checksum does not fit); kept in" in caplog.text
-    spool.forget(2)
+    assert spool.of_call("call") == [first, last]
+    assert spool.get(damaged.id) is None
+    assert replay(spool) == [first, last]
+    assert len(spool) == 0
+    assert "entry 2 is damaged; the file stays there" in caplog.text
+    assert spool.tidy() == 0
     spool.close()
-    assert files(tmp_path, "torn") == [aside]
+    assert files(tmp_path) == [path]
 
 
-def test_damage_in_the_middle_costs_one_line(tmp_path: Path) -> None:
-    path = leave(tmp_path, [entry(1), entry(2), entry(3)])
-    content = bytearray(path.read_bytes())
-    content[len(encode(entry(1))) + 60] ^= 1
-    path.write_bytes(content)
+def test_damaged_pages_cost_the_entries_in_them(tmp_path: Path) -> None:
+    entries = [entry(number, body={"text": f"{number}" * 3000}) for number in range(9)]
+    path = leave(tmp_path, entries)
+    content = path.read_bytes()
+    page = content.index(b"4444") // 4096 * 4096
+    path.write_bytes(content[:page] + b"\xff" * 4096 + content[page + 4096 :])
     spool = Spool(tmp_path)
-    assert [one.call_id for one in spool.oldest(9)] == ["call-1", "call-3"]
+    assert replay(spool) == [one for number, one in enumerate(entries) if number != 4]
+    spool.close()
+    assert files(tmp_path) == [path]
+
+
+def test_a_journal_torn_by_a_crash_keeps_what_was_committed(tmp_path: Path) -> None:
+    """As SIGKILL leaves it, in the middle of the last write."""
+    spool = Spool(tmp_path / "live", reserve_bytes=400_000)
+    spool.write([entry(1)])
+    (file,) = files(tmp_path / "live")
+    journal = file.with_name(f"{file.name}-wal")
+    before = journal.read_bytes()
+    spool.write([entry(2)])
+    after = journal.read_bytes()
+    before = before.ljust(len(after), b"\0")
+    changed = [at for at in range(len(after)) if before[at] != after[at]]
+    for number, cut in enumerate((changed[0] + 1, (changed[0] + changed[-1]) // 2, changed[-1])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        shutil.copy(file, folder)
+        (folder / journal.name).write_bytes(after[:cut] + before[cut:])
+        successor = Spool(folder)
+        assert [one.call_id for one in replay(successor)] == ["call-1"]
+        successor.close()
     spool.close()
 
 
-def test_damage_after_the_write_does_not_stop_the_rest(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
-    spool.write([entry(1), entry(2)])
-    (path,) = files(tmp_path)
-    with open(path, "r+b") as file:
-        file.seek(30)
-        file.write(b"?")
-    assert [one.call_id for one in spool.oldest(9)] == ["call-2"]
-    assert len(spool) == 1
-    assert len(files(tmp_path, "torn")) == 1
-    spool.close()
-
-
-def test_a_line_cut_anywhere_is_never_an_entry() -> None:
-    line = encode(entry(1))
-    assert decode(line) == decode(line[:-1])  # only the line's end is gone
-    for length in range(len(line) - 1):
-        with pytest.raises(ValueError, match="checksum does not fit"):
-            decode(line[:length])
-
-
-def test_an_empty_file_of_a_dead_process_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "00000000000000000001-77-000001.spool").write_bytes(b"\0" * 4096)
+def test_an_empty_file_of_a_worker_that_ended_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000001-77.sqlite").write_bytes(b"")
     Spool(tmp_path).close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_the_version_before_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "00000000000000000001-77-000001.spool").write_bytes(b"12345678 []\n")
+    Spool(tmp_path).close()
+    assert "1 files of version 0.1 wait; run that version once while the database" in caplog.text
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
@@ -291,22 +330,45 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
             Spool(folder)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match=f"audit spool {tmp_path}: Permission denied"):
+        Spool(tmp_path)
+
+
 def test_a_write_that_fails_is_tried_in_another_file(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.write([entry(1)])
-    broken = spool._file._descriptor
-    readonly = os.open(spool._file.path, os.O_RDONLY)
-    os.dup2(readonly, broken)  # writes to it fail from now on
-    os.close(readonly)
+    assert spool._own is not None
+    spool._own._connection.execute("PRAGMA query_only = ON")  # writes to it fail from now on
     spool.write([entry(2)])
-    assert [one.call_id for one in spool.oldest(9)] == ["call-1", "call-2"]
+    assert [one.call_id for one in spool.recent("recommendation", 9)] == ["call-2", "call-1"]
     spool.close()
-    assert [one.call_id for one in Spool(tmp_path).oldest(9)] == ["call-1", "call-2"]
+    successor = Spool(tmp_path)
+    assert [one.call_id for one in replay(successor) + replay(successor)] == ["call-1", "call-2"]
+    successor.close()
+
+
+def test_entries_are_written_together_or_not_at_all(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    assert spool._own is not None
+    spool._own._connection.execute(
+        "CREATE TRIGGER refuse BEFORE INSERT ON entries WHEN new.call_id = 'call-2' "
+        "BEGIN SELECT raise(ABORT, 'no'); END"
+    )
+    with pytest.raises(sqlite3.Error, match="no"):
+        spool._own.write([entry(1), entry(2)])
+    assert len(spool) == 0
+    spool.write([entry(3)])
+    assert [one.call_id for one in replay(spool)] == ["call-3"]
+    spool.close()
 
 
 def test_a_folder_that_somebody_removed_is_no_place_to_write(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
     shutil.rmtree(tmp_path / "spool")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StoreError, match="audit spool .*: .*No such file"):
         spool.write([entry(1)])
     assert len(spool) == 0
+    spool.close()
