@@ -7,7 +7,7 @@ from ideal_dispatch.lazy import on_first_use
 if TYPE_CHECKING:
     from ideal_dispatch.context import Calendar, Context, Weather, WeatherValue
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.gap import OptimisticGap, explain, optimistic_gap, pairwise_gap
+    from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
     from ideal_dispatch.learning import fit
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Trip, Trips
@@ -37,7 +37,7 @@ __all__ = [
     "WeatherValue",
     "__version__",
     "burg_divergence",
-    "explain",
+    "explain_gap",
     "fit",
     "minimise_linear",
     "optimistic_gap",
@@ -48,7 +48,7 @@ __all__ = [
 _NAMES = {
     "context": ("Calendar", "Context", "Weather", "WeatherValue"),
     "forecast": ("Model",),
-    "gap": ("OptimisticGap", "explain", "optimistic_gap", "pairwise_gap"),
+    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
     "learning": ("fit",),
     "network": ("Depot", "Path", "RoadNetwork"),
     "records": ("Trip", "Trips"),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray
-from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Example, Races
 from ideal_dispatch.network import Depot

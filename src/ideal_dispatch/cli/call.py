@@ -13,7 +13,7 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.dispatch import Situation
-    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.dispatch.fitted import FittedParts
     from ideal_dispatch.dispatch.trace import Trace
     from ideal_dispatch.network import Depot, RoadNetwork
 
@@ -30,8 +30,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was said about the incident and the free units."""
+class CallOptions:
+    """What the options say about the incident and the free units."""
 
     node: int | None
     lon: float | None
@@ -57,10 +57,10 @@ def read_place(network_file: Path | None, depots_file: Path | None) -> Place:
 
 def situation_of(
     place: Place,
-    parts: "Fitted",
+    parts: "FittedParts",
     traffic_file: Path | None,
     at: str | None,
-    asked: Asked,
+    told: CallOptions,
     time_zone: str,
     country: str,
     trace: "Trace",
@@ -93,43 +93,43 @@ def situation_of(
         source = ForecastRouter(parts.model, network, context)
     else:
         raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
-    node = _node(place, asked, trace)
+    node = _node(place, told, trace)
     sent = None
-    if asked.primary is not None:
-        station = _depot("--primary", asked.primary, place.depots)
+    if told.primary is not None:
+        station = _depot("--primary", told.primary, place.depots)
         quote = source.quote(place.depots[station].node, node, moment)
         sent = Assignment(station, quote.path)
     return observe(
         source, network, Incident("call", node, moment), context, place.depots,
-        units=_units(place.depots, asked.units),
+        units=_units(place.depots, told.units),
         region=None if city is None else int(city.region[node]),
         sent=sent,
         trace=trace,
     )  # fmt: skip
 
 
-def _node(place: Place, asked: Asked, trace: "Trace") -> int:
+def _node(place: Place, told: CallOptions, trace: "Trace") -> int:
     network = place.network
-    if asked.node is not None:
-        if asked.lon is not None or asked.lat is not None:
+    if told.node is not None:
+        if told.lon is not None or told.lat is not None:
             raise InputError("--node and --lon/--lat both name the incident; give one of them")
-        if not 0 <= asked.node < network.num_nodes:
+        if not 0 <= told.node < network.num_nodes:
             raise InputError(
-                f"--node {asked.node}: not a node of the network (0 … {network.num_nodes - 1})"
+                f"--node {told.node}: not a node of the network (0 … {network.num_nodes - 1})"
             )
-        return asked.node
-    if asked.lon is not None and asked.lat is not None:
+        return told.node
+    if told.lon is not None and told.lat is not None:
         with trace.step("snapping") as facts:
-            snap = network.snap(asked.lon, asked.lat)
+            snap = network.snap(told.lon, told.lat)
             facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
         return snap.node
-    if asked.lon is not None or asked.lat is not None:
+    if told.lon is not None or told.lat is not None:
         raise InputError("--lon and --lat belong together; give both")
     if place.city is None:
         raise InputError("where is the incident? Give --node, or --lon and --lat")
     import numpy as np
 
-    return int(np.random.default_rng(asked.seed).integers(network.num_nodes))
+    return int(np.random.default_rng(told.seed).integers(network.num_nodes))
 
 
 def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:

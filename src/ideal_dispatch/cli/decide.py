@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ideal_dispatch.cli.call import TRAIN, Asked, read_place, situation_of
+from ideal_dispatch.cli.call import TRAIN, CallOptions, read_place, situation_of
 from ideal_dispatch.cli.help import SPECIAL
 from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Policy
-    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.dispatch.fitted import FittedParts
 
 EPILOG = """\
 Examples:
@@ -26,8 +26,6 @@ Examples:
   ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 \\
     --node 700 --policy interval --threshold 60
 """
-
-USUAL_COST = 0.01
 
 
 def decide(
@@ -168,8 +166,11 @@ def decide(
     import numpy as np
 
     from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
-    from ideal_dispatch.cli.decision_view import Answer
+    from ideal_dispatch.cli.decision_view import print_answer, print_json
     from ideal_dispatch.cli.terminal import stages
+    from ideal_dispatch.dispatch import Answer
+    from ideal_dispatch.dispatch import decide as decided
+    from ideal_dispatch.dispatch.reasons import fallbacks
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 
     trace = Trace() if traced else UNTRACED
@@ -186,19 +187,23 @@ def decide(
             facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        asked = Asked(node, lon, lat, tuple(units or ()), primary, seed)
-        situation = situation_of(place, parts, traffic_file, at, asked, time_zone, country, trace)
+        told = CallOptions(node, lon, lat, tuple(units or ()), primary, seed)
+        situation = situation_of(place, parts, traffic_file, at, told, time_zone, country, trace)
         progress("searching other roads")
-        answer = Answer.of(chosen, situation, np.random.default_rng(seed), place.city)
+        made = decided(situation, policy=chosen, rng=np.random.default_rng(seed))
+        rule = getattr(chosen, "threshold", None)
+        answer = Answer.of(made, rule, fallbacks(situation))
     if as_json:
-        answer.print_json()
+        print_json(answer)
     else:
-        answer.print()
+        print_answer(answer, place.city)
 
 
 def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
     """The threshold as an experiment file would say it."""
     if seconds is None:
+        from ideal_dispatch.dispatch.threshold import USUAL_COST
+
         table: dict[str, Any] = {"cost": USUAL_COST if cost is None else cost}
         return table | ({} if curve is None else {"curve": curve})
     if curve is not None or cost is not None:
@@ -209,14 +214,14 @@ def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> An
         raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
 
 
-def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted":
+def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "FittedParts":
     from ideal_dispatch.dispatch.expected_gain import GainModel
-    from ideal_dispatch.dispatch.fitted import Fitted
+    from ideal_dispatch.dispatch.fitted import FittedParts
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.drift import DriftModel
 
     spread = None if gain is None else GainModel.load(gain)
-    return Fitted(
+    return FittedParts(
         None if model is None else Model.load(model),
         None if drift is None else DriftModel.load(drift),
         spread,
@@ -224,7 +229,7 @@ def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted
     )
 
 
-def _policy(kind: str, threshold: Any, parts: "Fitted") -> "Policy":
+def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
     from dataclasses import fields
 
     from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from

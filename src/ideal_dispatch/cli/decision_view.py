@@ -1,19 +1,21 @@
-"""A decision as people read it, and as programs do."""
+"""The answer to a call as ``ideal decide`` shows it: for people, and as JSON for programs."""
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-import numpy as np
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 from ideal_dispatch.cities import City
-from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
-from ideal_dispatch.dispatch.explanation import explain
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
-from ideal_dispatch.dispatch.reasons import Reason, Remark, bounded, doubts, fallbacks, remarks
-from ideal_dispatch.dispatch.way import longest_roads
+from ideal_dispatch.cli.terminal import out, print_facts, warn
+from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.path_pair import longest_roads
+from ideal_dispatch.dispatch.trace import Step
 from ideal_dispatch.network import Path
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -24,221 +26,64 @@ _TITLES = {
 }
 """Title and colour of an advice."""
 
+_WIDTH = 80
+_UNITS = {"s": "s", "m": "m", "kmh": "km/h", "c": "°C", "mm": "mm", "hpa": "hPa", "percent": "%"}
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """A decision with what it was made from, what the gap says by road, and what is doubtful.
 
-    Where the forecast is ``untrusted`` it is no advice, and nobody is told to go.
-    """
+# --- for programs -----------------------------------------------------------
 
-    situation: Situation
-    decision: Decision
-    threshold: str
-    explanation: str
-    untrusted: Reason | None
-    remarks: list[Remark]
-    city: City | None
 
-    @classmethod
-    def of(
-        cls,
-        policy: Policy,
-        situation: Situation,
-        rng: np.random.Generator,
-        city: City | None,
-    ) -> "Answer":
-        """Decide, and explain what the decision was made from."""
-        if isinstance(policy, Ideal | PaperIdeal | NominalGap):
-            from ideal_dispatch.gap.warm_up import warm_up
+def print_json(answer: Answer) -> None:
+    """Print one JSON object; a threshold of null means that a second always goes."""
+    print(json.dumps(answer_json(answer), ensure_ascii=False, allow_nan=False, indent=1))
 
-            with situation.trace.step("compiled kernels"):
-                warm_up()  # else loading kernels would use up the time of the search
-        with situation.trace.step("decision") as facts:
-            decision = policy.decide(situation, rng)
-            facts |= {"score_s": round(decision.score_s, 3), "send_second": decision.send_second}
-        with situation.trace.step("explanation"):
-            explanation = str(explain(situation, decision))
-        rule = getattr(policy, "threshold", None)
-        words = ""
-        if rule is not None:
-            quote_s = situation.quote(decision.primary.station).duration_s
-            known = decision.details
-            primary_s = known.get("primary_s", known.get("nominal_primary_s", quote_s))
-            words = rule.words(primary_s, situation.free_units)
-        untrusted = bounded(situation, decision)
-        first = [] if untrusted is None else [untrusted]
-        said = remarks([*first, *doubts(situation, decision), *fallbacks(situation)])
-        return cls(situation, decision, words, explanation, untrusted, said, city)
 
-    @property
-    def advice(self) -> str:
-        """The decision in a word, as the service says it."""
-        if self.untrusted is not None:
-            return "no_advice"
-        return "send_second" if self.decision.send_second else "primary_only"
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """All of it in plain values, with the trace where there is one."""
+    made, advised = _decision(answer), answer.refusal is None
+    situation, limit_s = made.about, made.threshold_s
+    incident, sooner = situation.incident, made.sooner if advised else None
+    explanation, steps = str(made.explain()), situation.trace.steps
+    return {
+        "incident": {
+            "node": incident.node,
+            "lon": _plain(float(situation.network.lon[incident.node])),
+            "lat": _plain(float(situation.network.lat[incident.node])),
+            "at": situation.context.at.isoformat(),
+        },
+        "stations": [
+            {
+                "depot": station.depot.name,
+                "node": station.depot.node,
+                "units": station.units,
+                "quote": _quote(station.quote),
+            }
+            for station in situation.stations
+        ],
+        "decision": {
+            "policy": made.policy,
+            "advice": answer.advice,
+            "send_second": made.send_second if advised else None,
+            "primary": _assignment(situation, made.primary),
+            "second": None if made.second is None else _assignment(situation, made.second),
+            "sooner_unit": None if sooner is None else asdict(sooner),
+            "score_s": made.score_s,
+            "threshold_s": None if limit_s == -math.inf else limit_s,
+            "threshold": answer.threshold,
+            "reason": _reason(answer),
+            "details": log_details(made),
+        },
+        "explanation": explanation,
+        "remarks": [asdict(remark) for remark in answer.remarks],
+    } | ({"trace": [step.as_dict() for step in steps]} if steps else {})
 
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        return self.decision.reason if self.untrusted is None else self.untrusted[1]
 
-    # --- for programs -----------------------------------------------------------
-
-    def print_json(self) -> None:
-        """Print one JSON object; a threshold of null means that a second always goes."""
-        print(json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, indent=1))
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it in plain values."""
-        situation, made = self.situation, self.decision
-        incident, limit_s, steps = situation.incident, made.threshold_s, situation.trace.steps
-        sooner = None if self.untrusted else made.sooner
-        return {
-            "incident": {
-                "node": incident.node,
-                "lon": _plain(float(situation.network.lon[incident.node])),
-                "lat": _plain(float(situation.network.lat[incident.node])),
-                "at": situation.context.at.isoformat(),
-            },
-            "stations": [
-                {
-                    "depot": station.depot.name,
-                    "node": station.depot.node,
-                    "units": station.units,
-                    "quote": _quote(station.quote),
-                }
-                for station in situation.stations
-            ],
-            "decision": {
-                "policy": made.policy,
-                "advice": self.advice,
-                "send_second": None if self.untrusted else made.send_second,
-                "primary": self._assignment(made.primary),
-                "second": None if made.second is None else self._assignment(made.second),
-                "sooner_unit": None if sooner is None else asdict(sooner),
-                "score_s": made.score_s,
-                "threshold_s": None if limit_s == -math.inf else limit_s,
-                "threshold": self.threshold,
-                "reason": self.reason,
-                "details": dict(made.details),
-            },
-            "explanation": self.explanation,
-            "remarks": [asdict(remark) for remark in self.remarks],
-        } | ({"trace": [step.as_dict() for step in steps]} if steps else {})
-
-    def _assignment(self, one: Assignment) -> dict[str, Any]:
-        return {
-            "depot": self.situation.stations[one.station].depot.name,
-            "edges": one.path.edges.tolist(),
-            "follow": one.follow,
-        }
-
-    # --- for people -------------------------------------------------------------
-
-    def print(self) -> None:
-        """Print the decision in a frame, then what it rests on."""
-        from rich.panel import Panel
-        from rich.text import Text
-
-        from ideal_dispatch.cli.terminal import out, print_facts, warn
-        from ideal_dispatch.cli.trace_view import print_trace
-
-        made, situation = self.decision, self.situation
-        title, colour = _TITLES[self.advice]
-        width = min(out.width, 80)
-        orders = Text("\n".join(self._ways() if self.untrusted else self._orders()))
-        out.print(Panel(orders, title=title, title_align="left", width=width, border_style=colour))
-        for remark in self.remarks:
-            warn(remark.words)
-        out.print()
-        print_facts(self._heading(), self._stations(), justify="left")
-        print_facts(f"Why, by policy {made.policy}", self._reasons(), justify="left")
-        if self.explanation:
-            out.print("What a second ambulance could gain, and by which roads", style="bold")
-            out.print(self.explanation, markup=False, width=width)
-        if situation.trace.steps:
-            print_trace(situation.trace)
-
-    def _ways(self) -> list[str]:
-        """What was considered; nobody is told to go."""
-        made = self.decision
-        return [
-            f"Considered: from {self._depot(one)}, by {self._roads(one.path)}."
-            for one in (made.primary, made.second)
-            if one is not None
-        ]
-
-    def _orders(self) -> list[str]:
-        """Who goes, and by which roads."""
-        made = self.decision
-        lines = [f"{self._depot(made.primary)} goes, by {self._roads(made.primary.path)}."]
-        if made.sooner is not None:
-            percent = min(99, int(100 * made.sooner.probability))
-            lines.append(
-                f"{made.sooner.depot} is expected {made.sooner.seconds:.0f} s sooner than "
-                f"{self._depot(made.primary)}, {percent} % sure."
-            )
-        if made.second is None:
-            return [*lines, "There is no other unit on another road."]
-        other = self._depot(made.second)
-        if made.second.station == made.primary.station:
-            other = f"Another unit of {other}"
-        also = f"{other} goes too" if made.send_second else f"{other} stays; it would go"
-        lines.append(f"{also}, by {self._roads(made.second.path)}.")
-        if made.second.follow:
-            lines.append(f"It keeps to the first {made.second.follow} segments of that way.")
-        return lines
-
-    def _heading(self) -> str:
-        incident, city = self.situation.incident, self.city
-        where = f"node {incident.node}"
-        if city is not None:
-            where = f"{city.districts[city.district[incident.node]]}, {where}"
-        return f"The call: {where}, {self.situation.context.at:%a %d %b %Y %H:%M}"
-
-    def _stations(self) -> dict[str, str]:
-        rows = {}
-        for station in self.situation.stations:
-            free = f"{station.units} free"
-            quote = station.quote
-            if quote is None:
-                rows[station.depot.name] = f"{free}, no route" if station.units else "no free unit"
-                continue
-            told = _minutes(quote.duration_s)
-            if not math.isnan(quote.optimistic_s + quote.pessimistic_s):
-                told += f" ({_minutes(quote.optimistic_s)} to {_minutes(quote.pessimistic_s)})"
-            length = quote.path.length_m(self.situation.network) / 1000
-            rows[station.depot.name] = f"{told}, {length:.1f} km, {free}"
-        return rows
-
-    def _reasons(self) -> dict[str, str]:
-        made = self.decision
-        known, rows = made.details, {"decision": self.reason}
-        if self.threshold:
-            rows["threshold"] = self.threshold
-        if "expected_gain_s" in known:
-            rows["expected gain"] = (
-                f"{known['expected_gain_s']:.1f} s; times from {known['times_from']}, "
-                f"spread from {known['spread_from']}"
-            )
-            lives = 100 * known["expected_survival_gain"]
-            rows["in survival"] = f"{lives:.2g} points by {known['survival_curve']}"
-        if "gap_lower_s" in known:
-            upper = known["gap_upper_s"]
-            most = "" if upper is None else f", at most {upper:.1f} s"
-            rows["optimistic gap"] = f"{known['gap_lower_s']:.1f} s{most}, {known['gap_status']}"
-        if "overlap" in known:
-            depot = "the same depot" if known["same_depot"] else "another depot"
-            rows["second's way"] = f"{100 * known['overlap']:.0f} % shared, from {depot}"
-        return rows
-
-    def _depot(self, one: Assignment) -> str:
-        return self.situation.stations[one.station].depot.name
-
-    def _roads(self, path: Path) -> str:
-        named = ", ".join(longest_roads(self.situation.network, path))
-        return named or ("unnamed roads" if len(path) else "no road: it is there")
+def _assignment(situation: Situation, one: Assignment) -> dict[str, Any]:
+    return {
+        "depot": situation.stations[one.station].depot.name,
+        "edges": one.path.edges.tolist(),
+        "follow": one.follow,
+    }
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
@@ -257,6 +102,153 @@ def _plain(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
+# --- for people -------------------------------------------------------------
+
+
+def print_answer(answer: Answer, city: City | None) -> None:
+    """Print the decision in a frame, then what it rests on; ``city`` knows names of districts."""
+    made = _decision(answer)
+    situation = made.about
+    title, colour = _TITLES[answer.advice]
+    width = min(out.width, _WIDTH)
+    lines = Text("\n".join(_orders(made) if answer.refusal is None else _considered(made)))
+    out.print(Panel(lines, title=title, title_align="left", width=width, border_style=colour))
+    for remark in answer.remarks:
+        warn(remark.words)
+    out.print()
+    print_facts(_heading(situation, city), _stations(situation), justify="left")
+    print_facts(f"Why, by policy {made.policy}", _why(answer, made), justify="left")
+    if explanation := str(made.explain()):
+        out.print("What a second ambulance could gain, and by which roads", style="bold")
+        out.print(explanation, markup=False, width=width)
+    if situation.trace.steps:
+        _print_steps(situation.trace.steps, width)
+
+
+def _decision(answer: Answer) -> Decision:
+    assert answer.decision is not None  # the command raises where it cannot decide
+    return answer.decision
+
+
+def _reason(answer: Answer) -> str:
+    return _decision(answer).reason if answer.refusal is None else answer.refusal[1]
+
+
+def _considered(made: Decision) -> list[str]:
+    """What was considered; nobody is told to go."""
+    return [
+        f"Considered: from {_depot(made, one)}, by {_roads(made, one.path)}."
+        for one in (made.primary, made.second)
+        if one is not None
+    ]
+
+
+def _orders(made: Decision) -> list[str]:
+    """Who goes, and by which roads."""
+    first = _depot(made, made.primary)
+    lines = [f"{first} goes, by {_roads(made, made.primary.path)}."]
+    if made.sooner is not None:
+        percent = min(99, int(100 * made.sooner.probability))
+        lines.append(
+            f"{made.sooner.depot} is expected {made.sooner.seconds:.0f} s sooner than "
+            f"{first}, {percent} % sure."
+        )
+    if made.second is None:
+        return [*lines, "There is no other unit on another road."]
+    other = f"Another unit of {first}" if made.same_depot else _depot(made, made.second)
+    also = f"{other} goes too" if made.send_second else f"{other} stays; it would go"
+    lines.append(f"{also}, by {_roads(made, made.second.path)}.")
+    if made.second.follow:
+        lines.append(f"It keeps to the first {made.second.follow} segments of that way.")
+    return lines
+
+
+def _heading(situation: Situation, city: City | None) -> str:
+    where = f"node {situation.incident.node}"
+    if city is not None:
+        where = f"{city.districts[city.district[situation.incident.node]]}, {where}"
+    return f"The call: {where}, {situation.context.at:%a %d %b %Y %H:%M}"
+
+
+def _stations(situation: Situation) -> dict[str, str]:
+    rows = {}
+    for station in situation.stations:
+        free, quote = f"{station.units} free", station.quote
+        if quote is None:
+            rows[station.depot.name] = f"{free}, no route" if station.units else "no free unit"
+            continue
+        told = _minutes(quote.duration_s)
+        if not math.isnan(quote.optimistic_s + quote.pessimistic_s):
+            told += f" ({_minutes(quote.optimistic_s)} to {_minutes(quote.pessimistic_s)})"
+        length = quote.path.length_m(situation.network) / 1000
+        rows[station.depot.name] = f"{told}, {length:.1f} km, {free}"
+    return rows
+
+
+def _why(answer: Answer, made: Decision) -> dict[str, str]:
+    rows = {"decision": _reason(answer)}
+    if answer.threshold:
+        rows["threshold"] = answer.threshold
+    if (worth := made.worth) is not None:
+        rows["expected gain"] = (
+            f"{worth.gain_s:.1f} s; times from {worth.times_from}, spread from {worth.spread_from}"
+        )
+        points = 100 * worth.survival_gain
+        rows["in survival"] = f"{points:.2g} points by {worth.survival_curve}"
+    if (gap := made.gap) is not None:
+        most = f", at most {gap.upper_s:.1f} s" if math.isfinite(gap.upper_s) else ""
+        rows["optimistic gap"] = f"{gap.lower_s:.1f} s{most}, {gap.status}"
+    if (overlap := made.overlap) is not None:
+        depot = "the same depot" if made.same_depot else "another depot"
+        rows["second's way"] = f"{100 * overlap:.0f} % shared, from {depot}"
+    return rows
+
+
+def _depot(made: Decision, one: Assignment) -> str:
+    return made.about.stations[one.station].depot.name
+
+
+def _roads(made: Decision, path: Path) -> str:
+    named = ", ".join(longest_roads(made.about.network, path))
+    return named or ("unnamed roads" if len(path) else "no road: it is there")
+
+
 def _minutes(seconds: float) -> str:
     whole = round(seconds)
     return f"{whole // 60} min {whole % 60:02d} s"
+
+
+def _print_steps(steps: Sequence[Step], width: int) -> None:
+    """Print a line for each step, those inside another one indented: time, and what it gave."""
+    out.print()
+    out.print("Step by step", style="bold")
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=width
+    )  # fmt: skip
+    table.add_column("step", overflow="fold", max_width=28)
+    table.add_column("ms", justify="right")
+    table.add_column("what it gave", overflow="fold", ratio=1)
+    for depth, step in _flat(steps, 0):
+        known = [_fact(name, value) for name, value in step.facts.items() if value is not None]
+        table.add_row(
+            Text("  " * depth + step.name), f"{1000 * step.seconds:.1f}", Text(", ".join(known))
+        )
+    out.print(table)
+
+
+def _flat(steps: Sequence[Step], depth: int) -> Iterator[tuple[int, Step]]:
+    for step in steps:
+        yield depth, step
+        yield from _flat(step.steps, depth + 1)
+
+
+def _fact(name: str, value: Any) -> str:
+    """A fact with the unit that its name ends in."""
+    stem, _, unit = name.rpartition("_")
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif isinstance(value, float):
+        value = f"{value:.4g}"
+    if stem and unit in _UNITS:
+        return f"{stem.replace('_', ' ')} {value} {_UNITS[unit]}"
+    return f"{name.replace('_', ' ')} {value}"

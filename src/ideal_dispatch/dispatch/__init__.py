@@ -1,18 +1,32 @@
-"""From what is known at a call to who drives: situations, policies, thresholds."""
+"""From what is known at a call to who drives: situations, policies, decisions, answers."""
 
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
-    from ideal_dispatch.dispatch.decision import Assignment, Decision, Policy
-    from ideal_dispatch.dispatch.situation import Incident, Situation, Station, observe
+    from ideal_dispatch.dispatch.answer import Answer
+    from ideal_dispatch.dispatch.decision import Decision, Policy
+    from ideal_dispatch.dispatch.ideal import Ideal, decide
+    from ideal_dispatch.dispatch.situation import (
+        Assignment,
+        Incident,
+        Situation,
+        Station,
+        observe,
+    )
 
-__all__ = ["Assignment", "Decision", "Incident", "Policy", "Situation", "Station", "observe"]
+_NAMES = {
+    "answer": ("Answer",),
+    "decision": ("Decision", "Policy"),
+    "ideal": ("Ideal", "decide"),
+    "situation": ("Assignment", "Incident", "Situation", "Station", "observe"),
+}
 
-# who answers calls and solves none wants the reasons alone
-__getattr__ = on_first_use(
-    __name__,
-    dict.fromkeys(("Assignment", "Decision", "Policy"), "decision")
-    | dict.fromkeys(("Incident", "Situation", "Station", "observe"), "situation"),
-)
+__all__ = [
+    "Answer", "Assignment", "Decision", "Ideal", "Incident", "Policy", "Situation", "Station",
+    "decide", "observe",
+]  # fmt: skip
+
+# processes that answer calls and solve none load the answer and its reasons alone
+__getattr__ = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
-from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.candidate import primary_of, routed, sent_candidate
+from ideal_dispatch.dispatch.decision import Decision, Pair, by_score
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import ALWAYS, AT_ZERO, Threshold
-from ideal_dispatch.dispatch.way import pair_details, primary_of, routed, sent_way
 from ideal_dispatch.errors import InputError
 
 
@@ -24,18 +24,20 @@ class RegionPolicy:
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         region = situation.region
         if situation.sent is not None:
-            depot = situation.stations[situation.sent.station].depot.name
-            return Decision(self.name, situation.sent, None, 0.0, 0.0, f"{depot}: already sent")
+            return self._alone(situation, situation.sent, "already sent")
         if region is None:
             raise InputError(
                 f"incident {situation.incident.name}: its territory is not known; "
                 f"policy {self.name} needs one"
             )
         free = region in situation.available
-        station = region if free else situation.fastest
-        depot = situation.stations[station].depot.name
         why = "its territory" if free else "the depot of the territory has no free unit"
-        return Decision(self.name, routed(situation, station), None, 0.0, 0.0, f"{depot}: {why}")
+        station = region if free else situation.fastest
+        return self._alone(situation, routed(situation, station), why)
+
+    def _alone(self, situation: Situation, primary: Assignment, why: str) -> Decision:
+        reason = f"{situation.stations[primary.station].depot.name}: {why}"
+        return Decision(self.name, primary, None, 0.0, 0.0, reason, situation=situation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,7 @@ class RouterPolicy:
         primary, second = router_pair(situation)
         why = "the shortest quote" if situation.sent is None else "already sent"
         reason = f"{situation.stations[primary.station].depot.name}: {why}"
-        details = pair_details(situation, primary, second)
-        return Decision(self.name, primary, second, 0.0, 0.0, reason, details)
+        return Decision(self.name, primary, second, 0.0, 0.0, reason, situation=situation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,7 @@ class RouterDual:
     name: str = "router-dual"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, second = router_pair(situation)
-        return decision(
-            self.name, situation, primary, second, 0.0, ALWAYS, "score",
-            details=pair_details(situation, primary, second),
-        )  # fmt: skip
+        return by_score(self.name, situation, router_pair(situation), 0.0, ALWAYS, "score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +86,8 @@ class IntervalPolicy:
             quote = situation.quote(primary)
             slow_s = _known(quote.pessimistic_s, quote.duration_s)
         else:
-            way = sent_way(situation, first)
-            slow_s = way.expected_s + _known(way.above_s, 0.0)
+            sent = sent_candidate(situation, first)
+            slow_s = sent.expected_s + _known(sent.above_s, 0.0)
         quick_s = {
             number: _known(situation.quote(number).optimistic_s, situation.quote(number).duration_s)
             for number in situation.others(primary)
@@ -98,13 +95,12 @@ class IntervalPolicy:
         other = min(quick_s, key=lambda number: quick_s[number], default=None)
         second = None if other is None else routed(situation, other)
         score_s = 0.0 if other is None else slow_s - quick_s[other]
-        return decision(
-            self.name, situation, first, second, score_s, self.threshold, "overlap of ranges",
-            details=pair_details(situation, first, second),
-        )  # fmt: skip
+        return by_score(
+            self.name, situation, (first, second), score_s, self.threshold, "overlap of ranges"
+        )
 
 
-def router_pair(situation: Situation) -> tuple[Assignment, Assignment | None]:
+def router_pair(situation: Situation) -> Pair:
     """The primary by :func:`primary_of`, and the router's shortest from any other depot."""
     primary = primary_of(situation)
     others = situation.others(primary.station)

@@ -1,18 +1,19 @@
 """Controls that keep us honest: how much of a gain any second ambulance would have brought."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.baselines import router_pair
-from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
-from ideal_dispatch.dispatch.scenario_gap import Centre, gap_details, outlook, situation_gap
+from ideal_dispatch.dispatch.candidate import alternative, primary_of
+from ideal_dispatch.dispatch.decision import Decision, by_score
+from ideal_dispatch.dispatch.path_pair import overlap, unshared_s
+from ideal_dispatch.dispatch.scenario_gap import Centre, outlook, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, ConstantThreshold, Threshold
-from ideal_dispatch.dispatch.way import differing, overlap, pair_details, primary_of, unshared_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap.optimistic_gap import Method
@@ -32,8 +33,8 @@ _TIE = ConstantThreshold(0.5)
 class QuoteDifferencePolicy:
     """A second from the depot with the next shortest quote, where the quotes are close.
 
-    The score is minus the difference of the two quotes. Its details hold the
-    features that a learned trigger is fitted on.
+    The score is minus the difference of the two quotes. Its facts for the log are
+    the features that a learned trigger is fitted on.
     """
 
     name: str = "quote-difference"
@@ -41,16 +42,16 @@ class QuoteDifferencePolicy:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary, second = router_pair(situation)
-        score_s, details = 0.0, pair_details(situation, primary, second)
+        score_s, facts = 0.0, {}
         if second is not None:
             first_quote, other = situation.quote(primary.station), situation.quote(second.station)
             score_s = first_quote.duration_s - other.duration_s
             values = router_features(situation.network, first_quote, other, _hour(situation))
-            details["router_features"] = [round(value, 3) for value in values.tolist()]
-        return decision(
-            self.name, situation, primary, second, score_s, self.threshold, "difference of quotes",
-            details=details,
-        )  # fmt: skip
+            facts["router_features"] = [round(value, 3) for value in values.tolist()]
+        made = by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "difference of quotes"
+        )
+        return replace(made, facts=facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,9 @@ class RandomTrigger:
     threshold: Threshold = _TIE
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, second = router_pair(situation)
-        return decision(
-            self.name, situation, primary, second, float(rng.random()), self.threshold, "drawn",
-            unit="", details=pair_details(situation, primary, second),
+        return by_score(
+            self.name, situation, router_pair(situation), float(rng.random()), self.threshold,
+            "drawn", unit="",
         )  # fmt: skip
 
 
@@ -90,10 +90,9 @@ class RouterAlternativePolicy:
         other = situation.stations[number].alternative
         if second is not None and other is not None:
             score_s = situation.expected_s(number, primary.path) - other.duration_s
-        return decision(
-            self.name, situation, primary, second, score_s, self.threshold, "difference of quotes",
-            details=pair_details(situation, primary, second),
-        )  # fmt: skip
+        return by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "difference of quotes"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +108,16 @@ class GapTriggeredOtherDepot:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary, second = router_pair(situation)
-        details = pair_details(situation, primary, second)
-        score_s = 0.0
+        seen = gap = None
         if second is not None:
             seen = outlook(situation, self.model, path=primary.path, centre=self.centre)
             gap = situation_gap(
                 situation, seen.scenarios, primary, rng,
                 method=self.method, time_limit_s=self.time_limit_s,
             )  # fmt: skip
-            if gap is not None:
-                score_s = gap.lower_s
-                details |= gap_details(gap) | seen.details
-        return decision(
-            self.name, situation, primary, second, score_s, self.threshold, "gap", details=details
-        )
+        score_s = 0.0 if gap is None else gap.lower_s
+        made = by_score(self.name, situation, (primary, second), score_s, self.threshold, "gap")
+        return replace(made, outlook=seen, gap=gap)
 
 
 class Estimator(Protocol):
@@ -158,23 +153,9 @@ class LearnedTrigger:
             score_s = float(np.ravel(self.estimator.predict(row[None, :]))[0])
             if not math.isfinite(score_s):
                 raise InputError(f"policy {self.name}: its estimator predicts {score_s}; fit again")
-        return decision(
-            self.name, situation, primary, second, score_s, self.threshold, "predicted saving",
-            details=pair_details(situation, primary, second),
-        )  # fmt: skip
-
-
-def alternative(situation: Situation, station: int) -> Assignment | None:
-    """A second unit of a station on the router's other route, where there are both."""
-    other = situation.stations[station].alternative
-    if other is None or station not in situation.second_stations(station):
-        return None
-    sent = situation.sent
-    first = (
-        sent.path if sent is not None and sent.station == station else situation.quote(station).path
-    )
-    follow = differing(situation.network, other.path, first)
-    return Assignment(station, other.path, follow) if follow else None
+        return by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "predicted saving"
+        )
 
 
 def router_features(

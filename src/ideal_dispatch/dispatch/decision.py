@@ -1,45 +1,26 @@
-"""What a policy answers: who drives where, and why."""
+"""What a policy answers: who drives where, why, and what it computed on the way."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.path_pair import overlap
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import Threshold
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import Path
 
 if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.explanation import Explanation
     from ideal_dispatch.dispatch.scenario_gap import Outlook
-    from ideal_dispatch.dispatch.sooner import SoonerUnit
+    from ideal_dispatch.dispatch.worth import SoonerUnit, Worth
     from ideal_dispatch.gap import OptimisticGap
 
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """One ambulance: the station it leaves and the path it is told.
-
-    It keeps to the first ``follow`` edges of the path and asks the router
-    again at every junction after them; 0 means from the start.
-    """
-
-    station: int
-    path: Path
-    follow: int = 0
-
-    @property
-    def prefix(self) -> tuple[int, ...]:
-        """The edges it keeps to."""
-        return tuple(self.path.edges[: self.follow].tolist())
-
-    @property
-    def key(self) -> tuple[int, tuple[int, ...]]:
-        """Two assignments with the same key drive the same way in every world."""
-        return self.path.origin, self.prefix
+Pair = tuple[Assignment, Assignment | None]
+"""The primary, and the second ambulance that is considered where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +29,14 @@ class Decision:
 
     ``second`` is set even where it does not go, so that every threshold can be
     judged afterwards; None where there is no sensible second. It goes where
-    ``score_s`` exceeds ``threshold_s``. ``details`` holds plain numbers and
-    texts for the log. ``outlook`` and ``gap`` are what the policy computed on
-    its way, where it did, for whoever explains the decision, and ``sooner`` is
-    a better primary, where it knows one; no log has them.
+    ``score_s`` exceeds ``threshold_s``. ``facts`` are plain numbers and texts that a
+    policy adds to the log.
+
+    The rest is what was computed, where the policy did: when the primary is expected
+    and by whom (the router's quote, the policy's correction of it, or the model's
+    nominal times), the scenario set of the call, the gap over it, the worth of every
+    second ambulance ``considered``, and a better primary. Logs and JSON are made of
+    these in :mod:`ideal_dispatch.dispatch.log_fields`.
     """
 
     policy: str
@@ -60,9 +45,14 @@ class Decision:
     score_s: float
     threshold_s: float
     reason: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    _: KW_ONLY
+    situation: Situation | None = field(default=None, repr=False, compare=False)
+    primary_s: float | None = None
+    primary_by: Literal["router", "policy", "model"] = "router"
     outlook: "Outlook | None" = field(default=None, repr=False, compare=False)
     gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
+    considered: "tuple[Worth, ...]" = field(default=(), repr=False, compare=False)
     sooner: "SoonerUnit | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,12 +63,50 @@ class Decision:
                 f"policy {self.policy}: threshold {self.threshold_s}; a number is needed, "
                 "or minus infinity to always send a second"
             )
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
 
     @property
     def send_second(self) -> bool:
         """Whether the second ambulance goes."""
         return self.second is not None and self.score_s > self.threshold_s
+
+    @property
+    def worth(self) -> "Worth | None":
+        """What the second is worth: the largest expected gain of those considered."""
+        return max(self.considered, key=lambda one: one.gain_s, default=None)
+
+    @property
+    def same_depot(self) -> bool:
+        """Whether both leave from one station."""
+        return self.second is not None and self.second.station == self.primary.station
+
+    @property
+    def same_path(self) -> bool:
+        """Whether both drive the very same edges."""
+        return self.second is not None and self.second.path == self.primary.path
+
+    @property
+    def overlap(self) -> float | None:
+        """The share of the second's metres that the primary drives too; None without a second."""
+        if self.second is None:
+            return None
+        return overlap(self.about.network, self.primary.path, self.second.path)
+
+    @property
+    def about(self) -> Situation:
+        """The situation that was decided about."""
+        if self.situation is None:
+            raise InputError(
+                f"policy {self.policy}: its decision does not know its situation; "
+                "ask the policy through ideal_dispatch.decide"
+            )
+        return self.situation
+
+    def explain(self) -> "Explanation":
+        """Why, by road, from what was computed: nothing is searched again."""
+        from ideal_dispatch.dispatch.explanation import explanation_of
+
+        return explanation_of(self)
 
 
 @runtime_checkable
@@ -95,27 +123,29 @@ class Policy(Protocol):
         ...
 
 
-def decision(
+def decided(policy: Policy, situation: Situation, rng: np.random.Generator) -> Decision:
+    """The policy's decision, with the situation that it is about."""
+    made = policy.decide(situation, rng)
+    return made if made.situation is not None else replace(made, situation=situation)
+
+
+def by_score(
     policy: str,
     situation: Situation,
-    primary: Assignment,
-    second: Assignment | None,
+    pair: Pair,
     score_s: float,
     threshold: Threshold,
     what: str,
     *,
     unit: str = " s",
     primary_s: float | None = None,
-    details: Mapping[str, Any] | None = None,
-    outlook: "Outlook | None" = None,
-    gap: "OptimisticGap | None" = None,
-    sooner: "SoonerUnit | None" = None,
 ) -> Decision:
     """The decision by a score and a threshold, with its reason in words.
 
     ``what`` names the score in the reason, ``unit`` stands after it. ``primary_s``
     is when the primary is expected, by the router where not given.
     """
+    primary, second = pair
     if primary_s is None:
         primary_s = situation.expected_s(primary.station, primary.path)
     with situation.trace.step("threshold") as facts:
@@ -132,5 +162,5 @@ def decision(
         why = f"{what} {score_s:.4g}{unit}, {side} the threshold of {limit_s:.4g}{unit}"
         reason = f"{who}: {'a second always goes' if limit_s == -math.inf else why}"
     return Decision(
-        policy, primary, second, score_s, limit_s, reason, details or {}, outlook, gap, sooner
+        policy, primary, second, score_s, limit_s, reason, situation=situation, primary_s=primary_s
     )

@@ -1,13 +1,13 @@
-"""What policies were fitted with: one bundle for all policies of an experiment."""
+"""What policies are fitted with: one bundle for all policies of an experiment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ideal_dispatch.dispatch.candidate import SecondKind
 from ideal_dispatch.dispatch.controls import Estimator
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
-from ideal_dispatch.dispatch.worth import Second
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 
@@ -22,11 +22,11 @@ Form = tuple[Trained, Radius]
 USUAL: Form = ("practical", "calibrated")
 """The form of the model that policies take where they choose none."""
 
-Seconds = tuple[Second, ...]
+SecondKinds = tuple[SecondKind, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FittedParts:
     """The trained model, the drift of quotes, the spread of gains, and the learned trigger.
 
     ``gain`` is the spread where the second is another depot's route, and
@@ -42,16 +42,16 @@ class Fitted:
     trigger: Estimator | None = None
     drift_gain: GainModel | None = None
     models: Mapping[Form, Model] = field(default_factory=dict)
-    gains: Mapping[tuple[Seconds, bool], GainModel] = field(default_factory=dict)
+    gains: Mapping[tuple[SecondKinds, bool], GainModel] = field(default_factory=dict)
     hours: QuarterHours | None = None
     hours_gain: GainModel | None = None
 
-    def gain_for(self, seconds: Seconds, corrected: bool) -> GainModel | None:
-        """The gain of a policy with these kinds of second."""
+    def gain_for(self, kinds: SecondKinds, corrected: bool) -> GainModel | None:
+        """The gain of a policy that considers these kinds of second."""
         usual = self.drift_gain if corrected else self.gain
-        return self.gains.get((kinds(seconds), corrected), usual)
+        return self.gains.get((in_order(kinds), corrected), usual)
 
 
-def kinds(seconds: Seconds) -> Seconds:
+def in_order(kinds: SecondKinds) -> SecondKinds:
     """The kinds in the one order by which gains are kept."""
-    return tuple(sorted(set(seconds)))
+    return tuple(sorted(set(kinds)))

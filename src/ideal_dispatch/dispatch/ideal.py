@@ -1,37 +1,48 @@
-"""IDEAL in our own form; as printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`."""
+"""IDEAL in our own form, and a decision by it in one call.
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+As printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
 
 import numpy as np
 
-from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
-from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.scenario_gap import (
-    Centre,
-    Outlook,
-    gap_details,
-    outlook,
-    situation_gap,
+from ideal_dispatch.dispatch.candidate import (
+    ALL_KINDS,
+    Candidate,
+    SecondKind,
+    quoted,
+    routed,
+    second_candidates,
+    sent_candidate,
 )
-from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.sooner import LEAST_SOONER_S, sooner_unit
+from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.log_fields import worth_facts
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
+from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook, situation_gap
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
-from ideal_dispatch.dispatch.way import Way, pair_details, quoted, routed, sent_way
-from ideal_dispatch.dispatch.worth import USUAL_SECONDS, Second, Worth, ways, worth
+from ideal_dispatch.dispatch.threshold import (
+    AT_ZERO,
+    USUAL_COST,
+    CapacityCost,
+    ClinicalThreshold,
+    Threshold,
+)
+from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, Appraisal, sooner_unit
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.optimistic_gap import Method
 
-__all__ = ["DecideBy", "Ideal", "PaperIdeal"]
+__all__ = ["DecideBy", "Ideal", "PaperIdeal", "decide"]
 
 DecideBy = Literal["gain", "gap", "both"]
 
-_KINDS: tuple[Second, ...] = get_args(Second)
 _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected gain and gap"}
 
 
@@ -69,7 +80,7 @@ class Ideal:
     drift: DriftModel | None = None
     threshold: Threshold = AT_ZERO
     decide_by: DecideBy = "gain"
-    seconds: tuple[Second, ...] = USUAL_SECONDS
+    seconds: tuple[SecondKind, ...] = ALL_KINDS
     overlap_limit: float = 0.5
     centre: Centre = "router"
     method: Method = "certified"
@@ -85,8 +96,8 @@ class Ideal:
             raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
         if not self.sooner_s >= 0.0:
             raise InputError(f"sooner_s {self.sooner_s}: zero seconds or more are needed")
-        if not self.seconds or set(self.seconds) - set(_KINDS):
-            raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(_KINDS)}")
+        if not self.seconds or set(self.seconds) - set(ALL_KINDS):
+            raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(ALL_KINDS)}")
         alone = self.decide_by == "gain" and set(self.seconds) != {"gap-path"}
         if self.model is None and (self.gain is None or not alone):
             raise InputError(
@@ -106,16 +117,16 @@ class Ideal:
         return CURVES[USUAL_CURVE]
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        edge_drift_s = None
+        drift_s = None
         if self.drift is not None:
-            edge_drift_s = self.drift.edge_drift_s(situation.context, situation.network)
+            drift_s = self.drift.edge_drift_s(situation.context, situation.network)
         routes = [
             quoted(
                 situation.network,
                 "other depot",
                 routed(situation, number),
                 situation.quote(number),
-                edge_drift_s,
+                drift_s,
             )
             for number in situation.available
         ]
@@ -125,46 +136,38 @@ class Ideal:
         else:
             seen, gap = self._look(situation, situation.sent, rng)
             nominal = None if seen is None else seen.scenarios.nominal_times
-            first = sent_way(situation, situation.sent, edge_drift_s, nominal)
-        elsewhere = any(way.assignment.station != first.assignment.station for way in routes)
-        kinds = self.seconds if elsewhere else _KINDS
-        found = ways(
-            situation, first, routes, None if gap is None else gap.secondary, seen, edge_drift_s,
+            first = sent_candidate(situation, situation.sent, drift_s, nominal)
+        elsewhere = any(one.assignment.station != first.assignment.station for one in routes)
+        kinds = self.seconds if elsewhere else ALL_KINDS
+        seconds = second_candidates(
+            situation, first, routes, None if gap is None else gap.secondary, seen, drift_s,
             kinds, self.overlap_limit,
         )  # fmt: skip
-
-        def valued(way: Way) -> Worth:
-            return worth(
-                situation, first, way, seen,
-                model=self.model, gain=self.gain, corrected=edge_drift_s is not None,
-            )  # fmt: skip
-
+        appraisal = Appraisal(
+            situation, first, seen, self.model, self.gain, self.curve, drift_s is not None
+        )
         with situation.trace.step("expected gain") as facts:
-            worths = list(map(valued, found))
-            best = max(worths, key=lambda one: one.gain_s, default=None)
-            known = best.details if best else {}
-            facts |= {"ways_considered": len(worths), **known}
+            considered = tuple(map(appraisal.worth, seconds))
+            best = max(considered, key=lambda one: one.gain_s, default=None)
+            facts |= {"ways_considered": len(considered)} | (worth_facts(best) if best else {})
         sooner = None
         if situation.sent is not None:
-            others = worths if "other-depot" in kinds else map(valued, routes)
+            others = considered if "other-depot" in kinds else map(appraisal.worth, routes)
             sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
-        return decision(
-            self.name, situation, first.assignment, best.way.assignment if best else None, score_s,
-            self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
-            details={"primary_s": round(first.expected_s, 3)}
-            | known
-            | (self._pair_details(situation, first, best) if best else {})
-            | (seen.details if seen else {})
-            | (gap_details(gap) if gap else {}),
-            outlook=seen, gap=gap, sooner=sooner,
+        made = by_score(
+            self.name, situation, (first.assignment, best.candidate.assignment if best else None),
+            score_s, self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
         )  # fmt: skip
+        return replace(
+            made, primary_by="policy", outlook=seen, gap=gap, considered=considered, sooner=sooner
+        )
 
-    def _expected_s(self, way: Way) -> float:
-        """When a way is expected: its corrected quote, moved by the fitted reversion."""
-        moved_s = 0.0 if self.gain is None else self.gain.correction_s(way.above_s, way.below_s)
-        return way.expected_s + moved_s
+    def _expected_s(self, one: Candidate) -> float:
+        """When it is expected: its corrected quote, moved by the fitted reversion."""
+        moved_s = 0.0 if self.gain is None else self.gain.correction_s(one.above_s, one.below_s)
+        return one.expected_s + moved_s
 
     def _look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator
@@ -182,10 +185,38 @@ class Ideal:
         )  # fmt: skip
         return seen, gap
 
-    def _pair_details(self, situation: Situation, first: Way, best: Worth) -> dict[str, Any]:
-        saved = self.curve.slope_per_s(first.expected_s) * best.gain_s
-        return {
-            "expected_survival_gain": round(saved, 6),
-            "survival_curve": self.curve.name,
-            **pair_details(situation, first.assignment, best.way.assignment),
-        }
+
+def decide(
+    situation: Situation,
+    *,
+    model: Model | None = None,
+    gain: GainModel | None = None,
+    threshold: Threshold | None = None,
+    policy: Policy | None = None,
+    rng: np.random.Generator | None = None,
+) -> Decision:
+    """Who goes to a call, and whether a second ambulance does.
+
+    By ``policy`` if one is given. Else by :class:`Ideal` with ``model``, the spread of
+    ``gain`` and a ``threshold``: unless told, the seconds that save one life in a
+    hundred calls by the usual survival curve. ``rng`` is for policies that draw.
+    """
+    if policy is None:
+        usual = ClinicalThreshold(CURVES[USUAL_CURVE], CapacityCost(USUAL_COST))
+        policy = Ideal(model, gain, threshold=usual if threshold is None else threshold)
+    elif model is not None or gain is not None or threshold is not None:
+        raise InputError("decide: a policy has its own model, gain and threshold; give it alone")
+    if getattr(policy, "model", None) is not None:
+        with situation.trace.step("compiled kernels"):
+            _warm_up()  # else loading kernels would use up the time of the search
+    with situation.trace.step("decision") as facts:
+        made = decided(policy, situation, np.random.default_rng(0) if rng is None else rng)
+        facts |= {"score_s": round(made.score_s, 3), "send_second": made.send_second}
+    return made
+
+
+@cache
+def _warm_up() -> None:
+    from ideal_dispatch.gap.warm_up import warm_up
+
+    warm_up()

@@ -1,21 +1,15 @@
 """IDEAL as printed, and the same without any uncertainty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ideal_dispatch.arrays import whole_number
-from ideal_dispatch.dispatch.decision import Assignment, Decision, decision
-from ideal_dispatch.dispatch.scenario_gap import (
-    Outlook,
-    gap_details,
-    on_path,
-    outlook,
-    situation_gap,
-)
-from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.candidate import primary_of
+from ideal_dispatch.dispatch.decision import Decision, by_score
+from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path, outlook, situation_gap
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
-from ideal_dispatch.dispatch.way import pair_details, primary_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap import OptimisticGap
@@ -89,15 +83,14 @@ def _by_gap(
 ) -> Decision:
     nominal_s = primary.path.time_s(seen.scenarios.nominal_times)
     second, score_s = None, 0.0
-    details = {"nominal_primary_s": round(nominal_s, 3)} | seen.details
     if gap is not None:
         second = on_path(situation, primary.station, gap.secondary, policy.prefix)
         score_s = gap.lower_s
-        details |= gap_details(gap) | pair_details(situation, primary, second)
-    return decision(
-        policy.name, situation, primary, second, score_s, policy.threshold, "gap",
-        primary_s=nominal_s, details=details, outlook=seen, gap=gap,
+    made = by_score(
+        policy.name, situation, (primary, second), score_s, policy.threshold, "gap",
+        primary_s=nominal_s,
     )  # fmt: skip
+    return replace(made, primary_by="model", outlook=seen, gap=gap)
 
 
 def _check_prefix(prefix: int) -> None:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import numbers, whole_number
+from ideal_dispatch.dispatch.candidate import OTHER_DEPOT
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.situation import Situation, Station
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
-from ideal_dispatch.dispatch.worth import OTHER_DEPOT
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -98,7 +98,7 @@ class QuarterHourPolicy:
         ratio = self.hours.ratio(situation.context.at)
         ours = Ideal(None, self.gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name)
         made = ours.decide(_scaled(situation, ratio), rng)
-        return replace(made, details={**made.details, "quarter_hour_ratio": round(ratio, 4)})
+        return replace(made, situation=situation, facts={"quarter_hour_ratio": round(ratio, 4)})
 
 
 def _scaled(situation: Situation, ratio: float) -> Situation:

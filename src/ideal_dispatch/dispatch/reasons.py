@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # whoever answers calls loads this, and decides nothing
+if TYPE_CHECKING:  # processes that answer calls and solve none load this
     from ideal_dispatch.dispatch.decision import Decision
     from ideal_dispatch.dispatch.situation import Situation
 
@@ -70,11 +70,11 @@ def rank(code: str) -> int:
     return _RANK.get(code, len(_RANK) + (code in STANDING))
 
 
-def doubts(situation: "Situation", decision: "Decision") -> list[Reason]:
+def doubts(decision: "Decision") -> list[Reason]:
     """What makes the numbers of a decision less certain than they look."""
     found: list[Reason] = []
     outlook, gap = decision.outlook, decision.gap
-    forecast = situation.forecast if outlook is None else outlook.forecast
+    forecast = decision.about.forecast if outlook is None else outlook.forecast
     if forecast is not None and forecast.unusual:
         words = "; ".join(forecast.unusual)
         found.append(("unusual_context", f"unlike anything in training: {words}"))
@@ -85,15 +85,15 @@ def doubts(situation: "Situation", decision: "Decision") -> list[Reason]:
     return found
 
 
-def bounded(situation: "Situation", decision: "Decision") -> Reason | None:
-    """Why a decision is no advice: a forecast at its physical bound on one of its ways."""
-    outlook, forecast = decision.outlook, situation.forecast
+def bounded(decision: "Decision") -> Reason | None:
+    """Why a decision is no advice: a forecast at its physical bound on one of its paths."""
+    outlook, forecast = decision.outlook, decision.about.forecast
     if outlook is not None and outlook.centre == "forecast":
         forecast = outlook.forecast
     if forecast is None:
         return None
-    ways = [one.path.edges for one in (decision.primary, decision.second) if one is not None]
-    roads = sum(int(forecast.bounded[edges].sum()) for edges in ways)
+    paths = [one.path for one in (decision.primary, decision.second) if one is not None]
+    roads = sum(int(forecast.bounded[path.edges].sum()) for path in paths)
     if not roads:
         return None
     words = f"on {roads} road segments the forecast sits at the bound of what can be driven"

@@ -1,13 +1,13 @@
 """The optimistic gap of a situation: the scenario set of its context, and who may go second."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.decision import Assignment
-from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.log_fields import gap_facts, outlook_facts
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.gap import OptimisticGap, optimistic_gap
 from ideal_dispatch.gap.optimistic_gap import Method
@@ -24,16 +24,6 @@ class Outlook:
     scenarios: ScenarioSet
     forecast: Forecast
     centre: Centre
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """What the log should know about it."""
-        notes: dict[str, Any] = {"centre": self.centre, "radius": round(self.scenarios.radius, 6)}
-        if self.forecast.unusual:
-            notes["unusual"] = "; ".join(self.forecast.unusual)
-        if self.forecast.transferred:
-            notes["transferred"] = True
-        return notes
 
 
 def outlook(
@@ -62,7 +52,7 @@ def outlook(
             most = forecast.bounds.greatest_radius(scenarios.nominal_times)
             scenarios = replace(scenarios, radius=min(scenarios.radius, most))
         seen = Outlook(scenarios, forecast, "router" if anchored else "forecast")
-        facts |= seen.details
+        facts |= outlook_facts(seen)
     return seen
 
 
@@ -103,7 +93,7 @@ def situation_gap(
             time_limit_s=time_limit_s,
             seed=seed,
         )
-        facts |= {"method": method, "labels": len(gap.proof), **gap_details(gap)}
+        facts |= {"method": method, "labels": len(gap.proof), **gap_facts(gap)}
     return gap
 
 
@@ -119,12 +109,3 @@ def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assi
     ]
     station = min(there, key=lambda number: (number == primary, number))
     return Assignment(station, path, min(follow, len(path)))
-
-
-def gap_details(gap: OptimisticGap) -> dict[str, Any]:
-    """The gap for the log."""
-    return {
-        "gap_lower_s": round(gap.lower_s, 3),
-        "gap_upper_s": round(gap.upper_s, 3) if np.isfinite(gap.upper_s) else None,
-        "gap_status": gap.status,
-    }

@@ -6,8 +6,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal, quarter_hours
+from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Form, Radius, Seconds, Trained, kinds
+from ideal_dispatch.dispatch.fitted import (
+    USUAL,
+    FittedParts,
+    Form,
+    Radius,
+    SecondKinds,
+    Trained,
+    in_order,
+)
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -16,7 +25,6 @@ from ideal_dispatch.dispatch.threshold import (
     ConstantThreshold,
     Threshold,
 )
-from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.toml_tables import built
 
@@ -73,7 +81,7 @@ class _Clinical:
         return ClinicalThreshold(curve, CapacityCost(self.cost, self.full_units, self.steepness))
 
 
-def policies_from(tables: Mapping[str, Any], parts: Fitted) -> tuple[Policy, ...]:
+def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy, ...]:
     """The policies of ``[policies.NAME]`` tables, in their order.
 
     A table has a ``kind`` (see :data:`KINDS`), a ``threshold`` and the fields of
@@ -94,22 +102,22 @@ def check_policies(tables: Mapping[str, Any]) -> None:
     forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
     policies_from(
         tables,
-        Fitted(any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part),
+        FittedParts(any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NeededParts:
     """What the policies of some tables must be fitted with."""
 
     models: frozenset[Form]
-    gains: frozenset[tuple[Seconds, bool]]
+    gains: frozenset[tuple[SecondKinds, bool]]
     drift: bool
     hours: bool
     trigger: bool
 
 
-def asked_of(tables: Mapping[str, Any]) -> Asked:
+def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
     """The parts that :func:`policies_from` will look for."""
     models, gains, drift = set(), set(), False
     found = [(name, dict(table)) for name, table in tables.items() if isinstance(table, Mapping)]
@@ -120,9 +128,9 @@ def asked_of(tables: Mapping[str, Any]) -> Asked:
         if kind == "ideal":
             corrected = _flag(table, "use_drift", where, False)
             drift |= corrected
-            gains.add((kinds(_seconds(table)), corrected))
+            gains.add((in_order(_kinds(table)), corrected))
     used = {table.get("kind") for _, table in found}
-    return Asked(
+    return NeededParts(
         frozenset(models), frozenset(gains), drift, "quarter-hour" in used,
         "learned-trigger" in used,
     )  # fmt: skip
@@ -146,7 +154,7 @@ def threshold_from(value: Any, where: str = "threshold") -> Threshold:
     return ConstantThreshold(float(value))
 
 
-def _policy(name: str, table: Any, parts: Fitted) -> Policy:
+def _policy(name: str, table: Any, parts: FittedParts) -> Policy:
     where = f"policies.{name}"
     if not isinstance(table, Mapping):
         raise InputError(f"[{where}] must be a table of keys, not {table!r}")
@@ -176,7 +184,7 @@ def _policy(name: str, table: Any, parts: Fitted) -> Policy:
     if "drift" in known:
         corrected = _flag(values, "use_drift", where, False)
         given["drift"] = parts.drift if corrected else None
-        given["gain"] = parts.gain_for(_seconds(values), corrected)
+        given["gain"] = parts.gain_for(_kinds(values), corrected)
         if not _flag(values, "use_gain", where, True):
             given["gain"] = None
         if not _flag(values, "use_reversion", where, True) and given["gain"] is not None:
@@ -202,9 +210,9 @@ def _form(values: dict[str, Any], kind: str, where: str) -> tuple[Form, bool]:
     return (trained, radius), chosen
 
 
-def _seconds(values: Mapping[str, Any]) -> Seconds:
+def _kinds(values: Mapping[str, Any]) -> SecondKinds:
     """The kinds of second that a table of our form considers; nonsense is refused later."""
-    given = values.get("seconds", USUAL_SECONDS)
+    given = values.get("seconds", ALL_KINDS)
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 

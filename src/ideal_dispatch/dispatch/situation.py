@@ -15,7 +15,6 @@ from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 if TYPE_CHECKING:
-    from ideal_dispatch.dispatch.decision import Assignment
     from ideal_dispatch.forecast import Forecast
 
 
@@ -29,6 +28,29 @@ class Incident:
 
     def __post_init__(self) -> None:
         require_zone(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One ambulance: the station it leaves and the path it is told.
+
+    It keeps to the first ``follow`` edges of the path and asks the router
+    again at every junction after them; 0 means from the start.
+    """
+
+    station: int
+    path: Path
+    follow: int = 0
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """The edges it keeps to."""
+        return tuple(self.path.edges[: self.follow].tolist())
+
+    @property
+    def key(self) -> tuple[int, tuple[int, ...]]:
+        """Two assignments with the same key drive the same way in every world."""
+        return self.path.origin, self.prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +91,7 @@ class Situation:
     stations: tuple[Station, ...]
     region: int | None = None
     router_times_s: FloatArray | None = None
-    sent: "Assignment | None" = None
+    sent: Assignment | None = None
     trace: Trace = UNTRACED
     forecast: "Forecast | None" = None
     sent_ago_s: float = 0.0
@@ -101,7 +123,7 @@ class Situation:
                 f"the network has {self.network.num_edges}"
             )
 
-    def _check_sent(self, sent: "Assignment") -> None:
+    def _check_sent(self, sent: Assignment) -> None:
         where = f"incident {self.incident.name}: the ambulance already sent"
         if not 0 <= sent.station < len(self.stations):
             raise InputError(f"{where} is of station {sent.station}, none of {len(self.stations)}")
@@ -213,7 +235,7 @@ def observe(
     *,
     units: Sequence[int] | None = None,
     region: int | None = None,
-    sent: "Assignment | None" = None,
+    sent: Assignment | None = None,
     alternatives: bool = True,
     trace: Trace = UNTRACED,
 ) -> Situation:

@@ -8,6 +8,9 @@ from ideal_dispatch.arrays import non_negative, whole_number
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.errors import InputError
 
+USUAL_COST = 0.01
+"""What a second ambulance must bring unless told otherwise: one life in a hundred calls."""
+
 LONGEST_S = 86_400.0
 """No threshold is longer: where a curve is all but flat, nothing is worth a second ambulance."""
 

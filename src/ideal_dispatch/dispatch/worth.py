@@ -1,59 +1,54 @@
-"""What a second ambulance on a given way is worth, and the ways there are to choose from."""
+"""What a second ambulance is worth: the time it is expected to save, and what it saves in lives."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.controls import alternative
+from ideal_dispatch.dispatch.candidate import Candidate
 from ideal_dispatch.dispatch.expected_gain import (
     GainFeatures,
     GainModel,
     expected_positive_part_s,
+    positive_probability,
 )
-from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
+from ideal_dispatch.dispatch.path_pair import unshared_s
+from ideal_dispatch.dispatch.scenario_gap import Outlook
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.way import (
-    Way,
-    differing,
-    drivable_s,
-    gain_features,
-    overlap,
-    quoted,
-    unquoted,
-)
+from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.scenarios import ScenarioSet, target_radius
 
-Second = Literal["other-depot", "alternative", "gap-path"]
-"""Where a second's way may come from."""
+LEAST_SOONER_S = 30.0
+"""Seconds by which another unit must be expected sooner to be named: its crew has yet to leave."""
 
-USUAL_SECONDS: tuple[Second, ...] = ("other-depot", "alternative", "gap-path")
-"""What our form considers unless told: training days of every city tried favoured all."""
-
-OTHER_DEPOT: tuple[Second, ...] = ("other-depot",)
+LEAST_SURE = 0.8
+"""How probable it must be that it is sooner at all."""
 
 _USUAL_LEVEL = 0.8  # what a radius that aims at no coverage is taken to cover
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """What a second is expected to save, and from what that follows.
+    """What a second ambulance is expected to save, and from what that follows.
 
-    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes;
-    ``gain_s`` is E[(T₁ − T₂)⁺].
+    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes.
+    ``gain_s`` is E[(T₁ − T₂)⁺], and ``survival_gain`` what these seconds are worth by
+    the ``survival_curve`` of that name. ``times_from`` and ``spread_from`` say in words
+    where mean and spread come from.
     """
 
-    way: Way
+    candidate: Candidate
     features: GainFeatures
     mean_s: float
     spread_s: float
     times_from: str
     spread_from: str
+    survival_curve: str
+    slope_per_s: float
     gain_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,47 +56,67 @@ class Worth:
         object.__setattr__(self, "gain_s", gain_s)
 
     @property
-    def details(self) -> dict[str, Any]:
-        """For the log; with what came about, the features are rows to fit a gain on."""
-        columns = [column.name for column in fields(GainFeatures)]
-        values = {name: float(getattr(self.features, name)) for name in columns}
-        return {
-            "second": self.way.kind,
-            "second_s": round(self.way.expected_s, 3),
-            "expected_gain_s": round(self.gain_s, 3),
-            "spread_s": round(self.spread_s, 3),
-            "times_from": self.times_from,
-            "spread_from": self.spread_from,
-            **{k: None if math.isnan(v) else round(v, 3) for k, v in values.items()},
-        }
+    def survival_gain(self) -> float:
+        """Lives saved per call, by the slope of the curve at the primary's time."""
+        return self.slope_per_s * self.gain_s
 
 
-def worth(
-    situation: Situation,
-    first: Way,
-    second: Way,
-    seen: Outlook | None,
-    *,
-    model: Model | None,
-    gain: GainModel | None,
-    corrected: bool,
-) -> Worth:
-    """The second's worth by the quotes and a fitted gain, else by the forecast."""
-    features = gain_features(situation.network, first, second)
-    mean_s, times_from = float(features.mean_s), "corrected quotes" if corrected else "quotes"
-    if gain is not None:
-        mean_s, spread_s = float(gain.mean_s(features)), float(gain.spread_s(features))
-        return Worth(second, features, mean_s, spread_s, times_from, "replays")
-    assert seen is not None  # for mypy: a policy has a gain or a model
-    assert model is not None
-    if not corrected:
-        nominal = seen.scenarios.nominal_times
-        mean_s = first.path.time_s(nominal) - second.path.time_s(nominal)
-        times_from = "forecast" if seen.centre == "forecast" else "router times"
-    spread_s = forecast_spread_s(
-        situation.network, seen.scenarios, first.path, second.path, model.radius_rule.level
+@dataclass(frozen=True, eq=False)
+class Appraisal:
+    """How the second ambulances of one call are appraised, beside the ``first``.
+
+    By the quotes, ``corrected`` by a drift or not, and a fitted ``gain``; without one by
+    the ``outlook`` of ``model``. ``curve`` turns seconds into survival.
+    """
+
+    situation: Situation
+    first: Candidate
+    outlook: Outlook | None
+    model: Model | None
+    gain: GainModel | None
+    curve: SurvivalCurve
+    corrected: bool
+
+    def worth(self, second: Candidate) -> Worth:
+        """The worth of one second ambulance."""
+        features = gain_features(self.situation.network, self.first, second)
+        mean_s = float(features.mean_s)
+        times_from = "corrected quotes" if self.corrected else "quotes"
+        if self.gain is not None:
+            mean_s, spread_from = float(self.gain.mean_s(features)), "replays"
+            spread_s = float(self.gain.spread_s(features))
+        else:
+            assert self.outlook is not None  # for mypy: a policy has a gain or a model
+            assert self.model is not None
+            scenarios, spread_from = self.outlook.scenarios, "forecast"
+            if not self.corrected:
+                nominal = scenarios.nominal_times
+                mean_s = self.first.path.time_s(nominal) - second.path.time_s(nominal)
+                times_from = "forecast" if self.outlook.centre == "forecast" else "router times"
+            spread_s = forecast_spread_s(
+                self.situation.network, scenarios, self.first.path, second.path,
+                self.model.radius_rule.level,
+            )  # fmt: skip
+        return Worth(
+            second, features, mean_s, spread_s, times_from, spread_from, self.curve.name,
+            self._slope_per_s,
+        )  # fmt: skip
+
+    @cached_property
+    def _slope_per_s(self) -> float:
+        return self.curve.slope_per_s(self.first.expected_s)
+
+
+def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> GainFeatures:
+    """What :class:`GainModel` asks about a primary and a second."""
+    return GainFeatures(
+        first.expected_s - second.expected_s,
+        unshared_s(network, first.path, first.expected_s, second.path, second.expected_s),
+        first.above_s,
+        first.below_s,
+        second.above_s,
+        second.below_s,
     )
-    return Worth(second, features, mean_s, spread_s, times_from, "forecast")
 
 
 def forecast_spread_s(
@@ -128,7 +143,7 @@ def forecast_spread_s(
 def _reach_s(network: RoadNetwork, scenarios: ScenarioSet, path: Path) -> float:
     """How much longer than nominal a trip takes in its slowest scenario, to second order.
 
-    Whoever drives takes the fastest way in every scenario. The radius of one
+    The driver takes the fastest path in every scenario. The radius of one
     longer trip is known exactly, and radii grow with the square of the delay.
     """
     ends = path.origin, path.destination
@@ -144,49 +159,33 @@ def _reach_s(network: RoadNetwork, scenarios: ScenarioSet, path: Path) -> float:
     return delay_s * math.sqrt(scenarios.radius / radius)
 
 
-def ways(
-    situation: Situation,
-    first: Way,
-    routes: list[Way],
-    gap_path: Path | None,
-    seen: Outlook | None,
-    edge_drift_s: FloatArray | None,
-    kinds: tuple[Second, ...],
-    overlap_limit: float,
-) -> Iterator[Way]:
-    """The second's ways of the given kinds that are different enough from the first's.
+@dataclass(frozen=True, slots=True)
+class SoonerUnit:
+    """A better primary: a depot whose unit is expected so many seconds sooner than the one sent.
 
-    ``routes`` are the router's from all available stations, the first's among them.
+    ``units`` are free there. ``probability`` is that of arriving before the primary at
+    all, by the spread of the expected gain.
     """
-    network, station = situation.network, first.assignment.station
-    if "other-depot" in kinds:
-        yield from (way for way in routes if way.assignment.station != station)
-    if "alternative" in kinds:
-        other, quote = alternative(situation, station), situation.stations[station].alternative
-        shared = 1.0 if other is None else overlap(network, first.path, other.path)
-        if other is not None and quote is not None and shared <= overlap_limit:
-            yield quoted(network, "alternative", other, quote, edge_drift_s)
-    if "gap-path" in kinds and gap_path is not None and seen is not None:
-        follow = differing(network, gap_path, first.path)
-        if follow and overlap(network, first.path, gap_path) <= overlap_limit:
-            assignment = on_path(situation, station, gap_path, follow)
-            seconds = _path_s(situation, first, gap_path, seen, edge_drift_s)
-            seconds = drivable_s(network, gap_path, seconds)
-            yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
+
+    depot: str
+    units: int
+    seconds: float
+    probability: float
 
 
-def _path_s(
-    situation: Situation, first: Way, path: Path, seen: Outlook, edge_drift_s: FloatArray | None
-) -> float:
-    """When a path that no router quoted is expected.
+def sooner_unit(
+    situation: Situation, primary: int, worths: Iterable[Worth], least_s: float
+) -> SoonerUnit | None:
+    """The unit of another station than the primary's that is expected soonest.
 
-    By the router's edge times where it tells them; else by the forecast's,
-    scaled so that they give the primary's own expected time.
+    It would leave now, the primary has been driving for ``situation.sent_ago_s``.
+    None where none is sooner by more than ``least_s``, or none surely enough.
     """
-    if situation.router_times_s is not None:
-        drift_s = 0.0 if edge_drift_s is None else path.time_s(edge_drift_s)
-        return path.time_s(situation.router_times_s) + drift_s
-    nominal = seen.scenarios.nominal_times
-    primary_s = first.path.time_s(nominal)
-    scale = first.expected_s / primary_s if primary_s > 0.0 else 1.0
-    return scale * path.time_s(nominal)
+    found = []
+    for one in worths:
+        station, lead_s = one.candidate.assignment.station, one.mean_s - situation.sent_ago_s
+        probability = positive_probability(lead_s, one.spread_s)
+        if station != primary and lead_s > least_s and probability >= LEAST_SURE:
+            depot, units = situation.stations[station].depot.name, situation.stations[station].units
+            found.append(SoonerUnit(depot, units, round(lead_s, 1), round(probability, 3)))
+    return max(found, key=lambda one: one.seconds, default=None)

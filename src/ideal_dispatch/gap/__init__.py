@@ -1,6 +1,6 @@
 """The optimistic gap: Algorithm 2, starts that do better, and a proof."""
 
-from ideal_dispatch.gap.explanation import Explanation, explain
+from ideal_dispatch.gap.explanation import GapExplanation, explain_gap
 from ideal_dispatch.gap.optimistic_gap import (
     OptimisticGap,
     PairwiseGap,
@@ -9,10 +9,10 @@ from ideal_dispatch.gap.optimistic_gap import (
 )
 
 __all__ = [
-    "Explanation",
+    "GapExplanation",
     "OptimisticGap",
     "PairwiseGap",
-    "explain",
+    "explain_gap",
     "optimistic_gap",
     "pairwise_gap",
 ]

@@ -1,4 +1,4 @@
-"""What a person can read off two ways and a gap: which roads differ, and by how many seconds."""
+"""Two paths and a gap for people: which roads differ, and by how many seconds."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _Edges = list[tuple[Road, int]]
 
 @dataclass(frozen=True, slots=True)
 class RoadShare:
-    """One road on one of the two ways, or on both: its metres and seconds there."""
+    """One road on one of two paths, or on both: its metres and seconds there."""
 
     name: str
     length_m: float
@@ -38,8 +38,8 @@ class Stress:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """Two ways road by road, longest first: what both drive, and what one of them drives alone.
+class RoadComparison:
+    """Two paths road by road, longest first: what both drive, and what one of them drives alone.
 
     ``advantage_s`` gives each road's part of the second's lead, largest first: seconds it
     avoids (positive) or takes on (negative). Parts of a road that has a name add up; a
@@ -52,8 +52,10 @@ class Ways:
     advantage_s: tuple[tuple[str, float], ...]
 
     @classmethod
-    def of(cls, network: RoadNetwork, primary: Path, second: Path, times_s: FloatArray) -> "Ways":
-        """The ways by the seconds of every edge."""
+    def of(
+        cls, network: RoadNetwork, primary: Path, second: Path, times_s: FloatArray
+    ) -> "RoadComparison":
+        """Both paths by the seconds of every edge."""
         first, other = (
             list(zip(roads(network, path), path.edges.tolist(), strict=True))
             for path in (primary, second)
@@ -90,31 +92,32 @@ class Ways:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """A gap, the primary's way beside its own in the scenario that attains it, and that scenario.
+class GapExplanation:
+    """A gap, the primary's path beside the gap's in the scenario that attains it, and its roads.
 
-    Here ``ways.advantage_s`` adds up to the lower end of the gap.
+    Here ``roads.advantage_s`` adds up to the lower end of the gap.
     """
 
     gap: OptimisticGap
-    ways: Ways
+    roads: RoadComparison
     stressed: tuple[Stress, ...]
 
     def __str__(self) -> str:
         there = [] if len(self.gap.secondary) else ["The second ambulance is there already."]
-        return "\n".join([told(self.gap), *there, str(self.ways), *slow_together(self.stressed)])
+        return "\n".join([told(self.gap), *there, str(self.roads), *slow_together(self.stressed)])
 
 
-def explain(
+def explain_gap(
     gap: OptimisticGap, network: RoadNetwork, scenarios: ScenarioSet, primary: Path
-) -> Explanation:
+) -> GapExplanation:
     """The gap in roads and seconds.
 
-    A policy may advise another second ambulance than the gap's: a decision is explained by
-    :func:`ideal_dispatch.dispatch.explanation.explain`.
+    A policy may advise another second ambulance than the gap's: that one is explained by
+    :meth:`ideal_dispatch.dispatch.Decision.explain`.
     """
-    ways = Ways.of(network, primary, gap.secondary, scenarios.times(gap.metric))
-    return Explanation(gap, ways, stressed(gap, network, scenarios, (primary, gap.secondary)))
+    compared = RoadComparison.of(network, primary, gap.secondary, scenarios.times(gap.metric))
+    slow = stressed(gap, network, scenarios, (primary, gap.secondary))
+    return GapExplanation(gap, compared, slow)
 
 
 def told(gap: OptimisticGap) -> str:

@@ -10,8 +10,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.dispatch.decision import Assignment
-from ideal_dispatch.dispatch.situation import TellsEdgeTimes
+from ideal_dispatch.dispatch.situation import Assignment, TellsEdgeTimes
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ideal_dispatch.dispatch.candidate import ALL_KINDS, OTHER_DEPOT, SecondKind
 from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import USUAL, Fitted, Seconds, kinds
+from ideal_dispatch.dispatch.fitted import USUAL, FittedParts, SecondKinds, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
-from ideal_dispatch.dispatch.settings import Asked, asked_of
-from ideal_dispatch.dispatch.worth import OTHER_DEPOT, USUAL_SECONDS, Second
+from ideal_dispatch.dispatch.settings import NeededParts, needed_parts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TRIGGER = "calls.trigger"
 _ROUTER = "router"
 _HOURS_GAIN = "hours-gain.json"
-_USUAL_GAIN: tuple[Seconds, bool] = (kinds(USUAL_SECONDS), False)
+_USUAL_GAIN: tuple[SecondKinds, bool] = (in_order(ALL_KINDS), False)
 _FEATURES = [field.name for field in fields(GainFeatures)]
 _LEAST_DAYS = 2  # a drift is fitted on one day and stops with another
 
@@ -64,7 +64,7 @@ def fit_parts(
     workers: int | None = 1,
     cluster: str | None = None,
     report: Report | None = None,
-) -> Fitted:
+) -> FittedParts:
     """What the experiment's policies ask for, learned from the numbered days alone.
 
     The gain of corrected quotes is fitted on days that the correction was not:
@@ -72,7 +72,7 @@ def fit_parts(
     enough. All is kept in ``folder``; what is there is not fitted again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    asked = asked_of(experiment.policies)
+    asked = needed_parts(experiment.policies)
     dates = [ground.dates()[day] for day in sorted(days)]
     models = train_models(experiment, ground, past.trips, dates, folder, asked.models)
     if asked.drift:
@@ -104,25 +104,25 @@ def fit_parts(
 
 def missing_parts(experiment: Experiment, folder: Path) -> list[str]:
     """Names of files that :func:`fit_parts` has still to write."""
-    return _missing(asked_of(experiment.policies), folder)
+    return _missing(needed_parts(experiment.policies), folder)
 
 
-def _missing(asked: Asked, folder: Path) -> list[str]:
+def _missing(asked: NeededParts, folder: Path) -> list[str]:
     names = [_gain_file(*gain) for gain in sorted(asked.gains)]
     names += [_HOURS_GAIN] if asked.hours else []
     names += [_TRIGGER] if asked.trigger else []
     return [name for name in names if not (folder / name).exists()]
 
 
-def load_parts(experiment: Experiment, folder: Path) -> Fitted:
+def load_parts(experiment: Experiment, folder: Path) -> FittedParts:
     """What was fitted for the experiment's policies, or for those of another experiment."""
-    asked = asked_of(experiment.policies)
+    asked = needed_parts(experiment.policies)
     models = load_models(folder, asked.models)
     gains = {
         (seconds, corrected): GainModel.load(folder / _gain_file(seconds, corrected))
         for seconds, corrected in asked.gains
     }
-    return Fitted(
+    return FittedParts(
         models[USUAL],
         DriftModel.load(folder / DRIFT) if asked.drift else None,
         gains.get(_USUAL_GAIN),
@@ -141,7 +141,7 @@ def _load_trigger(file: Path) -> "Trigger":
     return Trigger.load(file)
 
 
-def _gain_file(seconds: Seconds, corrected: bool) -> str:
+def _gain_file(seconds: SecondKinds, corrected: bool) -> str:
     words = [] if seconds == _USUAL_GAIN[0] else [*seconds]
     return "-".join([*(["drift"] if corrected else []), "gain", *words]) + ".json"
 
@@ -152,7 +152,7 @@ def _apart(
     past: PastDays,
     dates: Sequence[str],
     folder: Path,
-    asked: Asked,
+    asked: NeededParts,
 ) -> _Apart:
     """Drift and ratios for each half of the dates from the other, or from all if they are few."""
     halves = [dates[0::2], dates[1::2]]
@@ -170,11 +170,11 @@ def _apart(
     return _Apart(drift, hours)
 
 
-def _observer_name(kind: Second, corrected: bool) -> str:
+def _observer_name(kind: SecondKind, corrected: bool) -> str:
     return f"{kind}, corrected" if corrected else kind
 
 
-def _observers(model: Model, asked: Asked, apart: _Apart) -> list[Policy]:
+def _observers(model: Model, asked: NeededParts, apart: _Apart) -> list[Policy]:
     """Policies whose log has the rows to fit gains and a trigger on: one per kind of second."""
     found: list[Policy] = [QuoteDifferencePolicy(name=_ROUTER)]
     wanted = asked.gains | ({(OTHER_DEPOT, False)} if asked.hours else set())

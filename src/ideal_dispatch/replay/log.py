@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.decision import Assignment, Decision
-from ideal_dispatch.dispatch.situation import Situation, Station
+from ideal_dispatch.dispatch.decision import Decision
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.situation import Assignment, Situation, Station
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.replay.drive import Drive, World
@@ -145,7 +146,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
         "score_s": round(float(decision.score_s), 6),  # finer than times: it is a rank
         "threshold_s": plain(round(float(decision.threshold_s), 6)),
         "reason": decision.reason,
-        "details": plain(decision.details),
+        "details": plain(log_details(decision)),
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips

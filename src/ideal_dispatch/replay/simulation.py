@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.dispatch.decision import Assignment, Decision, Policy
-from ideal_dispatch.dispatch.situation import Incident, Situation, observe
+from ideal_dispatch.dispatch.decision import Decision, Policy, decided
+from ideal_dispatch.dispatch.situation import Assignment, Incident, Situation, observe
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World, drive
@@ -46,7 +46,7 @@ def simulate_incident(
     told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
     decisions = []
     for policy in policies:
-        decision = policy.decide(situation, _generator(seed, incident.name, policy.name))
+        decision = decided(policy, situation, _generator(seed, incident.name, policy.name))
         _check(policy, situation, decision)
         for assignment in (decision.primary, decision.second):
             if assignment is not None:

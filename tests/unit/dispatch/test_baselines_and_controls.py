@@ -22,6 +22,7 @@ from ideal_dispatch.dispatch.controls import (
     RouterAlternativePolicy,
     router_features,
 )
+from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.scenario_gap import outlook
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import InputError
@@ -97,7 +98,7 @@ def test_the_difference_of_quotes(three: Situation) -> None:
     decided = QuoteDifferencePolicy(threshold=ConstantThreshold(-60.0)).decide(three, rng())
     assert decided.score_s == -(299.0 - 250.0)
     assert decided.send_second
-    logged = dict(zip(ROUTER_FEATURES, decided.details["router_features"], strict=True))
+    logged = dict(zip(ROUTER_FEATURES, log_details(decided)["router_features"], strict=True))
     assert logged["difference_s"] == 49.0
     assert (logged["first_below_s"], logged["first_above_s"]) == (10.0, 40.0)
     assert (logged["second_below_s"], logged["second_above_s"]) == (9.0, 201.0)
@@ -142,8 +143,8 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
     gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)
     assert decided.score_s == gap.lower_s
-    assert decided.details["gap_status"] == "exact"
-    assert decided.details["centre"] == "router"
+    assert log_details(decided)["gap_status"] == "exact"
+    assert log_details(decided)["centre"] == "router"
 
 
 class Fitted:

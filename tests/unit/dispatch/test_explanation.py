@@ -10,12 +10,12 @@ from ideal_dispatch import Calendar, Model, RoadNetwork
 from ideal_dispatch.cities import harbour_city, harbour_model_folder
 from ideal_dispatch.dispatch import Decision, Incident, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
+from ideal_dispatch.dispatch.candidate import routed
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.explanation import explain
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.way import overlap, routed
-from ideal_dispatch.gap.explanation import Ways
+from ideal_dispatch.dispatch.path_pair import overlap
+from ideal_dispatch.gap.explanation import RoadComparison
 from ideal_dispatch.network.road_names import roads
 from tests.unit.dispatch.worlds import random_model, situation
 
@@ -42,12 +42,12 @@ def city_decisions() -> list[tuple[Situation, Decision]]:
 def test_the_roads_are_those_of_primary_and_second() -> None:
     other_ways = unnamed = 0
     for call, made in city_decisions():
-        explained = explain(call, made)
+        explained = made.explain()
         assert made.gap is not None
         if made.second is None:
-            assert explained.ways is None
+            assert explained.roads is None
             continue
-        ways, network = explained.ways, call.network
+        ways, network = explained.roads, call.network
         assert ways is not None
         first, second = made.primary.path, made.second.path
         both = set(first.edges.tolist()) & set(second.edges.tolist())
@@ -84,7 +84,7 @@ def test_roads_without_a_name_are_described_and_never_the_same() -> None:
         road_class=["residential", "residential", "residential", "motorway_link", "primary"],
     )  # fmt: skip
     first, second = network.path([0, 1]), network.path([2, 3, 4])
-    ways = Ways.of(network, first, second, np.array([10.0, 20.0, 30.0, 40.0, 50.0]))
+    ways = RoadComparison.of(network, first, second, np.array([10.0, 20.0, 30.0, 40.0, 50.0]))
     assert ways.shared == ()
     assert dict(ways.advantage_s[:1]) == {"an unnamed slip road": -40.0}
     assert ways.advantage_s[1:] == (
@@ -109,14 +109,14 @@ def test_a_road_without_a_name_is_one_until_another_comes() -> None:
 def test_a_decision_without_a_gap_is_explained_by_its_ways(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     made = RouterDual().decide(call, np.random.default_rng(0))
-    explained = explain(call, made)
+    explained = made.explain()
     assert made.second is not None
-    assert explained.ways is not None
+    assert explained.roads is not None
     assert call.router_times_s is not None
     lead_s = made.primary.path.time_s(call.router_times_s)
     lead_s -= made.second.path.time_s(call.router_times_s)
-    assert sum(seconds for _, seconds in explained.ways.advantage_s) == pytest.approx(lead_s)
-    assert str(explained) == f"{explained.ways}\nSeconds by road are in the traffic of now."
+    assert sum(seconds for _, seconds in explained.roads.advantage_s) == pytest.approx(lead_s)
+    assert str(explained) == f"{explained.roads}\nSeconds by road are in the traffic of now."
 
 
 def test_it_says_whose_seconds_by_road_these_are(grid: RoadNetwork) -> None:
@@ -131,6 +131,6 @@ def test_it_says_whose_seconds_by_road_these_are(grid: RoadNetwork) -> None:
         (own, RouterDual(), "forecast", "by the forecast"),
         (quotes_only, RouterDual(), "free_flow", "on empty roads"),
     ):
-        explained = explain(call, decider.decide(call, rng))
-        assert explained.seconds_from == whose
+        explained = decider.decide(call, rng).explain()
+        assert explained.times_from == whose
         assert f"Seconds by road are {words}." in str(explained)

@@ -10,13 +10,15 @@ from scipy import stats
 
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap, target_radius
 from ideal_dispatch.dispatch import Decision, Situation
+from ideal_dispatch.dispatch.candidate import quoted, routed
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.scenario_gap import outlook, recentred
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
-from ideal_dispatch.dispatch.way import gain_features, overlap, quoted, routed
-from ideal_dispatch.dispatch.worth import forecast_spread_s
+from ideal_dispatch.dispatch.worth import forecast_spread_s, gain_features
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.contracts.policy import told
@@ -54,8 +56,8 @@ def test_corrected_quotes_choose_the_primary(grid: RoadNetwork) -> None:
         made = decided(call, gain=GAIN, drift=drift, seconds=QUICK)
         best = min(moved, key=lambda number: moved[number])
         assert made.primary.station == best
-        assert made.details["primary_s"] == pytest.approx(max(corrected[best], 0), abs=1e-3)
-        assert made.details["times_from"] == "corrected quotes"
+        assert log_details(made)["primary_s"] == pytest.approx(max(corrected[best], 0), abs=1e-3)
+        assert log_details(made)["times_from"] == "corrected quotes"
         changed += best != call.fastest
         still = replace(GAIN, reversion=(0.0, 0.0))
         assert decided(call, gain=still, seconds=QUICK).primary.station == call.fastest
@@ -72,10 +74,13 @@ def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
     ways = [quoted(grid, "", routed(call, n), call.quote(n), None) for n in (one, two)]
     features = gain_features(grid, *ways)
     assert made.score_s == pytest.approx(float(GAIN.expected_gain_s(features)))
-    assert (made.details["times_from"], made.details["spread_from"]) == ("quotes", "replays")
+    assert (log_details(made)["times_from"], log_details(made)["spread_from"]) == (
+        "quotes",
+        "replays",
+    )
     for name in ("mean_s", "unshared_s", "first_above_s", "second_below_s"):
-        assert made.details[name] == pytest.approx(float(getattr(features, name)), abs=1e-3)
-    assert made.details["mean_s"] == pytest.approx(
+        assert log_details(made)[name] == pytest.approx(float(getattr(features, name)), abs=1e-3)
+    assert log_details(made)["mean_s"] == pytest.approx(
         call.quote(one).duration_s - call.quote(two).duration_s, abs=1e-3
     )
 
@@ -84,16 +89,19 @@ def test_without_a_quote_log_the_forecast_speaks(grid: RoadNetwork, model: Model
     call = situation(grid, 65, (1, 1))
     made = decided(call, model=model, centre="forecast", seconds=("other-depot",))
     assert made.second is not None
-    assert (made.details["times_from"], made.details["spread_from"]) == ("forecast", "forecast")
+    assert (log_details(made)["times_from"], log_details(made)["spread_from"]) == (
+        "forecast",
+        "forecast",
+    )
     nominal = model.forecast(call.context, grid).nominal_times
     mean_s = made.primary.path.time_s(nominal) - made.second.path.time_s(nominal)
-    draws = mean_s + made.details["spread_s"] * stats.t(3).ppf(np.linspace(1e-6, 1 - 1e-6, 200_001))
+    draws = mean_s + made.worth.spread_s * stats.t(3).ppf(np.linspace(1e-6, 1 - 1e-6, 200_001))
     assert made.score_s == pytest.approx(np.maximum(draws, 0).mean(), rel=0.01)
     anchored = decided(call, model=model, seconds=("other-depot",))
-    assert anchored.details["times_from"] == "router times"
+    assert log_details(anchored)["times_from"] == "router times"
     corrected = decided(call, model=model, drift=random_drift(grid), seconds=("other-depot",))
-    assert corrected.details["times_from"] == "corrected quotes"
-    assert corrected.details["spread_from"] == "forecast"
+    assert log_details(corrected)["times_from"] == "corrected quotes"
+    assert log_details(corrected)["spread_from"] == "forecast"
 
 
 def test_the_forecasts_spread_is_that_of_its_calibration(grid: RoadNetwork, model: Model) -> None:
@@ -121,12 +129,14 @@ def test_survival_is_the_slope_times_the_gain(grid: RoadNetwork) -> None:
     curve = CURVES["de-maio-2003"]
     rule = ClinicalThreshold(curve, CapacityCost(0.02))
     made = decided(call, gain=GAIN, seconds=QUICK, threshold=rule)
-    primary_s, gain_s = made.details["primary_s"], made.details["expected_gain_s"]
-    assert made.details["survival_curve"] == "de-maio-2003"
+    primary_s, gain_s = log_details(made)["primary_s"], log_details(made)["expected_gain_s"]
+    assert log_details(made)["survival_curve"] == "de-maio-2003"
     expected = curve.slope_per_s(primary_s) * gain_s
-    assert made.details["expected_survival_gain"] == pytest.approx(expected, rel=1e-3)
+    assert log_details(made)["expected_survival_gain"] == pytest.approx(expected, rel=1e-3)
     assert made.threshold_s == pytest.approx(rule.seconds(primary_s, 4), rel=1e-6)
-    assert decided(call, gain=GAIN, seconds=QUICK).details["survival_curve"] == "waalewijn-2001"
+    assert (
+        log_details(decided(call, gain=GAIN, seconds=QUICK))["survival_curve"] == "waalewijn-2001"
+    )
 
 
 # --- the second's way -----------------------------------------------------------
@@ -137,12 +147,12 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
     for node in range(2, grid.num_nodes, 6):
         call = situation(grid, node, (2, 2))
         whole = decided(call, model=model, gain=GAIN, seconds=ALL)
-        kinds.add(whole.details["second"])
+        kinds.add(log_details(whole)["second"])
         single = [decided(call, model=model, gain=GAIN, seconds=(kind,))
                   for kind in ALL]  # fmt: skip
         assert whole.score_s == pytest.approx(max(one.score_s for one in single))
         for one in (whole, *single[1:]):
-            if one.second is not None and one.details["second"] != "other depot":
+            if one.second is not None and log_details(one)["second"] != "other depot":
                 shared = overlap(grid, one.primary.path, one.second.path)
                 assert shared <= 0.5
                 own = set(one.second.path.edges.tolist()) - set(one.primary.path.edges.tolist())
@@ -152,17 +162,17 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
 
 def test_the_second_comes_from_another_depot_where_one_has_a_unit(grid: RoadNetwork) -> None:
     both = decided(situation(grid, 65, (2, 2)), gain=GAIN)
-    assert both.details["second"] == "other depot"
+    assert log_details(both)["second"] == "other depot"
     alone = decided(situation(grid, 65, (2,)), gain=GAIN, overlap_limit=1.0)
-    assert alone.details["second"] == "alternative"
+    assert log_details(alone)["second"] == "alternative"
 
 
 def test_nearly_the_same_road_is_left_to_the_other_depot(grid: RoadNetwork, model: Model) -> None:
     call = situation(grid, 65, (2, 2))
     strict = decided(call, model=model, gain=GAIN, seconds=ALL, overlap_limit=0.0)
     assert strict.second is not None
-    if strict.details["second"] != "other depot":
-        assert strict.details["overlap"] == 0.0
+    if log_details(strict)["second"] != "other depot":
+        assert log_details(strict)["overlap"] == 0.0
     alone = situation(grid, 65, (2,))
     assert call.stations[0].alternative is not None
     shared = overlap(grid, call.quote(0).path, call.stations[0].alternative.path)
@@ -181,16 +191,16 @@ def test_a_way_no_router_quoted_is_expected_by_edge_times(grid: RoadNetwork, mod
             continue
         assert call.router_times_s is not None
         expected = made.second.path.time_s(call.router_times_s)
-        assert made.details["second_s"] == pytest.approx(expected, abs=1e-3)
+        assert log_details(made)["second_s"] == pytest.approx(expected, abs=1e-3)
         silent = decided(
             replace(call, router_times_s=None), model=model, gain=GAIN, seconds=("gap-path",)
         )
-        assert silent.details["centre"] == "forecast"
+        assert log_details(silent)["centre"] == "forecast"
         if silent.second is not None:
             nominal = model.forecast(call.context, grid, silent.primary.path).nominal_times
-            ratio = silent.details["primary_s"] / silent.primary.path.time_s(nominal)
+            ratio = log_details(silent)["primary_s"] / silent.primary.path.time_s(nominal)
             expected = ratio * silent.second.path.time_s(nominal)
-            assert silent.details["second_s"] == pytest.approx(expected, abs=1e-2)
+            assert log_details(silent)["second_s"] == pytest.approx(expected, abs=1e-2)
             return
     pytest.fail("no call had a gap path")
 
@@ -209,8 +219,8 @@ def test_the_gap_is_certified_around_the_routers_times(grid: RoadNetwork, model:
     gap = optimistic_gap(*question)
     gap.verify(*question)
     assert made.score_s == gap.lower_s
-    assert made.details["gap_status"] == "exact"
-    assert made.details["gap_upper_s"] == pytest.approx(gap.upper_s, abs=1e-3)
+    assert log_details(made)["gap_status"] == "exact"
+    assert log_details(made)["gap_upper_s"] == pytest.approx(gap.upper_s, abs=1e-3)
     assert made.outlook is not None
     assert made.gap is not None
     made.gap.verify(grid, made.outlook.scenarios, *question[2:])
@@ -228,8 +238,10 @@ def test_what_decides(grid: RoadNetwork) -> None:
         }
         seconds = {one.second.key for one in by.values() if one.second is not None}
         assert len(seconds) == 1
-        assert by["gain"].score_s == pytest.approx(by["gap"].details["expected_gain_s"], abs=1e-3)
-        assert by["gap"].score_s == pytest.approx(by["gain"].details["gap_lower_s"], abs=1e-3)
+        assert by["gain"].score_s == pytest.approx(
+            log_details(by["gap"])["expected_gain_s"], abs=1e-3
+        )
+        assert by["gap"].score_s == pytest.approx(log_details(by["gain"])["gap_lower_s"], abs=1e-3)
         assert by["both"].score_s == min(by["gain"].score_s, by["gap"].score_s)
         lesser.add(by["both"].score_s == by["gain"].score_s)
     assert lesser == {True, False}
@@ -240,25 +252,25 @@ def test_reporting_the_gap_changes_no_decision(grid: RoadNetwork, model: Model) 
         call = situation(grid, node)
         full = decided(call, model=model, gain=GAIN, seconds=QUICK)
         quick = decided(call, model=model, gain=GAIN, seconds=QUICK, report_gap=False)
-        assert "gap_lower_s" in full.details
-        assert "gap_lower_s" not in quick.details
+        assert "gap_lower_s" in log_details(full)
+        assert "gap_lower_s" not in log_details(quick)
         assert quick.score_s == full.score_s
-        assert told(replace(quick, details={})) == told(replace(full, details={}))
+        assert told(quick) == told(replace(full, outlook=None, gap=None))
 
 
 def test_a_search_without_time_is_said_to_be_open(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     wide = random_model(grid, radius=2.0)
     made = decided(call, model=wide, gain=GAIN, time_limit_s=0.0)
-    assert made.details["gap_status"] == "open"
-    assert made.details["gap_upper_s"] > made.details["gap_lower_s"]
+    assert log_details(made)["gap_status"] == "open"
+    assert log_details(made)["gap_upper_s"] > log_details(made)["gap_lower_s"]
 
 
 def test_what_the_forecast_is_unsure_of_is_logged(grid: RoadNetwork, model: Model) -> None:
     elsewhere = replace(model, network_checksum="another")
     made = decided(situation(grid, 65), model=elsewhere)
-    assert made.details["transferred"] is True
-    assert "(no trips)" in made.details["unusual"]
+    assert log_details(made)["transferred"] is True
+    assert "(no trips)" in log_details(made)["unusual"]
 
 
 def test_recentred_embeddings_keep_their_directions() -> None:

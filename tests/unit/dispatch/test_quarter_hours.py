@@ -8,6 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.quarter_hours import (
     QUARTERS,
     QuarterHourPolicy,
@@ -66,6 +67,8 @@ def test_the_control_is_our_form_on_scaled_quotes(grid: RoadNetwork) -> None:
     assert usual.score_s == plain.score_s
     halved = QuarterHourPolicy(HALF, GAIN).decide(call, rng)
     assert halved.primary == plain.primary
-    assert halved.details["mean_s"] == pytest.approx(plain.details["mean_s"] / 2, abs=1e-3)
-    assert halved.details["quarter_hour_ratio"] == 0.5
+    assert log_details(halved)["mean_s"] == pytest.approx(
+        log_details(plain)["mean_s"] / 2, abs=1e-3
+    )
+    assert log_details(halved)["quarter_hour_ratio"] == 0.5
     assert 0 < halved.score_s < plain.score_s

@@ -72,11 +72,11 @@ def test_doubts_of_a_decision(grid: RoadNetwork) -> None:
     made = Ideal(replace(model, network_checksum="other"), time_limit_s=None).decide(
         call, np.random.default_rng(0)
     )
-    said = dict(doubts(call, made))
+    said = dict(doubts(made))
     assert said["unusual_context"].startswith("unlike anything in training: ")
     assert said["other_network"] == "the model was trained on another network"
     assert "gap_open" not in said
-    assert doubts(call, replace(made, outlook=None, gap=None)) == []
+    assert doubts(replace(made, outlook=None, gap=None)) == []
 
 
 def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) -> None:
@@ -88,12 +88,12 @@ def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) 
     for policy in (RouterPolicy(), RouterDual(), Ideal(gain=GAIN, seconds=("other-depot",))):
         made = policy.decide(own, rng)
         assert made.outlook is None
-        assert (bounded(own, made) or ("", ""))[0] == "forecast_bounded"
-        assert set(dict(doubts(own, made))) == {"unusual_context", "other_network"}
+        assert (bounded(made) or ("", ""))[0] == "forecast_bounded"
+        assert set(dict(doubts(made))) == {"unusual_context", "other_network"}
         made = policy.decide(live, rng)
-        assert bounded(live, made) is None
-        assert doubts(live, made) == []
+        assert bounded(made) is None
+        assert doubts(made) == []
     made = Ideal(model, time_limit_s=None).decide(live, rng)
     assert made.outlook is not None
     assert made.outlook.centre == "router"
-    assert bounded(live, made) is None, "the times are the router's, not the forecast's"
+    assert bounded(made) is None, "the times are the router's, not the forecast's"

@@ -14,10 +14,11 @@ from ideal_dispatch.dispatch.baselines import (
     RouterDual,
     RouterPolicy,
 )
+from ideal_dispatch.dispatch.candidate import sent_candidate
 from ideal_dispatch.dispatch.controls import GapTriggeredOtherDepot, RouterAlternativePolicy
 from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
-from ideal_dispatch.dispatch.way import sent_way
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import GAIN, depots, random_drift, random_model, situation, world
 
@@ -63,7 +64,7 @@ def test_every_policy_takes_it_as_the_primary(grid: RoadNetwork, call: Situation
 
 def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
     for station in call.available:
-        way = sent_way(sent(call, station), Assignment(station, call.quote(station).path))
+        way = sent_candidate(sent(call, station), Assignment(station, call.quote(station).path))
         quote = call.quote(station)
         assert way.expected_s == quote.duration_s
         assert way.above_s == quote.pessimistic_s - quote.duration_s
@@ -72,7 +73,7 @@ def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
 def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation) -> None:
     path = another_path(call, 0)
     assert call.router_times_s is not None
-    way = sent_way(call, Assignment(0, path))
+    way = sent_candidate(call, Assignment(0, path))
     assert way.expected_s == path.time_s(call.router_times_s)
     quote = call.quote(0)
     wider = way.expected_s / quote.duration_s
@@ -88,18 +89,18 @@ def test_without_edge_times_the_forecast_is_scaled_to_the_quote(
     made = Ideal(model, GAIN, time_limit_s=None).decide(given, np.random.default_rng(0))
     nominal = model.forecast(call.context, grid, path).nominal_times
     expected = path.time_s(nominal) * quote.duration_s / quote.path.time_s(nominal)
-    assert made.details["primary_s"] == pytest.approx(expected, abs=1e-3)
+    assert log_details(made)["primary_s"] == pytest.approx(expected, abs=1e-3)
     bare = Ideal(None, GAIN, report_gap=False).decide(given, np.random.default_rng(0))
     free = grid.free_flow_times_s
     expected = path.time_s(free) * quote.duration_s / quote.path.time_s(free)
-    assert bare.details["primary_s"] == pytest.approx(expected, abs=1e-3)
+    assert log_details(bare)["primary_s"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_drift_of_its_own_path_counts(grid: RoadNetwork, call: Situation) -> None:
     drift, path = random_drift(grid), another_path(call, 0)
     edge_drift_s = drift.edge_drift_s(call.context, grid)
     assert call.router_times_s is not None
-    way = sent_way(call, Assignment(0, path), edge_drift_s)
+    way = sent_candidate(call, Assignment(0, path), edge_drift_s)
     expected = path.time_s(call.router_times_s) + path.time_s(edge_drift_s)
     assert way.expected_s == pytest.approx(max(expected, 0.0))
 
@@ -144,11 +145,11 @@ def test_a_router_that_finds_no_way_for_it(call: Situation) -> None:
     given = replace(
         call, stations=(lost, *call.stations[1:]), router_times_s=None, sent=Assignment(0, path)
     )
-    way = sent_way(given, Assignment(0, path))
+    way = sent_candidate(given, Assignment(0, path))
     assert way.expected_s == path.time_s(call.network.free_flow_times_s)
     assert math.isnan(way.above_s)
     made = Ideal(None, GAIN, report_gap=False).decide(given, np.random.default_rng(0))
-    assert made.details["first_above_s"] is None
+    assert log_details(made)["first_above_s"] is None
 
 
 def test_a_path_that_cannot_be_its_own_is_refused(call: Situation) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.controls import LearnedTrigger
-from ideal_dispatch.dispatch.fitted import Fitted, kinds
+from ideal_dispatch.dispatch.fitted import FittedParts, in_order
 from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
-from ideal_dispatch.dispatch.settings import KINDS, asked_of, policies_from, threshold_from
+from ideal_dispatch.dispatch.settings import KINDS, needed_parts, policies_from, threshold_from
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
-from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.test_contracts import Slope
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
@@ -51,8 +51,8 @@ GAIN_OF_BOTH = replace(GAIN, rows=77)
 
 
 @pytest.fixture(scope="module")
-def parts(grid: RoadNetwork) -> Fitted:
-    return Fitted(
+def parts(grid: RoadNetwork) -> FittedParts:
+    return FittedParts(
         random_model(grid), random_drift(grid), GAIN, Slope(), GAIN_OF_DRIFT,
         models={
             form: random_model(grid)
@@ -63,11 +63,11 @@ def parts(grid: RoadNetwork) -> Fitted:
     )  # fmt: skip
 
 
-def read(text: str, parts: Fitted) -> Any:
+def read(text: str, parts: FittedParts) -> Any:
     return policies_from(tomllib.loads(text)["policies"], parts)
 
 
-def test_policies_of_a_file(parts: Fitted) -> None:
+def test_policies_of_a_file(parts: FittedParts) -> None:
     region, paper, ours, dual, forest = read(FILE, parts)
     assert [p.name for p in (region, paper, ours, dual, forest)] == [
         "by-territory", "paper", "ours", "dual", "forest",
@@ -92,7 +92,7 @@ def test_policies_of_a_file(parts: Fitted) -> None:
 
 @pytest.mark.parametrize("trained", ["practical", "paper"])
 @pytest.mark.parametrize("radius", ["calibrated", "paper"])
-def test_both_networks_and_both_radii(parts: Fitted, trained: str, radius: str) -> None:
+def test_both_networks_and_both_radii(parts: FittedParts, trained: str, radius: str) -> None:
     table = {"kind": "paper-ideal", "trained": trained, "radius": radius}
     (policy,) = policies_from({"x": table}, parts)
     usual = (trained, radius) == ("practical", "calibrated")
@@ -102,7 +102,7 @@ def test_both_networks_and_both_radii(parts: Fitted, trained: str, radius: str) 
 
 
 def test_a_single_model_is_taken_as_it_is(grid: RoadNetwork) -> None:
-    alone = Fitted(random_model(grid))
+    alone = FittedParts(random_model(grid))
     (policy,) = policies_from({"x": {"kind": "paper-ideal"}}, alone)
     assert isinstance(policy, PaperIdeal)
     assert policy.model is alone.model
@@ -111,18 +111,18 @@ def test_a_single_model_is_taken_as_it_is(grid: RoadNetwork) -> None:
 
 
 def test_what_must_be_fitted() -> None:
-    asked = asked_of(tomllib.loads(FILE)["policies"])
+    asked = needed_parts(tomllib.loads(FILE)["policies"])
     assert asked.models == {("paper", "paper"), ("practical", "calibrated"), ("practical", "paper")}
     assert asked.gains == {
-        (("alternative", "other-depot"), False), (kinds(USUAL_SECONDS), True),
+        (("alternative", "other-depot"), False), (in_order(ALL_KINDS), True),
     }  # fmt: skip
     assert (asked.drift, asked.hours, asked.trigger) == (True, False, True)
-    little = asked_of({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}, "c": 3})
+    little = needed_parts({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}, "c": 3})
     assert (little.models, little.gains) == (frozenset(), frozenset())
     assert (little.drift, little.hours, little.trigger) == (False, True, False)
 
 
-def test_every_kind_can_be_made(parts: Fitted) -> None:
+def test_every_kind_can_be_made(parts: FittedParts) -> None:
     made = policies_from({kind: {"kind": kind} for kind in KINDS}, parts)
     assert [type(policy) for policy in made] == list(KINDS.values())
     assert [policy.name for policy in made] == list(KINDS)
@@ -156,7 +156,7 @@ def test_every_kind_can_be_made(parts: Fitted) -> None:
         ('kind = "random"\nthreshold = {cost = 1, units = 3}', "threshold.units is not known"),
     ],
 )
-def test_tables_that_make_no_sense(parts: Fitted, table: str, message: str) -> None:
+def test_tables_that_make_no_sense(parts: FittedParts, table: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(f"[policies.x]\n{table}", parts)
 
@@ -164,15 +164,15 @@ def test_tables_that_make_no_sense(parts: Fitted, table: str, message: str) -> N
 def test_parts_that_are_missing() -> None:
     for kind in ("paper-ideal", "nominal-gap", "gap-other-depot"):
         with pytest.raises(InputError, match=rf"\[policies.x\] {kind} needs a trained model"):
-            policies_from({"x": {"kind": kind}}, Fitted())
+            policies_from({"x": {"kind": kind}}, FittedParts())
     with pytest.raises(InputError, match="learned-trigger needs a trigger fitted on replays"):
-        policies_from({"x": {"kind": "learned-trigger"}}, Fitted())
+        policies_from({"x": {"kind": "learned-trigger"}}, FittedParts())
     with pytest.raises(InputError, match="policy x needs a trained model"):
-        policies_from({"x": {"kind": "ideal"}}, Fitted())
+        policies_from({"x": {"kind": "ideal"}}, FittedParts())
     table = {"kind": "ideal", "seconds": ["other-depot"]}
-    assert policies_from({"x": table}, Fitted(gain=GAIN))[0].name == "x"
+    assert policies_from({"x": table}, FittedParts(gain=GAIN))[0].name == "x"
     with pytest.raises(InputError, match=r"\[policies.x\] must be a table of keys, not 3"):
-        policies_from({"x": 3}, Fitted())
+        policies_from({"x": 3}, FittedParts())
 
 
 def test_thresholds_by_themselves() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ideal_dispatch import Context, Depot, RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation, Station, observe
-from ideal_dispatch.dispatch.decision import decision
+from ideal_dispatch.dispatch.decision import by_score
 from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import depots, moment, situation, world
@@ -107,16 +107,16 @@ def test_an_assignment_is_what_is_driven(grid: RoadNetwork) -> None:
 def test_a_decision_by_score_in_words(grid: RoadNetwork) -> None:
     call = situation(grid)
     one, two = (Assignment(number, call.quote(number).path) for number in (0, 1))
-    above = decision("p", call, one, two, 31.25, ConstantThreshold(30.0), "gap")
+    above = by_score("p", call, (one, two), 31.25, ConstantThreshold(30.0), "gap")
     assert above.send_second
     assert above.reason == "D0, and a second from D1: gap 31.25 s, above the threshold of 30 s"
-    below = decision("p", call, one, two, 30.0, ConstantThreshold(30.0), "gap")
+    below = by_score("p", call, (one, two), 30.0, ConstantThreshold(30.0), "gap")
     assert not below.send_second
     assert below.reason == "D0 alone: gap 30 s, not above the threshold of 30 s"
-    always = decision("p", call, one, two, -5.0, ALWAYS, "gap")
+    always = by_score("p", call, (one, two), -5.0, ALWAYS, "gap")
     assert always.send_second
     assert always.reason == "D0, and a second from D1: a second always goes"
-    alone = decision("p", call, one, None, 99.0, ALWAYS, "gap")
+    alone = by_score("p", call, (one, None), 99.0, ALWAYS, "gap")
     assert not alone.send_second
     assert "no other unit on another road" in alone.reason
 
@@ -124,7 +124,7 @@ def test_a_decision_by_score_in_words(grid: RoadNetwork) -> None:
 def test_the_threshold_is_asked_at_the_primarys_time(grid: RoadNetwork) -> None:
     call = situation(grid, units=(2, 3))
 
-    class Asked:
+    class PerUnit:
         def seconds(self, primary_s: float, free_units: int) -> float:
             return 1000.0 * free_units + primary_s
 
@@ -132,9 +132,11 @@ def test_the_threshold_is_asked_at_the_primarys_time(grid: RoadNetwork) -> None:
             return ""
 
     one = Assignment(0, call.quote(0).path)
-    quoted = decision("p", call, one, None, 0.0, Asked(), "gap")
+    quoted = by_score("p", call, (one, None), 0.0, PerUnit(), "gap")
     assert quoted.threshold_s == 5000.0 + call.quote(0).duration_s
-    assert decision("p", call, one, None, 0.0, Asked(), "gap", primary_s=7.0).threshold_s == 5007.0
+    assert (
+        by_score("p", call, (one, None), 0.0, PerUnit(), "gap", primary_s=7.0).threshold_s == 5007.0
+    )
 
 
 def test_a_decision_that_cannot_be_logged(grid: RoadNetwork) -> None:
@@ -147,4 +149,4 @@ def test_a_decision_that_cannot_be_logged(grid: RoadNetwork) -> None:
             Decision("p", one, None, 0.0, threshold, "")
     made = Decision("p", one, None, 0.0, 0.0, "", {"a": 1})
     with pytest.raises(TypeError):
-        made.details["a"] = 2  # type: ignore[index]
+        made.facts["a"] = 2  # type: ignore[index]

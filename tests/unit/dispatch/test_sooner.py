@@ -16,11 +16,11 @@ from ideal_dispatch.cities import (
     harbour_traffic,
 )
 from ideal_dispatch.dispatch import Decision, Incident, Situation, observe
+from ideal_dispatch.dispatch.candidate import SecondKind, routed
 from ideal_dispatch.dispatch.expected_gain import GainModel, positive_probability
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.sooner import LEAST_SOONER_S, LEAST_SURE
-from ideal_dispatch.dispatch.way import routed
-from ideal_dispatch.dispatch.worth import Second
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, LEAST_SURE
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.recorded import RecordedWorld
@@ -35,7 +35,7 @@ from tests.unit.dispatch.worlds import (
 )
 
 NO_REVERSION = replace(GAIN, reversion=(0.0, 0.0))
-QUICK: tuple[Second, ...] = ("other-depot", "alternative")
+QUICK: tuple[SecondKind, ...] = ("other-depot", "alternative")
 
 
 def sent_from(network: RoadNetwork, station: int, node: int = 14, units: Any = (2, 2)) -> Situation:
@@ -74,7 +74,7 @@ def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None
 def test_the_lead_is_the_difference_of_the_times(grid: RoadNetwork) -> None:
     made = decided(sent_from(grid, 1, node=14), gain=NO_REVERSION)
     assert made.sooner is not None
-    lead_s = made.details["primary_s"] - made.details["second_s"]
+    lead_s = log_details(made)["primary_s"] - log_details(made)["second_s"]
     assert made.sooner.seconds == pytest.approx(lead_s, abs=0.06)
     moved = decided(sent_from(grid, 1, node=14)).sooner
     assert moved is not None

@@ -14,10 +14,10 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch import Calendar, Depot, RoadNetwork
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.dispatch.fitted import Seconds, kinds
+from ideal_dispatch.dispatch.candidate import ALL_KINDS
+from ideal_dispatch.dispatch.fitted import SecondKinds, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import policies_from
-from ideal_dispatch.dispatch.worth import USUAL_SECONDS
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
@@ -251,8 +251,8 @@ def test_corrections_are_judged_on_days_they_were_not_fitted_on(
     assert parts.gain is not None
     assert parts.hours is not None
     rows = {key: gain.rows for key, gain in parts.gains.items()}
-    both: Seconds = ("alternative", "other-depot")
-    assert rows[both, False] <= rows[kinds(USUAL_SECONDS), False] == parts.gain.rows
+    both: SecondKinds = ("alternative", "other-depot")
+    assert rows[both, False] <= rows[in_order(ALL_KINDS), False] == parts.gain.rows
     assert parts.hours_gain is not None
     assert parts.hours_gain.rows < rows[both, False]  # other depots alone
     policies = policies_from(experiment.policies, parts)

@@ -58,6 +58,7 @@ def demo(
 
 def tell(folder: Path, seed: int, scale: "Scale") -> None:
     """Tell the story at some scale."""
+    from ideal_dispatch.cli.decision_view import print_answer
     from ideal_dispatch.cli.demo.story import Story
     from ideal_dispatch.cli.terminal import bars, err, out, print_next, stages
 
@@ -93,7 +94,7 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     entry = story.telling_call(judged)
     with stages("Searching other roads"):
         answer = story.decide(entry, parts, judged)
-    answer.print()
+    print_answer(answer, story.city)
     _show_what_happened(entry)
     _chapter(5, "The report", "ideal report")
     with bars() as story.watch:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ideal_dispatch.cities import City
 from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.files import write_csv
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise

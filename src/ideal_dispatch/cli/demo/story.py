@@ -21,7 +21,7 @@ from ideal_dispatch.cities import (
 )
 from ideal_dispatch.cli.demo.past_records import write_records
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.fitted import USUAL, Fitted
+from ideal_dispatch.dispatch.fitted import USUAL, FittedParts
 from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -36,7 +36,7 @@ from ideal_dispatch.replay.trained import PastDays, model_folder
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cli.decision_view import Answer
+    from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.learning import TrainingProgress, TrainingRun
     from ideal_dispatch.records import Trips
 
@@ -158,7 +158,7 @@ class Story:
         remark = "" if epoch is None else f"error {epoch.validation_mae_s:.1f} s"
         self.watch(progress.stage, progress.done, remark)
 
-    def replay(self, trips: "Trips | None") -> tuple[Fitted, Judged]:
+    def replay(self, trips: "Trips | None") -> tuple[FittedParts, Judged]:
         """What the policies learned from past days, and how they did on other days."""
         from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 
@@ -170,7 +170,7 @@ class Story:
         curve = survival_curve(USUAL_CURVE)
         return parts, Judged(outcomes[1], outcomes[0], curve, self.seed)
 
-    def _fitted(self, trips: "Trips") -> Fitted:
+    def _fitted(self, trips: "Trips") -> FittedParts:
         past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
         step = f"learning from {len(LEARNED)} days"
         self.watch(step, 0.0, "")
@@ -179,7 +179,7 @@ class Story:
             report=self._report(step),
         )  # fmt: skip
 
-    def _replayed(self, parts: Fitted, days: Sequence[int], folder: Path) -> Outcomes:
+    def _replayed(self, parts: FittedParts, days: Sequence[int], folder: Path) -> Outcomes:
         step = f"{folder.name} of {len(days)} days"
         self.watch(step, 0.0, "")
         ground, experiment = self.ground, self.experiment
@@ -212,10 +212,9 @@ class Story:
 
         return entries[max(entries, key=telling)]
 
-    def decide(self, entry: dict[str, Any], parts: Fitted, judged: Judged) -> "Answer":
+    def decide(self, entry: dict[str, Any], parts: FittedParts, judged: Judged) -> "Answer":
         """Decide about a call of the log again, with the threshold of the first volume."""
-        from ideal_dispatch.cli.decision_view import Answer
-        from ideal_dispatch.dispatch import observe
+        from ideal_dispatch.dispatch import Answer, Ideal, decide, observe
 
         said, ground = entry["incident"], self.ground
         call = Incident(said["name"], said["node"], datetime.fromisoformat(said["at"]))
@@ -226,7 +225,9 @@ class Story:
         limit_s = judged.at(OWN, SHARE).threshold_s
         table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": 5.0}
         policy = policies_from({OWN: table}, parts)[0]
-        return Answer.of(policy, situation, np.random.default_rng(self.seed), self.city)
+        assert isinstance(policy, Ideal)
+        made = decide(situation, policy=policy, rng=np.random.default_rng(self.seed))
+        return Answer.of(made, policy.threshold)
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""
@@ -249,7 +250,7 @@ def _found(package: str) -> bool:
     return False
 
 
-def _shipped() -> Fitted:
+def _shipped() -> FittedParts:
     """The model that comes with the city, which learned from all days of the demo."""
     gain = GainModel.load(harbour_gain_file())
-    return Fitted(Model.load(harbour_model_folder()), gain=gain)
+    return FittedParts(Model.load(harbour_model_folder()), gain=gain)

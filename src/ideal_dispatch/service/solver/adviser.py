@@ -11,9 +11,10 @@ import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Incident
-from ideal_dispatch.dispatch.explanation import explain
+from ideal_dispatch.dispatch.answer import Answer
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.reasons import Reason, bounded, doubts
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service.settings import ServiceSettings
@@ -108,21 +109,20 @@ class Adviser:
         policy = self._policy(call, until)
         decision = policy.decide(situation, np.random.default_rng(0))
         first, second = decision.primary, decision.second
-        reasons.extend(doubts(situation, decision))
-        untrusted = bounded(situation, decision)
-        if untrusted is not None:
-            raise NoAdviceError(*untrusted)
+        answer = Answer.of(decision, policy.threshold, reasons)
+        reasons[:] = answer.reasons
+        if answer.refusal is not None:
+            raise NoAdviceError(*answer.refusal)
+        details = log_details(decision)
         expected_s = {
-            "primary_s": finite(decision.details.get("primary_s")),
-            "second_s": finite(decision.details.get("second_s")),
+            "primary_s": finite(details.get("primary_s")),
+            "second_s": finite(details.get("second_s")),
         }
-        kind = "send_second" if decision.send_second else "primary_only"
+        kind = answer.advice
         names = [situation.stations[one.station].depot.name for one in (first, second or first)]
         primary = call.primary
         place = call.location
-        rule = policy.threshold
         source = "configuration" if call.threshold_s is None else "request"
-        words = rule.words(expected_s["primary_s"] or 0.0, situation.free_units)
         return {
             "decision": kind,
             "headline": answer_parts.headline(kind, *names),
@@ -140,13 +140,13 @@ class Adviser:
                 situation, first, second, self._routes.route(second.path, expected_s["second_s"])
             ),
             "sooner_unit": None if decision.sooner is None else asdict(decision.sooner),
-            "gain_s": finite(decision.details.get("expected_gain_s")),
-            "gain_survival": finite(decision.details.get("expected_survival_gain")),
-            "gap": answer_parts.gap_part(decision),
-            "threshold": answer_parts.threshold_part(decision, source, words),
-            "radius": finite(decision.details.get("radius")),
+            "gain_s": finite(details.get("expected_gain_s")),
+            "gain_survival": finite(details.get("expected_survival_gain")),
+            "gap": answer_parts.gap_part(details),
+            "threshold": answer_parts.threshold_part(decision, source, answer.threshold),
+            "radius": finite(details.get("radius")),
             "nominal": expected_s,
-            "explanation": answer_parts.explanation_part(decision, explain(situation, decision)),
+            "explanation": answer_parts.explanation_part(decision, decision.explain()),
             "degraded": degraded(reasons),
             "data_ages": {
                 "traffic_s": finite(seen.age_s),

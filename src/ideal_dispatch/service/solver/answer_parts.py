@@ -7,7 +7,7 @@ from typing import Any
 
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
 from ideal_dispatch.dispatch.explanation import Explanation
-from ideal_dispatch.dispatch.way import longest_roads, overlap, shared
+from ideal_dispatch.dispatch.path_pair import longest_roads, overlap, shared
 from ideal_dispatch.gap.explanation import RoadShare
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.service.solver.answer import finite
@@ -77,7 +77,7 @@ def second_part(
 
 def explanation_part(decision: Decision, explained: Explanation) -> dict[str, Any]:
     """Why, in words and by road: the primary's way beside that of the second that is advised."""
-    ways = explained.ways
+    ways = explained.roads
     ranked = [] if ways is None else list(ways.advantage_s)
     shown, rest = ranked[:_EXPLAINED], sum(seconds for _, seconds in ranked[_EXPLAINED:])
     if len(ranked) > _EXPLAINED:
@@ -85,7 +85,7 @@ def explanation_part(decision: Decision, explained: Explanation) -> dict[str, An
     return {
         "text": "\n".join(filter(None, (f"{decision.reason}.", str(explained)))),
         "other_way": None if explained.other_way is None else asdict(explained.other_way),
-        "seconds_from": explained.seconds_from,
+        "seconds_from": explained.times_from,
         "shared_m": None if ways is None else round(ways.shared_m, 1),
         "primary_only": [] if ways is None else _roads(ways.primary_only),
         "second_only": [] if ways is None else _roads(ways.second_only),
@@ -108,9 +108,8 @@ def _roads(shares: Iterable[RoadShare]) -> list[dict[str, Any]]:
     ]
 
 
-def gap_part(decision: Decision) -> dict[str, Any] | None:
+def gap_part(known: Mapping[str, Any]) -> dict[str, Any] | None:
     """The interval of the gap, where one was searched."""
-    known = decision.details
     if "gap_lower_s" not in known:
         return None
     return {

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.fitted import Fitted
+from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.errors import IdealError, InputError
@@ -140,7 +140,8 @@ def _policy(settings: ServiceSettings) -> Ideal:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
-    parts = Fitted(RememberedModel.load(settings.file(files.folder)), drift, gain, drift_gain=gain)
+    model = RememberedModel.load(settings.file(files.folder))
+    parts = FittedParts(model, drift, gain, drift_gain=gain)
     kind = table.setdefault("kind", "ideal")
     if kind != "ideal":
         raise InputError(f'policy.kind {kind!r}: the service decides by "ideal" alone')

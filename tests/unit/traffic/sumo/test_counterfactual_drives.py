@@ -10,7 +10,7 @@ import pytest
 from ideal_dispatch import Calendar
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.cities import City, harbour_city
-from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.campaign import simulate
 from ideal_dispatch.traffic.recorded import RecordedWorld

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from ideal_dispatch.dispatch.settings import asked_of
+from ideal_dispatch.dispatch.settings import needed_parts
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.replay.experiment import Experiment
 from tests.conftest import ROOT
@@ -28,8 +28,8 @@ def test_runs_stay_on_training_days_and_change_one_thing() -> None:
         {"dimension": 8}, {"dimension": 32}
     ]  # fmt: skip
     every = BASE | {name: table for group in OF_POLICIES.values() for name, table in group.items()}
-    assert len(asked_of(every).models) == 4
-    assert not asked_of(every).drift
+    assert len(needed_parts(every).models) == 4
+    assert not needed_parts(every).drift
 
 
 def test_differences_are_at_the_same_volume(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
-from ideal_dispatch.dispatch.decision import Assignment
+from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.races import WORLDS, Races
 from ideal_dispatch.replay.drive import World, drive

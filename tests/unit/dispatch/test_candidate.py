@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import Assignment
-from ideal_dispatch.dispatch.way import (
-    Way,
-    differing,
-    gain_features,
-    overlap,
-    pair_details,
-    quoted,
-    unshared_s,
-)
+from ideal_dispatch.dispatch import Assignment, Decision
+from ideal_dispatch.dispatch.candidate import Candidate, quoted
+from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.path_pair import differing, overlap, unshared_s
+from ideal_dispatch.dispatch.worth import gain_features
 from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.dispatch.worlds import situation
 
@@ -51,9 +46,9 @@ def test_unshared_time_by_hand() -> None:
     assert unshared_s(NETWORK, DIRECT, 50.0, NOTHING, 0.0) == 50.0
 
 
-def test_features_of_two_ways() -> None:
-    one = Way("router", Assignment(0, DIRECT), 50.0, 15.0, 5.0)
-    two = Way("router", Assignment(0, DETOUR), 120.0, math.nan, math.nan)
+def test_features_of_two_candidates() -> None:
+    one = Candidate("router", Assignment(0, DIRECT), 50.0, 15.0, 5.0)
+    two = Candidate("router", Assignment(0, DETOUR), 120.0, math.nan, math.nan)
     features = gain_features(NETWORK, one, two)
     assert features.mean_s == -70.0
     assert features.unshared_s == pytest.approx(110.0)
@@ -81,9 +76,13 @@ def test_a_quote_is_corrected_by_its_edges(grid: RoadNetwork) -> None:
 def test_what_the_log_says_of_a_pair(grid: RoadNetwork) -> None:
     call = situation(grid)
     one, two = (Assignment(number, call.quote(number).path) for number in (0, 1))
-    assert pair_details(call, one, None) == {}
-    same = pair_details(call, one, one)
-    assert same == {"overlap": 1.0, "same_depot": True, "same_path": True}
-    other = pair_details(call, one, two)
-    assert not other["same_depot"]
-    assert not other["same_path"]
+    alone, same, other = (
+        Decision("p", one, second, 0.0, 0.0, "", {"mine": 1}, situation=call)
+        for second in (None, one, two)
+    )
+    assert log_details(alone) == {"mine": 1}
+    assert log_details(same) == {
+        "overlap": 1.0, "same_depot": True, "same_path": True, "mine": 1,
+    }  # fmt: skip
+    assert not other.same_depot
+    assert not other.same_path

@@ -1,0 +1,166 @@
+"""Ambulances that could go: from which station, on which path, and when they are expected."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.path_pair import differing, overlap
+from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
+from ideal_dispatch.dispatch.situation import Assignment, Situation
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.time_bounds import TimeBounds
+from ideal_dispatch.traffic.source import RouteQuote
+
+SecondKind = Literal["other-depot", "alternative", "gap-path"]
+"""Where the path of a second ambulance may come from: another depot's route, the primary
+depot's other route, or the path of the optimistic gap."""
+
+ALL_KINDS: tuple[SecondKind, ...] = ("other-depot", "alternative", "gap-path")
+"""What our policy considers unless told: training days of every city tried favoured all."""
+
+OTHER_DEPOT: tuple[SecondKind, ...] = ("other-depot",)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An assignment with when it is expected and how wide the router's range is.
+
+    ``source`` says in words where the path comes from. ``above_s`` is pessimistic
+    minus quoted and ``below_s`` quoted minus optimistic time, NaN where not known.
+    """
+
+    source: str
+    assignment: Assignment
+    expected_s: float
+    above_s: float
+    below_s: float
+
+    @property
+    def path(self) -> Path:
+        return self.assignment.path
+
+
+def primary_of(situation: Situation) -> Assignment:
+    """The ambulance that was already sent, else the router's shortest route."""
+    return situation.sent or routed(situation, situation.fastest)
+
+
+def routed(situation: Situation, station: int) -> Assignment:
+    """A unit of the station on the router's route, asking again at every junction."""
+    return Assignment(station, situation.quote(station).path)
+
+
+def alternative(situation: Situation, station: int) -> Assignment | None:
+    """A second unit of a station on the router's other route, where there are both."""
+    other = situation.stations[station].alternative
+    if other is None or station not in situation.second_stations(station):
+        return None
+    sent = situation.sent
+    first = (
+        sent.path if sent is not None and sent.station == station else situation.quote(station).path
+    )
+    follow = differing(situation.network, other.path, first)
+    return Assignment(station, other.path, follow) if follow else None
+
+
+def drivable_s(network: RoadNetwork, path: Path, seconds: float) -> float:
+    """So many seconds for a path, but not fewer than it can be driven in."""
+    return max(seconds, float(TimeBounds().on(network, path).least_s.sum()))
+
+
+def quoted(
+    network: RoadNetwork,
+    source: str,
+    assignment: Assignment,
+    quote: RouteQuote,
+    edge_drift_s: FloatArray | None,
+) -> Candidate:
+    """A candidate on a quoted path, corrected by the learned drift of its edges if one is given."""
+    drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
+    expected_s = drivable_s(network, quote.path, quote.duration_s + drift_s)
+    above_s = quote.pessimistic_s - quote.duration_s
+    return Candidate(source, assignment, expected_s, above_s, quote.duration_s - quote.optimistic_s)
+
+
+def unquoted(source: str, assignment: Assignment, seconds: float, quote: RouteQuote) -> Candidate:
+    """A candidate on another path than the quote's, whose range is scaled to its seconds."""
+    scale = seconds / max(quote.duration_s, 1.0)
+    above_s = scale * (quote.pessimistic_s - quote.duration_s)
+    below_s = scale * (quote.duration_s - quote.optimistic_s)
+    return Candidate(source, assignment, seconds, above_s, below_s)
+
+
+def sent_candidate(
+    situation: Situation,
+    sent: Assignment,
+    edge_drift_s: FloatArray | None = None,
+    nominal_s: FloatArray | None = None,
+) -> Candidate:
+    """The ambulance that was already sent, expected by :meth:`Situation.expected_s`.
+
+    On another path than its depot's quote, the range of the quote is scaled to it.
+    """
+    quote = situation.stations[sent.station].quote
+    if quote is not None and quote.path == sent.path:
+        return quoted(situation.network, "sent", sent, quote, edge_drift_s)
+    seconds = situation.expected_s(sent.station, sent.path, nominal_s)
+    if edge_drift_s is not None:
+        seconds += sent.path.time_s(edge_drift_s)
+    seconds = drivable_s(situation.network, sent.path, seconds)
+    if quote is None:
+        return Candidate("sent", sent, seconds, math.nan, math.nan)
+    return unquoted("sent", sent, seconds, quote)
+
+
+def second_candidates(
+    situation: Situation,
+    first: Candidate,
+    routes: list[Candidate],
+    gap_path: Path | None,
+    outlook: Outlook | None,
+    edge_drift_s: FloatArray | None,
+    kinds: tuple[SecondKind, ...],
+    overlap_limit: float,
+) -> Iterator[Candidate]:
+    """Second ambulances of the given kinds on paths that differ enough from the first's.
+
+    ``routes`` are the router's from all available stations, the first's among them.
+    """
+    network, station = situation.network, first.assignment.station
+    if "other-depot" in kinds:
+        yield from (route for route in routes if route.assignment.station != station)
+    if "alternative" in kinds:
+        other, quote = alternative(situation, station), situation.stations[station].alternative
+        part = 1.0 if other is None else overlap(network, first.path, other.path)
+        if other is not None and quote is not None and part <= overlap_limit:
+            yield quoted(network, "alternative", other, quote, edge_drift_s)
+    if "gap-path" in kinds and gap_path is not None and outlook is not None:
+        follow = differing(network, gap_path, first.path)
+        if follow and overlap(network, first.path, gap_path) <= overlap_limit:
+            assignment = on_path(situation, station, gap_path, follow)
+            seconds = _unquoted_s(situation, first, gap_path, outlook, edge_drift_s)
+            seconds = drivable_s(network, gap_path, seconds)
+            yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
+
+
+def _unquoted_s(
+    situation: Situation,
+    first: Candidate,
+    path: Path,
+    outlook: Outlook,
+    edge_drift_s: FloatArray | None,
+) -> float:
+    """When an ambulance on a path that no router quoted is expected.
+
+    By the router's edge times where it tells them; else by the forecast's,
+    scaled so that they give the primary's own expected time.
+    """
+    if situation.router_times_s is not None:
+        drift_s = 0.0 if edge_drift_s is None else path.time_s(edge_drift_s)
+        return path.time_s(situation.router_times_s) + drift_s
+    nominal = outlook.scenarios.nominal_times
+    primary_s = first.path.time_s(nominal)
+    scale = first.expected_s / primary_s if primary_s > 0.0 else 1.0
+    return scale * path.time_s(nominal)
