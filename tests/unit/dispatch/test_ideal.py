@@ -74,10 +74,8 @@ def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
     ways = [quoted(grid, "", routed(call, n), call.quote(n), None) for n in (one, two)]
     features = gain_features(grid, *ways)
     assert made.score_s == pytest.approx(float(GAIN.expected_gain_s(features)))
-    assert (log_details(made)["times_from"], log_details(made)["spread_from"]) == (
-        "quotes",
-        "replays",
-    )
+    assert made.worth is not None
+    assert (made.worth.times_from, made.worth.spread_from) == ("quotes", "replays")
     for name in ("mean_s", "unshared_s", "first_above_s", "second_below_s"):
         assert log_details(made)[name] == pytest.approx(float(getattr(features, name)), abs=1e-3)
     assert log_details(made)["mean_s"] == pytest.approx(
@@ -89,10 +87,8 @@ def test_without_a_quote_log_the_forecast_speaks(grid: RoadNetwork, model: Model
     call = situation(grid, 65, (1, 1))
     made = decided(call, model=model, centre="forecast", seconds=("other-depot",))
     assert made.second is not None
-    assert (log_details(made)["times_from"], log_details(made)["spread_from"]) == (
-        "forecast",
-        "forecast",
-    )
+    assert made.worth is not None
+    assert (made.worth.times_from, made.worth.spread_from) == ("forecast", "forecast")
     nominal = model.forecast(call.context, grid).nominal_times
     mean_s = made.primary.path.time_s(nominal) - made.second.path.time_s(nominal)
     draws = mean_s + made.worth.spread_s * stats.t(3).ppf(np.linspace(1e-6, 1 - 1e-6, 200_001))
