@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ _MOST_BYTES = 1_000_000_000
 _ROUNDING = 1e-9  # of a length
 _MOST_CORRIDOR = 8192  # edges: its spread takes time with their square
 _SECONDS_PER_PAIR = 2e-9
+
+Columns = TypeVar("Columns", kernels.Labels, kernels.Queue, kernels.Bases)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,12 +90,16 @@ class Search:
 
     def _begin(self, target_s: float, corridor: Corridor, corridor_multiplier: FloatArray) -> None:
         network, scenarios = self._problem.network, self._problem.scenarios
-        self._question = (
-            *corridor.outgoing, *corridor.incoming, scenarios.embeddings,
-            scenarios.nominal_times, corridor.to_destination, corridor.from_depots,
-            corridor.spread, self._problem.destination, self._problem.primary_matrix,
-            scenarios.radius, scenarios.eigenvalue_bounds.upper_offset, self._stop_at_found,
-        )  # fmt: skip
+        self._claim = kernels.Claim(
+            scenarios.embeddings,
+            scenarios.nominal_times,
+            self._problem.destination,
+            self._problem.primary_matrix,
+            scenarios.radius,
+            scenarios.eigenvalue_bounds.upper_offset,
+            self._stop_at_found,
+        )
+        self._corridor = corridor
         self._state = _State(self._problem, target_s, corridor_multiplier)
         self._pops_per_look = max(1, _NODES_PER_LOOK // network.num_nodes)
         self._end = kernels.PAUSED
@@ -119,7 +125,10 @@ class Search:
         while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
             before = state.counters[kernels.POPS]
             budget = int(min(left, self._pops_per_look))
-            self._end = kernels.explore(*self._question, budget, *state.arguments)
+            self._end = kernels.explore(
+                self._claim, self._corridor, budget,
+                state.progress, state.labels, state.queue, state.bases,
+            )  # fmt: skip
             left -= state.counters[kernels.POPS] - before
             if self._end == kernels.LABELS_FULL:
                 state.more_labels()
@@ -144,72 +153,61 @@ class _State:
         self._problem, self.corridor_multiplier = problem, corridor_multiplier
         self.counters = np.zeros(4, np.int64)
         self.target = np.array([target_s, -1.0])
-        self.labels: dict[str, Any] = {
-            "node": np.empty(room, np.int32),
-            "parent": np.empty(room, np.int32),
-            "via": np.empty(room, np.int32),
-            "nominal_time": np.empty(room),
-            "matrix": np.empty((room, size, size)),
-            "base": np.empty(room, np.int32),
-            "since_base": np.empty(room),
-            "fate": np.empty(room, np.uint8),
-            "dominator": np.full(room, -1, np.int32),
-            "next_at": np.empty(room, np.int32),
-        }
-        self.first_at = np.full(nodes, -1, np.int32)
-        self.heap: dict[str, Any] = {"keys": np.empty(room), "waiting": np.empty(room, np.int32)}
+        first_at = np.full(nodes, -1, np.int32)
+        self.progress = kernels.Progress(self.counters, self.target, first_at)
+        self.labels = kernels.Labels(
+            node=np.empty(room, np.int32),
+            parent=np.empty(room, np.int32),
+            via=np.empty(room, np.int32),
+            nominal_time=np.empty(room),
+            matrix=np.empty((room, size, size)),
+            base=np.empty(room, np.int32),
+            since_base=np.empty(room),
+            fate=np.empty(room, np.uint8),
+            dominator=np.full(room, -1, np.int32),
+            next_at=np.empty(room, np.int32),
+        )
+        self.queue = kernels.Queue(np.empty(room), np.empty(room, np.int32))
         room = max(room // 8, depots.size + 1)
-        self.bases: dict[str, Any] = {
-            "label": np.empty(room, np.int32),
-            "multiplier": np.empty(room),
-            "constant": np.empty(room),
-            "spread": np.empty(room),
-            "limit": np.empty(room),
-            "metric": np.empty((room, size, size)),
-            "ahead": np.empty((room, nodes)),
-        }
-        first = slice(depots.size)
-        for column, value in (
-            ("node", depots), ("parent", -1), ("via", -1), ("nominal_time", 0.0),
-            ("matrix", 0.0), ("base", -1), ("since_base", 0.0), ("fate", kernels.OPEN),
-            ("next_at", -1),
-        ):  # fmt: skip
-            self.labels[column][first] = value
-        self.first_at[depots] = np.arange(depots.size)
+        self.bases = kernels.Bases(
+            label=np.empty(room, np.int32),
+            multiplier=np.empty(room),
+            constant=np.empty(room),
+            spread=np.empty(room),
+            limit=np.empty(room),
+            metric=np.empty((room, size, size)),
+            ahead=np.empty((room, nodes)),
+        )
+        roots = kernels.Labels(depots, -1, -1, 0.0, 0.0, -1, 0.0, kernels.OPEN, -1, -1)  # type: ignore[arg-type]
+        for name, value in roots._asdict().items():
+            getattr(self.labels, name)[: depots.size] = value
+        first_at[depots] = np.arange(depots.size)
         # depots first, in their order, which is a heap: their bases bound everything
-        self.heap["keys"][first] = -np.inf
-        self.heap["waiting"][first] = np.arange(depots.size)
+        self.queue.keys[: depots.size] = -np.inf
+        self.queue.labels[: depots.size] = np.arange(depots.size)
         self.counters[[kernels.LABELS, kernels.WAITING]] = depots.size
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        return (
-            self.counters, self.target, *self.labels.values(), self.first_at,
-            *self.heap.values(), *self.bases.values(),
-        )  # fmt: skip
-
-    @property
     def bytes(self) -> int:
-        return int(self.labels["matrix"].nbytes + self.bases["ahead"].nbytes)
+        return int(self.labels.matrix.nbytes + self.bases.ahead.nbytes)
 
     def more_labels(self) -> None:
-        _double(self.labels)
-        _double(self.heap)
-        self.labels["dominator"][self.counters[kernels.LABELS] :] = -1
+        self.labels, self.queue = _doubled(self.labels), _doubled(self.queue)
+        self.labels.dominator[self.counters[kernels.LABELS] :] = -1
 
     def more_bases(self) -> None:
-        _double(self.bases)
+        self.bases = _doubled(self.bases)
 
     @property
     def proof(self) -> Proof:
         labels, bases = self.counters[kernels.LABELS], self.counters[kernels.BASES]
-        columns = {
+        columns: dict[str, IntArray | FloatArray] = {
             name: column[:labels].astype(np.int32)
-            for name, column in self.labels.items()
+            for name, column in self.labels._asdict().items()
             if name in Proof.__slots__
         }
-        columns["base_label"] = self.bases["label"][:bases].copy()
-        columns["base_multiplier"] = self.bases["multiplier"][:bases].copy()
+        columns["base_label"] = self.bases.label[:bases].copy()
+        columns["base_multiplier"] = self.bases.multiplier[:bases].copy()
         columns["corridor_multiplier"] = self.corridor_multiplier
         return Proof(**{name: frozen(column) for name, column in columns.items()})
 
@@ -219,14 +217,14 @@ class _State:
         inside = np.zeros(network.num_edges, np.bool_)
         multipliers = np.zeros(self._problem.depots.size)
         for base in range(self.counters[kernels.BASES]):
-            label = self.bases["label"][base]
-            if self.labels["parent"][label] >= 0:
+            label = self.bases.label[base]
+            if self.labels.parent[label] >= 0:
                 break
-            depot, ahead = self.labels["node"][label], self.bases["ahead"][base]
-            limit = self.bases["limit"][base] * (1.0 + _ROUNDING)
-            multipliers[self._problem.depots == depot] = self.bases["multiplier"][base]
+            depot, ahead = self.labels.node[label], self.bases.ahead[base]
+            limit = self.bases.limit[base] * (1.0 + _ROUNDING)
+            multipliers[self._problem.depots == depot] = self.bases.multiplier[base]
             lengths = kernels.corridor_lengths(
-                network.head, embeddings, self.bases["metric"][base], ahead, limit
+                network.head, embeddings, self.bases.metric[base], ahead, limit
             )
             behind = network.distances(lengths, int(depot))
             inside |= behind[network.tail] + lengths + ahead[network.head] < limit
@@ -238,30 +236,29 @@ class _State:
         label, edges = int(self.target[1]), []
         if label < 0:
             return None
-        while self.labels["parent"][label] >= 0:
-            edges.append(self.labels["via"][label])
-            label = self.labels["parent"][label]
+        while self.labels.parent[label] >= 0:
+            edges.append(self.labels.via[label])
+            label = self.labels.parent[label]
         return np.array(edges[::-1], np.int32)
 
     def upper_s(self, closed: bool) -> float:
         """What the open labels leave possible, and no less than the target."""
         upper = float(self.target[0])
-        waiting = self.heap["waiting"][: self.counters[kernels.WAITING]]
-        for label in () if closed else waiting[self.labels["fate"][waiting] == kernels.OPEN]:
-            base = self.labels["base"][label]
+        waiting = self.queue.labels[: self.counters[kernels.WAITING]]
+        for label in () if closed else waiting[self.labels.fate[waiting] == kernels.OPEN]:
+            base = self.labels.base[label]
             if base < 0:  # a depot that was never looked at: the widest bound there is
                 slowest = self._problem.scenarios.eigenvalue_bounds.upper
                 upper = max(upper, slowest * float(np.trace(self._problem.primary_matrix)))
                 continue
-            gamma = self.bases["multiplier"][base]
-            length = self.labels["since_base"][label]
-            length += self.bases["ahead"][base, self.labels["node"][label]]
-            gain = least_gain(length / gamma, self.bases["spread"][base])
-            bound = float(self.bases["constant"][base] - gamma * gain)
+            gamma = self.bases.multiplier[base]
+            length = self.labels.since_base[label]
+            length += self.bases.ahead[base, self.labels.node[label]]
+            gain = least_gain(length / gamma, self.bases.spread[base])
+            bound = float(self.bases.constant[base] - gamma * gain)
             upper = max(upper, bound if np.isfinite(bound) else np.inf)
         return upper
 
 
-def _double(columns: dict[str, Any]) -> None:
-    for name, column in columns.items():
-        columns[name] = np.concatenate([column, np.empty_like(column)])
+def _doubled(columns: Columns) -> Columns:
+    return type(columns)(*(np.concatenate([each, np.empty_like(each)]) for each in columns))

@@ -21,9 +21,12 @@ A label that another one at the same node makes superfluous is dropped
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap.dominance import dominates
 from ideal_dispatch.gap.spread import least_gain, longest, relative_spread
@@ -41,6 +44,66 @@ _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
 _SMALLEST_MULTIPLIER = 1e-9  # seconds; reached only where there is nothing to gain
 
 
+class Claim(NamedTuple):
+    """What is to be proved or refuted, and in which scenarios; ``width`` is M_ρ − 1."""
+
+    embeddings: FloatArray
+    nominal: FloatArray
+    destination: int
+    primary_matrix: FloatArray
+    radius: float
+    width: float
+    stop_at_found: bool
+
+
+class Labels(NamedTuple):
+    """Labels: their place in the tree, G(P) and its trace, their base and fate.
+
+    ``since_base`` is the length since the base; ``next_at`` chains labels of one node.
+    """
+
+    node: IntArray
+    parent: IntArray
+    via: IntArray
+    nominal_time: FloatArray
+    matrix: FloatArray
+    base: IntArray
+    since_base: FloatArray
+    fate: npt.NDArray[np.uint8]
+    dominator: IntArray
+    next_at: IntArray
+
+
+class Bases(NamedTuple):
+    """Bases: the label of each, γ, γρ − γ log det A, the spread, H, Y, and lengths of ways on."""
+
+    label: IntArray
+    multiplier: FloatArray
+    constant: FloatArray
+    spread: FloatArray
+    limit: FloatArray
+    metric: FloatArray
+    ahead: FloatArray
+
+
+class Queue(NamedTuple):
+    """The heap of labels that wait."""
+
+    keys: FloatArray
+    labels: IntArray
+
+
+class Progress(NamedTuple):
+    """How many labels, waiting labels, bases and pops there are; T and the label that set it.
+
+    ``first_at`` is the latest label of each node.
+    """
+
+    counters: npt.NDArray[np.int64]
+    target: FloatArray
+    first_at: IntArray
+
+
 @kernel
 def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
     """Δ = max over the ball of ⟨difference, X⟩."""
@@ -53,22 +116,22 @@ def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _backward(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, metric, smallest, from_depots, node, destination,
-    limit, ahead,
-):  # fmt: skip
+def _backward(claim, corridor, metric, smallest, node, limit, ahead):  # type: ignore[no-untyped-def]
     """Lengths under the metric to the destination, of all nodes on a way from ``node`` that
     may be shorter than ``limit``; infinite for others.
 
     As from_depots[u] − from_depots[node] ≤ nominal time from node to u, the way
     from ``node`` to u is no shorter than ``smallest`` times that.
     """
+    start, edge, other = corridor.incoming
+    from_depots = corridor.from_depots
+    embeddings, nominal = claim.embeddings, claim.nominal
     ahead[:] = np.inf
-    ahead[destination] = 0.0
+    ahead[claim.destination] = 0.0
     keys = np.empty(1024)
     nodes = np.empty(1024, np.int32)
     here = from_depots[node]
-    size = heap_push(keys, nodes, 0, 0.0, destination)
+    size = heap_push(keys, nodes, 0, 0.0, claim.destination)
     while size:
         key = keys[0]
         u = nodes[0]
@@ -150,20 +213,18 @@ def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def explore(  # type: ignore[no-untyped-def]
-    out_start, out_edge, out_other, in_start, in_edge, in_other, embeddings, nominal,
-    to_destination, from_depots, spread, destination, primary_matrix, radius, width, stop_at_found,
-    budget, counters, target,
-    node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at,
-    first_at, keys, waiting,
-    base_label, base_multiplier, base_constant, base_spread, base_limit, base_metric, base_ahead,
-):  # fmt: skip
+def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: ignore[no-untyped-def]
     """Expand labels in the order of nominal time until none is left.
 
     ``target[0]`` is T; a complete path above it becomes T, or ends the search
     with ``stop_at_found``. ``target[1]`` is that path's label. Everything is kept
     in the arguments, so that a search can go on after a pause or with more room.
     """
+    embeddings, nominal, destination, primary_matrix, radius, width, stop_at_found = claim
+    (out_start, out_edge, out_other), _, to_destination, _, spread = corridor
+    counters, target, first_at = progress
+    node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at = labels
+    keys, waiting = queue
     size = embeddings.shape[1]
     factor, scratch = np.zeros((size, size)), np.zeros((size, size))
     difference, grown = np.empty((size, size)), np.empty((size, size))
@@ -177,7 +238,7 @@ def explore(  # type: ignore[no-untyped-def]
         v = node[label]
         if counters[LABELS] + out_start[v + 1] - out_start[v] > node.size:
             return LABELS_FULL
-        if counters[BASES] == base_label.size:
+        if counters[BASES] == bases.label.size:
             return BASES_FULL
         counters[WAITING] = heap_pop(keys, waiting, counters[WAITING])
         counters[POPS] += 1
@@ -195,10 +256,10 @@ def explore(  # type: ignore[no-untyped-def]
         if to_destination[v] == np.inf:  # a depot with no way inside the corridor
             fate[label] = BOUNDED
             continue
-        if b < 0 or since_base[label] > _REBASE * base_multiplier[b]:
+        if b < 0 or since_base[label] > _REBASE * bases.multiplier[b]:
             work = primary_matrix - matrix[label]
-            known = to_destination[v] if b < 0 else base_ahead[b, v]
-            guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
+            known = to_destination[v] if b < 0 else bases.ahead[b, v]
+            guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else bases.multiplier[b]
             guess = max(guess, _SMALLEST_MULTIPLIER)
             excess = 0.0  # A ⪯ I + G(P)/γ
             if spread[v] > 0.0:
@@ -206,25 +267,22 @@ def explore(  # type: ignore[no-untyped-def]
             gamma = _best_multiplier(work, radius, guess, known, spread[v], excess, factor)
             logdet = factorise(work, -1.0 / gamma, factor)
             b = counters[BASES]
-            base_label[b] = label
-            base_multiplier[b] = gamma
-            base_constant[b] = gamma * (radius - logdet)
+            bases.label[b] = label
+            bases.multiplier[b] = gamma
+            bases.constant[b] = gamma * (radius - logdet)
             exponent = radius - logdet - target[0] / gamma
-            base_spread[b] = relative_spread(spread[v], gamma, excess)
-            base_limit[b] = 0.0
+            bases.spread[b] = relative_spread(spread[v], gamma, excess)
+            bases.limit[b] = 0.0
             if exponent > 0.0:
-                base_limit[b] = gamma * longest(exponent, base_spread[b]) * _SAFETY
-            invert(factor, scratch, base_metric[b])
+                bases.limit[b] = gamma * longest(exponent, bases.spread[b]) * _SAFETY
+            invert(factor, scratch, bases.metric[b])
             # no more than Y's smallest eigenvalue
             smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
-            _backward(
-                in_start, in_edge, in_other, embeddings, nominal, base_metric[b], smallest,
-                from_depots, v, destination, base_limit[b], base_ahead[b],
-            )  # fmt: skip
+            _backward(claim, corridor, bases.metric[b], smallest, v, bases.limit[b], bases.ahead[b])
             counters[BASES] += 1
             base[label] = b
             since_base[label] = 0.0
-            if not base_ahead[b, v] < base_limit[b]:
+            if not bases.ahead[b, v] < bases.limit[b]:
                 fate[label] = BOUNDED
                 continue
 
@@ -232,10 +290,10 @@ def explore(  # type: ignore[no-untyped-def]
         for k in range(out_start[v], out_start[v + 1]):
             u = out_other[k]
             e = out_edge[k]
-            if not base_ahead[b, u] < base_limit[b]:
+            if not bases.ahead[b, u] < bases.limit[b]:
                 continue
-            length = since_base[label] + quadratic(base_metric[b], embeddings[e])
-            if not length + base_ahead[b, u] < base_limit[b]:
+            length = since_base[label] + quadratic(bases.metric[b], embeddings[e])
+            if not length + bases.ahead[b, u] < bases.limit[b]:
                 continue
             if _visits(node, parent, label, u):
                 continue

@@ -1,6 +1,6 @@
 """The corridor: the roads of those second paths that may still exceed the target."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,20 +10,16 @@ from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.gap.spread import least_spread
 from ideal_dispatch.network.shortest_path import Adjacency
 
-_Slots = tuple[IntArray, IntArray, IntArray]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Corridor:
+class Corridor(NamedTuple):
     """What a search needs of the roads it keeps to.
 
-    ``outgoing`` and ``incoming`` are arrays as of an :class:`Adjacency`;
-    ``to_destination``, ``from_depots`` and ``spread`` belong to ways inside, of
-    which the first and the last are infinite at nodes without one.
+    ``to_destination``, ``from_depots`` and ``spread`` belong to ways inside; the
+    first and the last are infinite at nodes without one.
     """
 
-    outgoing: _Slots
-    incoming: _Slots
+    outgoing: Adjacency
+    incoming: Adjacency
     to_destination: FloatArray
     from_depots: FloatArray
     spread: FloatArray
@@ -33,8 +29,8 @@ class Corridor:
         """All roads, whose spread is not looked for."""
         network, times = problem.network, problem.scenarios.nominal_times
         return cls(
-            network.outgoing.arrays,
-            network.incoming.arrays,
+            network.outgoing,
+            network.incoming,
             problem.nominal_to_destination,
             network.distances(times, problem.depots.tolist()),
             frozen(np.zeros(network.num_nodes)),
@@ -56,9 +52,9 @@ class Corridor:
         )
 
 
-def _slots(near: IntArray, far: IntArray, edges: IntArray, num_nodes: int) -> _Slots:
-    start, slot, other = Adjacency.by(near, far, num_nodes).arrays
-    return start, frozen(edges[slot]), other
+def _slots(near: IntArray, far: IntArray, edges: IntArray, num_nodes: int) -> Adjacency:
+    start, slot, other = Adjacency.by(near, far, num_nodes)
+    return Adjacency(start, frozen(edges[slot]), other)
 
 
 def without_dead_ends(problem: GapProblem, edges: IntArray) -> IntArray:

@@ -41,9 +41,8 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
 
 @kernel
 def descend(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
-    radius, metric, smallest, tolerance, most, metrics, values, decreases,
-):  # fmt: skip
+    question, metric, smallest, tolerance, most, metrics, values, decreases
+):
     """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
 
     Step k writes X⁽ᵏ⁾, the gap f under it and W_k into row k of ``metrics``,
@@ -51,15 +50,13 @@ def descend(  # type: ignore[no-untyped-def]
     metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance, asks for a ``RESTART``
     at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
     """
+    roads, depots, destination, primary_matrix, radius = question
     end = EXHAUSTED
     steps = 0
     path = np.empty(0, np.int32)
     for _ in range(most):
-        new_path, _time = fastest_edges(
-            start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
-            depots, destination,
-        )  # fmt: skip
-        direction = path_matrix(embeddings, new_path) - primary_matrix
+        new_path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
+        direction = path_matrix(roads.embeddings, new_path) - primary_matrix
         metrics[steps] = metric
         values[steps] = 0.0 - inner(direction, metric)
         repeats = steps > 0 and new_path.size == path.size and np.all(new_path == path)
@@ -80,34 +77,26 @@ def descend(  # type: ignore[no-untyped-def]
         if decreases[steps - 1] <= tolerance:
             end = CONVERGED
             break
-    path, _time = fastest_edges(
-        start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
-        depots, destination,
-    )  # fmt: skip
+    path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
     metrics[steps] = metric
-    values[steps] = 0.0 - inner(path_matrix(embeddings, path) - primary_matrix, metric)
+    values[steps] = 0.0 - inner(path_matrix(roads.embeddings, path) - primary_matrix, metric)
     return end, steps, path
 
 
 @kernel
-def descend_to_new_paths(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, to_destination, depots, destination, primary_matrix,
-    radius, direction, most, seen, count,
-):  # fmt: skip
+def descend_to_new_paths(question, direction, most, seen, count):  # type: ignore[no-untyped-def]
     """At most so many DCA steps from the least metric in ``direction``, until a path was ``seen``.
 
     A path fixes all that follows, so an earlier descent has been there. Returns the
     gap, the metric and the path that attain it, and how many of ``seen``, the names
     of paths, are filled now.
     """
+    roads, depots, destination, primary_matrix, radius = question
     path, gap, metric = np.empty(0, np.int32), -np.inf, direction
     for _ in range(most):
         metric, smallest = linear_minimum(direction, radius)
-        path, _time = fastest_edges(
-            start, edge, other, embeddings, nominal, metric, smallest * _ROUNDING, to_destination,
-            depots, destination,
-        )  # fmt: skip
-        direction = path_matrix(embeddings, path) - primary_matrix
+        path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
+        direction = path_matrix(roads.embeddings, path) - primary_matrix
         gap = 0.0 - inner(direction, metric)
         name = _name(path)
         if np.any(seen[:count] == name) or _is_zero(direction, primary_matrix):

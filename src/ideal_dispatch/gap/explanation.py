@@ -9,7 +9,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.gap.optimistic_gap import OptimisticGap
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.network.road_names import Road, roads
+from ideal_dispatch.network.path import Road, roads
 from ideal_dispatch.scenarios import ScenarioSet
 
 _SHOWN = 5

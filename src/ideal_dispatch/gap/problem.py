@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,20 @@ from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
 from ideal_dispatch.network.shortest_path import search
 from ideal_dispatch.scenarios import ScenarioSet
-from ideal_dispatch.scenarios.metric_paths import path_matrix
+from ideal_dispatch.scenarios.metric_paths import MetricRoads, path_matrix
 
 NO_RADIUS = 1e-20
 """Below it no path gains a microsecond in any scenario: the set is its centre alone."""
+
+
+class Question(NamedTuple):
+    """A gap problem as the kernels of :mod:`ideal_dispatch.gap.descent` take it."""
+
+    roads: MetricRoads
+    depots: IntArray
+    destination: int
+    primary_matrix: FloatArray
+    radius: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,18 +95,16 @@ class GapProblem:
         )
 
     @property
-    def kernel_arguments(self) -> tuple[Any, ...]:
-        """The question as :mod:`ideal_dispatch.gap.descent` takes it."""
-        return (
-            *self.network.outgoing.arrays,
-            self.scenarios.embeddings,
-            self.scenarios.nominal_times,
+    def question(self) -> Question:
+        """The problem for compiled descents."""
+        scenarios = self.scenarios
+        roads = MetricRoads(
+            *self.network.outgoing,
+            scenarios.embeddings,
+            scenarios.nominal_times,
             self.nominal_to_destination,
-            self.depots,
-            self.destination,
-            self.primary_matrix,
-            self.scenarios.radius,
         )
+        return Question(roads, self.depots, self.destination, self.primary_matrix, scenarios.radius)
 
     def secondary(self, edges: IntArray) -> Path:
         """The path of the given edges, which a kernel found and knows to connect."""

@@ -15,7 +15,7 @@ Thousands of them then fit the cache. Rounding only moves a start.
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap import descent
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
+from ideal_dispatch.network.shortest_path import Adjacency
 from ideal_dispatch.scenarios.small_matrices import inner
 from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 
@@ -93,7 +94,7 @@ class _Climb:
     """Descents from many metrics, of which the best end is kept."""
 
     def __init__(self, problem: GapProblem) -> None:
-        self._problem, self._arguments = problem, problem.kernel_arguments
+        self._problem, self._question = problem, problem.question
         self._seen = np.empty((1 + MOST_ROUNDS * _POLISHED) * _POLISH_STEPS, np.uint64)
         self._count = 0
         self.gap_s = -np.inf
@@ -104,7 +105,7 @@ class _Climb:
         """Descend from the metric that minimises ⟨direction, X⟩; the best end is kept."""
         descend: Any = descent.descend_to_new_paths
         gap_s, metric, edges, self._count = descend(
-            *self._arguments, direction, _POLISH_STEPS, self._seen, self._count
+            self._question, direction, _POLISH_STEPS, self._seen, self._count
         )
         if gap_s > self.gap_s:
             self.gap_s, self.metric, self._edges = gap_s, metric, edges
@@ -124,15 +125,34 @@ def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> Float
     if times is not scenarios.nominal_times:
         times = frozen(times)  # one type for the kernel
         to_destination = network.distances_to(times, problem.destination)
-    return np.concatenate([
-        promising_directions(
-            *network.outgoing.arrays, *network.incoming.arrays, network.tail, network.head,
+    trees = (
+        Trees(
+            network.outgoing, network.incoming, network.tail, network.head,
             scenarios.embeddings, times, network.distances(times, depot), to_destination,
-            problem.destination, problem.primary_matrix, scenarios.radius, least_s,
-            _KEPT_PER_DEPOT,
+            problem.destination,
         )
         for depot in problem.depots.tolist()
+    )  # fmt: skip
+    return np.concatenate([
+        promising_directions(
+            each, problem.primary_matrix, scenarios.radius, least_s, _KEPT_PER_DEPOT
+        )
+        for each in trees
     ])  # fmt: skip
+
+
+class Trees(NamedTuple):
+    """The roads, and the times of the shortest-path trees from a depot and to the destination."""
+
+    out: Adjacency
+    into: Adjacency
+    tail: IntArray
+    head: IntArray
+    embeddings: FloatArray
+    times: FloatArray
+    from_depot: FloatArray
+    to_destination: FloatArray
+    destination: int
 
 
 @kernel
@@ -183,11 +203,12 @@ def _dot(first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _accumulate(start, edge, other, embeddings, times, distance, order, place, sketches, by):  # type: ignore[no-untyped-def]
+def _accumulate(adjacency, embeddings, times, distance, order, place, sketches, by):  # type: ignore[no-untyped-def]
     """G along a shortest-path tree: row ``place[v]`` of ``sketches`` for each v of ``order``.
 
     ``by[v]`` becomes the edge of the tree at v.
     """
+    start, edge, other = adjacency
     for v in order:
         row = sketches[place[v]]
         row[:] = 0.0
@@ -217,8 +238,10 @@ def _difference(primary, before, after, direction):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _worth_a_look(tail, head, times, from_depot, to_destination, primary_matrix, radius, least):  # type: ignore[no-untyped-def]
+def _worth_a_look(trees, primary_matrix, radius, least):  # type: ignore[no-untyped-def]
     """The edges on paths that could gain more than ``least``, and all nodes of their paths."""
+    tail, head, times = trees.tail, trees.head, trees.times
+    from_depot, to_destination = trees.from_depot, trees.to_destination
     trace, norm = np.trace(primary_matrix), np.sqrt(inner(primary_matrix, primary_matrix))
     width = np.sqrt(2.0 * radius)
     through = np.empty(tail.size)
@@ -242,20 +265,16 @@ def _worth_a_look(tail, head, times, from_depot, to_destination, primary_matrix,
 
 
 @kernel
-def promising_directions(  # type: ignore[no-untyped-def]
-    out_start, out_edge, out_other, in_start, in_edge, in_other, tail, head, embeddings, times,
-    from_depot, to_destination, destination, primary_matrix, radius, least, most,
-):  # fmt: skip
+def promising_directions(trees, primary_matrix, radius, least, most):  # type: ignore[no-untyped-def]
     """The D = G₁ − G(z) of the most promising distinct paths through any edge, best first.
 
     Paths that promise no more than ``least`` seconds are left out.
     """
-    edges, nodes = _worth_a_look(
-        tail, head, times, from_depot, to_destination, primary_matrix, radius, least
-    )
+    out, into, tail, head, embeddings, times, from_depot, to_destination, destination = trees
+    edges, nodes = _worth_a_look(trees, primary_matrix, radius, least)
     size = embeddings.shape[1]
     length = size * (size + 1) // 2
-    num_nodes = out_start.size - 1
+    num_nodes = out.start.size - 1
     place = np.full(num_nodes, -1)
     by, onward = place.copy(), place.copy()
     for i in range(nodes.size):
@@ -263,14 +282,9 @@ def promising_directions(  # type: ignore[no-untyped-def]
     ahead = np.empty((nodes.size, length), np.float32)
     behind = np.empty((nodes.size, length), np.float32)
     order = nodes[np.argsort(from_depot[nodes])]
-    _accumulate(
-        in_start, in_edge, in_other, embeddings, times, from_depot, order, place, behind, by
-    )
+    _accumulate(into, embeddings, times, from_depot, order, place, behind, by)
     order = nodes[np.argsort(to_destination[nodes])]
-    _accumulate(
-        out_start, out_edge, out_other, embeddings, times, to_destination, order, place, ahead,
-        onward,
-    )  # fmt: skip
+    _accumulate(out, embeddings, times, to_destination, order, place, ahead, onward)
     primary = np.empty(length, np.float32)
     for i in range(size):
         primary[i] = primary_matrix[i, i]

@@ -11,15 +11,20 @@ from ideal_dispatch.gap import certificate
 from ideal_dispatch.gap.optimistic_gap import optimistic_gap
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network import warm_up as network_warm_up
+from ideal_dispatch.network.map_matching import match_route
 from ideal_dispatch.scenarios import ScenarioSet, target_radius
 
 
 def warm_up() -> None:
-    """Run every kernel once on a few roads."""
-    network_warm_up.warm_up()
+    """Run every kernel once on a few roads, with the only types it is ever called with."""
     tail, head = [0, 1, 2, 1, 2, 0, 0], [1, 2, 0, 0, 1, 2, 2]
-    network = RoadNetwork.from_arrays(tail, head, np.full(7, 100.0))
+    lon, lat = [0.0, 0.001, 0.0], [0.0, 0.0, 0.001]
+    network = RoadNetwork.from_arrays(tail, head, np.full(7, 150.0), lon, lat)
+    times = network.free_flow_times_s
+    network.shortest_path(times, 0, 2)
+    network.shortest_path(times, 0, 2, potential_s=network.distances_to(times, 2))
+    path = network.shortest_paths(times, [0], [2], threads=1)[0]
+    match_route(network, path.coordinates(network))
     scenarios = ScenarioSet(np.random.default_rng(0).normal(3.0, 2.0, (7, 3)), 0.2)
     primary = network.path([5])
     for options in ({"method": "dca"}, {"method": "multistart"}, {"threshold_s": 5.0}, {}):

@@ -19,12 +19,13 @@ from ideal_dispatch.compiled import kernel
 
 
 @kernel
-def trace(start, edge, other, cost, g, is_source, target, edges):  # type: ignore[no-untyped-def]
+def trace(into, cost, g, is_source, target, edges):  # type: ignore[no-untyped-def]
     """Write the canonical path into ``edges`` from its end; return how many.
 
-    ``start, edge, other`` are the incoming edges. The path stands in
+    ``into`` are the incoming edges. The path stands in
     ``edges[edges.size - count:]``, origin first.
     """
+    start, edge, other = into
     count = 0
     v = target
     while g[v] > 0.0 or not is_source[v]:
@@ -39,13 +40,14 @@ def trace(start, edge, other, cost, g, is_source, target, edges):  # type: ignor
             edges[edges.size - count] = edge[found]
             v = other[found]
             continue
-        count, v = _cross_plateau(start, edge, other, cost, g, is_source, v, edges, count)
+        count, v = _cross_plateau(into, cost, g, is_source, v, edges, count)
     return count
 
 
 @kernel
-def _cross_plateau(start, edge, other, cost, g, is_source, v, edges, count):  # type: ignore[no-untyped-def]
+def _cross_plateau(into, cost, g, is_source, v, edges, count):  # type: ignore[no-untyped-def]
     """Walk back over edges of no cost to the first node that has a way on."""
+    start, edge, other = into
     queue = np.empty(g.size, np.int32)
     towards = np.full(g.size, -1, np.int64)  # slot that leads from a node on to v
     next_node = np.full(g.size, -1, np.int32)

@@ -29,7 +29,13 @@ import shapely
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where, read_only
 from ideal_dispatch.errors import InputError, OffNetworkError, UnreachableError
 from ideal_dispatch.network.depot import Source, source_node
-from ideal_dispatch.network.map_matching_kernels import best_alignment, route_samples
+from ideal_dispatch.network.map_matching_kernels import (
+    Ends,
+    Samples,
+    Streets,
+    best_alignment,
+    route_samples,
+)
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_network import RoadNetwork
 
@@ -189,9 +195,6 @@ def _align(
 ) -> Path:
     """The best path through the samples."""
     row, edge = network.snapper.edges_within(samples, radius_m)
-    # Among equals the smallest edge wins, whatever the order of the tree.
-    order = np.lexsort((edge, row))
-    row, edge = row[order], edge[order].astype(np.int32)
     first, last = (int(row[0]), int(row[-1]) + 1) if row.size else (0, len(samples))
     if origin is not None:
         first = _meeting(samples, _places(network, np.array([origin]))[0])
@@ -206,17 +209,20 @@ def _align(
     inner = (row >= first) & (row < last)
     row, edge = row[inner], edge[inner]
     spots, lines = shapely.points(samples)[row], network.snapper.edge_lines[edge]
-    off_m = shapely.distance(lines, spots)
-    starts, start_costs = _ends(network, origin, edge[row == first], samples[first])
-    stops, stop_costs = _ends(network, destination, edge[row == last - 1], samples[last - 1])
     edges, end = best_alignment(
-        *network.outgoing.arrays, network.tail, network.head, network.length_m, usable,
-        np.searchsorted(row, np.arange(first, last + 1)), edge,
-        shapely.line_locate_point(lines, spots), off_m,
-        reach_m[first:last], _UNMATCHED * spacing_m,
-        np.hypot(*np.diff(samples[first:last], axis=0, prepend=samples[first : first + 1]).T),
-        starts, start_costs, stops, stop_costs,
-    )  # fmt: skip
+        Streets(network.outgoing, network.tail, network.head, network.length_m, usable),
+        Samples(
+            layer=np.searchsorted(row, np.arange(first, last + 1)),
+            candidate=edge,
+            place_m=shapely.line_locate_point(lines, spots),
+            off_m=shapely.distance(lines, spots),
+            reach_m=reach_m[first:last],
+            moved_m=_steps_m(samples[first:last]),
+        ),
+        _UNMATCHED * spacing_m,
+        _ends(network, origin, edge[row == first], samples[first]),
+        _ends(network, destination, edge[row == last - 1], samples[last - 1]),
+    )
     if end < 0:
         target = "the end of the route" if destination is None else f"node {destination}"
         source = "the start of the route" if origin is None else f"node {origin}"
@@ -233,18 +239,22 @@ def _meeting(samples: FloatArray, place: FloatArray) -> int:
     for it; what comes before the junction must not be driven.
     """
     away_m = np.hypot(*(samples - place).T)
-    walked_m = np.cumsum(np.hypot(*np.diff(samples, axis=0, prepend=samples[:1]).T))
+    walked_m = np.cumsum(_steps_m(samples))
     return int(np.argmin(np.where(walked_m <= 2 * away_m[0], away_m, np.inf)))
 
 
-def _ends(
-    network: RoadNetwork, given: int | None, near: IntArray, point: FloatArray
-) -> tuple[IntArray, FloatArray]:
+def _steps_m(samples: FloatArray) -> FloatArray:
+    """Metres from each sample to the next, after a first step of zero."""
+    steps_m: FloatArray = np.hypot(*np.diff(samples, axis=0, prepend=samples[:1]).T)
+    return steps_m
+
+
+def _ends(network: RoadNetwork, given: int | None, near: IntArray, point: FloatArray) -> Ends:
     """Nodes where the path may begin or end and the price of each."""
     if given is not None:
-        return np.array([given], np.int32), np.zeros(1)
+        return Ends(np.array([given], np.int32), np.zeros(1))
     nodes = np.unique(np.concatenate([network.tail[near], network.head[near]]))
-    return nodes, np.hypot(*(_places(network, nodes) - point).T)
+    return Ends(nodes, np.hypot(*(_places(network, nodes) - point).T))
 
 
 def _offset(

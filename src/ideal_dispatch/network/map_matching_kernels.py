@@ -1,9 +1,13 @@
 """Compiled parts of map matching: samples of a route, and the search through them."""
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.network.shortest_path import heap_pop, heap_push
+from ideal_dispatch.network.shortest_path import Adjacency, heap_pop, heap_push
 
 BEAM_M = 200.0  # labels this much worse than the best wait for a gap
 
@@ -46,21 +50,52 @@ def _with_room(array, used):  # type: ignore[no-untyped-def]
     return array if used < array.size else np.concatenate((array, np.empty_like(array)))
 
 
+class Streets(NamedTuple):
+    """The edges of the network, and which nodes a path may pass."""
+
+    out: Adjacency
+    tail: IntArray
+    head: IntArray
+    length_m: FloatArray
+    usable: BoolArray
+
+
+class Samples(NamedTuple):
+    """Samples of a route: candidates ``layer[k]:layer[k+1]`` belong to sample k.
+
+    A candidate is an edge, the metres along it that are nearest to the sample, and
+    how far off that is. A sample has its reach, and how far it moved from the last.
+    """
+
+    layer: npt.NDArray[np.intp]
+    candidate: IntArray
+    place_m: FloatArray
+    off_m: FloatArray
+    reach_m: FloatArray
+    moved_m: FloatArray
+
+
+class Ends(NamedTuple):
+    """Nodes where a path may begin, or end, and the price of each."""
+
+    nodes: IntArray
+    costs: FloatArray
+
+
 @kernel
-def best_alignment(  # type: ignore[no-untyped-def]
-    start, edge, other, tail, head, length_m, usable,
-    layer, candidate, place_m, off_m, reach_m, unmatched_m, moved_m,
-    sources, source_costs, targets, target_costs,
-):  # fmt: skip
+def best_alignment(streets, samples, unmatched_m, starts, stops):  # type: ignore[no-untyped-def]
     """Edges of the cheapest path and its last node, −1 where no target can be reached.
 
-    Sample k has the candidates ``layer[k]:layer[k+1]``. Instead of paying for
-    an unmatched sample a label gains ``unmatched_m`` less its deviation for a
-    matched one: then labels stay valid from one sample to the next, and one
+    Instead of paying for an unmatched sample a label gains ``unmatched_m`` less
+    its deviation for a matched one: then labels stay valid from one sample to the next, and one
     heap lives through all of them. ``value[v]`` is the cost of standing at node
     v, ``inside[e]`` of being on edge e, its rest included, no less than
     ``reached_m[e]`` from its tail. A label remembers the chain of edges behind it.
     """
+    (start, edge, other), tail, head, length_m, usable = streets
+    layer, candidate, place_m, off_m, reach_m, moved_m = samples
+    sources, source_costs = starts
+    targets, target_costs = stops
     value = np.full(start.size - 1, np.inf)
     inside = np.full(head.size, np.inf)
     reached_m = np.zeros(head.size)

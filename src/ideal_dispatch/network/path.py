@@ -1,4 +1,4 @@
-"""Paths: edges in driving order."""
+"""Paths: edges in driving order, and the roads they run along."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,9 +7,23 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 if TYPE_CHECKING:
     from ideal_dispatch.network.road_network import RoadNetwork
+
+_KINDS = {
+    "motorway": "motorway",
+    "trunk": "main road",
+    "primary": "main road",
+    "secondary": "main road",
+    "residential": "residential road",
+    "living_street": "living street",
+    "service": "service road",
+}
+
+Road = tuple[str, int]
+"""What a road is called, and 0 for a name; roads without one are numbered along a path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,3 +78,28 @@ class Path:
         moved = np.ones(len(points), dtype=bool)
         moved[1:] = (points[1:] != points[:-1]).any(axis=1)
         return points[moved]
+
+
+def roads(network: "RoadNetwork", path: Path) -> list[Road]:
+    """The road of every edge of a path.
+
+    Edges of one name are one road. Every stretch without a name is a road of its own.
+    """
+    found: list[Road] = []
+    stretch, before = 0, ""
+    for edge in path.edges.tolist():
+        name = network.name[edge]
+        if name:
+            found.append((name, 0))
+        else:
+            described = _unnamed(ROAD_CLASSES[network.road_class[edge]])
+            stretch += described != before
+            found.append((described, stretch))
+        before = found[-1][0]
+    return found
+
+
+def _unnamed(road_class: str) -> str:
+    if road_class.endswith("_link"):
+        return "an unnamed slip road"
+    return f"an unnamed {_KINDS.get(road_class, 'road')}"

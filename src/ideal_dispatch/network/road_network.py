@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import (
     BoolArray,
     FloatArray,
@@ -20,11 +21,10 @@ from ideal_dispatch.arrays import (
     read_only,
     whole_number,
 )
-from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import columns, routing
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
 from ideal_dispatch.network.depot import Source
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
@@ -34,6 +34,25 @@ if TYPE_CHECKING:
 
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
+
+FILE = ArchiveKind("network", 1, "make one with `ideal network build`")
+
+_COLUMNS: Mapping[str, tuple[npt.DTypeLike, str]] = MappingProxyType(
+    {
+        "lon": (np.float64, "node"),
+        "lat": (np.float64, "node"),
+        "tail": (np.int32, "edge"),
+        "head": (np.int32, "edge"),
+        "length_m": (np.float64, "edge"),
+        "speed_kmh": (np.float64, "edge"),
+        "lanes": (np.float64, "edge"),
+        "oneway": (np.bool_, "edge"),
+        "road_class": (np.uint8, "edge"),
+        "geometry": (np.float64, "point"),
+        "geometry_start": (np.int64, "offset"),
+    }
+)
+"""The numeric columns in the order of the file: type, and what there is one value for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,20 +85,9 @@ class RoadNetwork:
         ids = columns.id_column(self.node_ids)
         nodes, edges = ids.size, numbers(self.tail, np.int32, "tail").size
         object.__setattr__(self, "node_ids", ids)
-        for column, dtype, shape in (
-            ("lon", np.float64, (nodes,)),
-            ("lat", np.float64, (nodes,)),
-            ("tail", np.int32, (edges,)),
-            ("head", np.int32, (edges,)),
-            ("length_m", np.float64, (edges,)),
-            ("speed_kmh", np.float64, (edges,)),
-            ("lanes", np.float64, (edges,)),
-            ("oneway", np.bool_, (edges,)),
-            ("road_class", np.uint8, (edges,)),
-            ("geometry", np.float64, (None, 2)),
-            ("geometry_start", np.int64, (edges + 1,)),
-        ):
-            array = read_only(getattr(self, column), dtype, shape, column)
+        shapes = {"node": (nodes,), "edge": (edges,), "point": (None, 2), "offset": (edges + 1,)}
+        for column, (dtype, of) in _COLUMNS.items():
+            array = read_only(getattr(self, column), dtype, shapes[of], column)
             object.__setattr__(self, column, array)
         object.__setattr__(self, "name", columns.name_column(self.name))
         object.__setattr__(
@@ -179,15 +187,34 @@ class RoadNetwork:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "RoadNetwork":
         """Read a file written by :meth:`save` or ``ideal network build``."""
-        from ideal_dispatch.network import network_file
-
-        return network_file.load(path)
+        manifest, arrays = FILE.read(path)
+        try:
+            names = dict(enumerate(manifest["names"]))
+            network = cls(
+                **{column: arrays[column] for column in ("node_ids", *_COLUMNS)},
+                name=tuple(names[i] for i in arrays["name"].tolist()),
+                provenance=manifest["provenance"],
+            )
+            if network.checksum != manifest["checksum"]:
+                raise FileFormatError(f"contents do not match the checksum; {FILE.advice}")
+        except IdealError as error:
+            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FILE.damaged(path, error) from None
+        return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal network."""
-        from ideal_dispatch.network import network_file
-
-        network_file.save(self, path)
+        names = sorted(set(self.name))
+        manifest = {
+            "checksum": self.checksum,
+            "names": names,
+            "provenance": dict(self.provenance),
+        }
+        position = {name: i for i, name in enumerate(names)}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("node_ids", *_COLUMNS)}
+        arrays["name"] = np.array([position[name] for name in self.name], np.int32)
+        FILE.write(path, manifest, arrays)
 
     # --- what it is -------------------------------------------------------------
 

@@ -121,7 +121,7 @@ def shortest_paths(
         wrong = first_where((nodes < 0) | (nodes >= network.num_nodes))
         if wrong is not None:
             raise InputError(f"row {wrong}: {what} {nodes[wrong]} is not a node")
-    out, into = network.outgoing.arrays, network.incoming.arrays
+    out, into = network.outgoing, network.incoming
 
     def solve(first: int) -> list[Path]:
         rows = slice(first, min(first + _ROWS_PER_TASK, starts.size))
@@ -129,7 +129,7 @@ def shortest_paths(
         edges = np.empty((origin.size, network.num_nodes), np.int32)
         counts = np.empty(origin.size, np.int64)
         own_times = times[rows] if len(times) > 1 else times
-        kernels.solve_rows(*out, *into, own_times, origin, target, edges, counts)
+        kernels.solve_rows(out, into, own_times, origin, target, edges, counts)
         lost = first_where(counts < 0)
         if lost is not None:
             where = _unreachable(network, [int(origin[lost])], int(target[lost]))

@@ -5,7 +5,7 @@ the target (A* potential), ``f = g + h``. Which of several shortest paths is tak
 is settled in :mod:`ideal_dispatch.network.canonical_path`, from ``g`` alone.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,11 @@ _BUCKETS_PER_MEAN = 4.0
 _TIE_SLACK = 1e-9  # A* settles this much past the target, relatively: rounding of g + h
 
 
-@dataclass(frozen=True, slots=True)
-class Adjacency:
+class Adjacency(NamedTuple):
     """Edges grouped by one end: slots ``start[v]:start[v+1]`` belong to node v.
 
     ``edge`` is the edge index in each slot (ascending within a node), ``other``
-    the node at its far end.
+    the node at its far end. Kernels take it as it is.
     """
 
     start: IntArray
@@ -35,10 +34,6 @@ class Adjacency:
         start = np.zeros(num_nodes + 1, dtype=np.int32)
         np.cumsum(np.bincount(near, minlength=num_nodes), out=start[1:])
         return cls(frozen(start), frozen(order), frozen(far[order]))
-
-    @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
-        return self.start, self.edge, self.other
 
 
 @kernel
@@ -88,25 +83,26 @@ def heap_pop(keys, nodes, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dijkstra(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
+def dijkstra(out, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Fill ``g`` with costs from the nearest source.
 
     ``target < 0`` settles every node. Otherwise the search ends once all nodes
     no farther than the target are settled, which is what the canonical trace
     needs; ``g`` of later nodes is then only an upper bound.
     """
-    if not _bucket_search(start, edge, other, cost, sources, target, g):
-        _heap_search(start, edge, other, cost, sources, target, g)
+    if not _bucket_search(out, cost, sources, target, g):
+        _heap_search(out, cost, sources, target, g)
 
 
 @kernel
-def _bucket_search(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
+def _bucket_search(out, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Label-correcting search over buckets of width mean cost / 4; False if it gave up.
 
     Roads make it about twice as fast as a heap: hardly any node is scanned
     twice. It gives up, for :func:`_heap_search`, on costs so uneven that labels
     or buckets would outnumber the edges several times.
     """
+    start, edge, other = out
     largest, total, finite = 0.0, 0.0, 0
     for c in cost:
         if c < np.inf:
@@ -168,8 +164,9 @@ def _bucket_search(start, edge, other, cost, sources, target, g):  # type: ignor
 
 
 @kernel
-def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[no-untyped-def]
+def _heap_search(out, cost, sources, target, g):  # type: ignore[no-untyped-def]
     """Dijkstra's algorithm with a 4-ary heap: good bounds for any costs."""
+    start, edge, other = out
     keys = np.empty(edge.size + sources.size + 1)
     nodes = np.empty(edge.size + sources.size + 1, np.int32)
     g[:] = np.inf
@@ -195,12 +192,13 @@ def _heap_search(start, edge, other, cost, sources, target, g):  # type: ignore[
 
 
 @kernel
-def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # type: ignore[no-untyped-def]
-    """As :func:`dijkstra` to one target, led by ``h = scale · potential``.
+def a_star(out, cost, sources, target, potential, g):  # type: ignore[no-untyped-def]
+    """As :func:`dijkstra` to one target, led by ``h = potential``.
 
     ``h`` must never exceed the true remaining cost; nodes are reopened, so a
     potential that rounding made slightly inconsistent does no harm.
     """
+    start, edge, other = out
     keys = np.empty(4 * edge.size + sources.size + 1)
     nodes = np.empty(4 * edge.size + sources.size + 1, np.int32)
     done = np.full(g.size, np.inf)
@@ -209,7 +207,7 @@ def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # t
     for s in sources:
         if g[s] > 0.0 and potential[s] < np.inf:
             g[s] = 0.0
-            size = heap_push(keys, nodes, size, scale * potential[s], s)
+            size = heap_push(keys, nodes, size, potential[s], s)
     while size:
         u = nodes[0]
         if keys[0] > g[target] + _TIE_SLACK * g[target]:
@@ -226,29 +224,26 @@ def a_star(start, edge, other, cost, sources, target, potential, scale, g):  # t
                 if size == keys.size:
                     keys = np.concatenate((keys, np.empty(keys.size)))
                     nodes = np.concatenate((nodes, np.empty(nodes.size, np.int32)))
-                size = heap_push(keys, nodes, size, reached + scale * potential[v], v)
+                size = heap_push(keys, nodes, size, reached + potential[v], v)
 
 
 @kernel
-def solve_rows(  # type: ignore[no-untyped-def]
-    out_start, out_edge, out_other, in_start, in_edge, in_other,
-    costs, origins, targets, edges, counts,
-):  # fmt: skip
+def solve_rows(out, into, costs, origins, targets, edges, counts):  # type: ignore[no-untyped-def]
     """Canonical paths of a batch: one cost row (or one for all), origin and target each.
 
     Row i of ``edges`` ends with ``counts[i]`` edges; a count of −1 is an
     unreachable target.
     """
-    g = np.empty(out_start.size - 1)
+    g = np.empty(out.start.size - 1)
     is_source = np.zeros(g.size, np.bool_)
     for row in range(origins.size):
         cost = costs[min(row, costs.shape[0] - 1)]
         target = targets[row]
-        dijkstra(out_start, out_edge, out_other, cost, origins[row : row + 1], target, g)
+        dijkstra(out, cost, origins[row : row + 1], target, g)
         counts[row] = -1
         if g[target] < np.inf:
             is_source[origins[row]] = True
-            counts[row] = trace(in_start, in_edge, in_other, cost, g, is_source, target, edges[row])
+            counts[row] = trace(into, cost, g, is_source, target, edges[row])
             is_source[origins[row]] = False
 
 
@@ -258,14 +253,13 @@ def search(
     sources: IntArray,
     target: int = -1,
     potential: FloatArray | None = None,
-    scale: float = 1.0,
 ) -> FloatArray:
     """Costs ``g`` from the nearest source; see :func:`dijkstra` and :func:`a_star`."""
     g = np.empty(out.start.size - 1)
     if potential is None:
-        dijkstra(*out.arrays, cost, sources, target, g)
+        dijkstra(out, cost, sources, target, g)
     else:
-        a_star(*out.arrays, cost, sources, target, potential, scale, g)
+        a_star(out, cost, sources, target, potential, g)
     return g
 
 
@@ -276,5 +270,5 @@ def canonical_edges(
     is_source = np.zeros(g.size, dtype=np.bool_)
     is_source[sources] = True
     edges = np.empty(g.size, dtype=np.int32)
-    count = trace(*into.arrays, cost, g, is_source, target, edges)
+    count = trace(into, cost, g, is_source, target, edges)
     return edges[edges.size - count :].copy()

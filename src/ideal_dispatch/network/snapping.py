@@ -10,13 +10,13 @@ import shapely
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError, OffNetworkError
+from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.geodesy import (
     LocalPlane,
     chord_to_metres,
     great_circle_m,
     unit_vectors,
 )
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.road_network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -125,10 +125,14 @@ class Snapper:
 
     def edges_within(
         self, points: FloatArray, radius_m: float
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Pairs (point row, edge) no farther apart than ``radius_m``; points in local metres."""
+    ) -> tuple[npt.NDArray[np.intp], IntArray]:
+        """Pairs (point row, edge) no farther apart than ``radius_m``; points in local metres.
+
+        They are sorted, so that nothing depends on the order of the tree.
+        """
         row, edge = self._edges.query(shapely.points(points), "dwithin", distance=radius_m)
-        return row, edge
+        order = np.lexsort((edge, row))
+        return row[order], edge[order].astype(np.int32)
 
     @staticmethod
     def _checked(lon: float, lat: float, limit_m: float) -> tuple[float, float]:

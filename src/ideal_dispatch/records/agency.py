@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
+from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.toml_tables import built, read_toml, refuse_unknown, require
 
 FIELDS = (

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
-from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
+from ideal_dispatch.network import SNAP_LIMIT_M, RoadNetwork
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook
 from ideal_dispatch.records.schema import Reasons, RecordTable

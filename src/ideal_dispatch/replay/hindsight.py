@@ -55,9 +55,7 @@ def hindsight_optimum(
     while True:
         times = _rows(world, first_bin, bins, convention)
         arrival_s, by = np.empty(network.num_nodes), np.empty(network.num_nodes, np.int32)
-        cut = _label_setting(
-            *network.outgoing.arrays, times, *clock, starts, destination, arrival_s, by
-        )
+        cut = _label_setting(*network.outgoing, times, *clock, starts, destination, arrival_s, by)
         if not cut or len(times) < bins:
             break
         bins *= 2  # somebody was still under way after the last row

@@ -19,10 +19,10 @@ _kernel = kernel(error_model="numpy", fastmath={"reassoc", "contract"})
 
 @_kernel
 def cutting_planes(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, to_target, first_edges,
-    origin, destination, observed, unit, tolerance, most_cuts,
+    roads, first_edges, origin, destination, observed, unit, tolerance, most_cuts
 ):  # fmt: skip
     """The best metric, the multipliers, edges of all cuts in a row, where each ends, steps."""
+    embeddings = roads.embeddings
     size = embeddings.shape[1]
     stretch = observed / unit
     sources = np.array([origin], np.int32)
@@ -53,9 +53,8 @@ def cutting_planes(  # type: ignore[no-untyped-def]
         # --- its fastest path
         smallest, largest = 1.0 / (1.0 - spectrum[0]), 1.0 / (1.0 - spectrum[-1])
         cut_edges, time = fastest_edges(
-            start, edge, other, embeddings, nominal, np.eye(size) + shift,
-            smallest * (1.0 - size * _EPSILON), to_target, sources, destination,
-        )  # fmt: skip
+            roads, np.eye(size) + shift, smallest * (1.0 - size * _EPSILON), sources, destination
+        )
         excess[count] = fill_cut(embeddings, cut_edges, observed, unit, matrices[count])
         # rounding of the path's time, the metric's included: keeps the scaled metric feasible
         nominal_share = 1.0 - excess[count] / stretch

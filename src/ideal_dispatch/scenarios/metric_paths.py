@@ -8,8 +8,11 @@ As X ⪰ λI, c(X)[e] ≥ λ ĉ[e]: one backward search under nominal times give
 it reads few edges.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.small_matrices import add_outer, quadratic
@@ -17,16 +20,26 @@ from ideal_dispatch.scenarios.small_matrices import add_outer, quadratic
 _SLACK = 1e-12  # relative rounding of g + λ d̂
 
 
+class MetricRoads(NamedTuple):
+    """Outgoing edges as of an ``Adjacency``, their embeddings φ and nominal times ĉ, and d̂."""
+
+    start: IntArray
+    edge: IntArray
+    other: IntArray
+    embeddings: FloatArray
+    nominal: FloatArray
+    nominal_to_target: FloatArray
+
+
 @kernel
-def fastest_edges(  # type: ignore[no-untyped-def]
-    start, edge, other, embeddings, nominal, metric, smallest, nominal_to_target, sources, target
-):  # fmt: skip
+def fastest_edges(roads, metric, smallest, sources, target):  # type: ignore[no-untyped-def]
     """Edges of a fastest path under the metric from the best source, and its time.
 
-    ``start, edge, other`` are outgoing edges, ``smallest`` is no more than λ. The
-    time is infinite, and the path empty, where no source reaches the target. Ties
-    are broken by the order of the search, which depends on nothing but the arguments.
+    ``roads`` are :class:`MetricRoads`, ``smallest`` is no more than λ. The time is
+    infinite, and the path empty, where no source reaches the target. Ties are
+    broken by the order of the search, which depends on nothing but the arguments.
     """
+    start, edge, other, embeddings, nominal, nominal_to_target = roads
     num_nodes = start.size - 1
     time = np.full(num_nodes, np.inf)
     arrived_by = np.full(num_nodes, -1, np.int32)  # slot

@@ -31,6 +31,7 @@ from ideal_dispatch.scenarios.cutting_planes import (
     dual_bound,
     fill_cut,
 )
+from ideal_dispatch.scenarios.metric_paths import MetricRoads
 from ideal_dispatch.scenarios.scenario_set import ScenarioSet
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -151,9 +152,10 @@ def target_radius(
         return _result(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
     metric, multipliers, edges, ends, iterations = cutting_planes(
-        *network.outgoing.arrays, scenarios.embeddings, scenarios.nominal_times, to_target,
-        path.edges,
-        path.origin, destination, reached, nominal, tolerance, most_cuts,
+        MetricRoads(
+            *network.outgoing, scenarios.embeddings, scenarios.nominal_times, to_target
+        ),
+        path.edges, path.origin, destination, reached, nominal, tolerance, most_cuts,
     )  # fmt: skip
     if reached < observed:
         metric *= observed / reached

@@ -8,7 +8,7 @@ from typing import Literal
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
+from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.toml_tables import require
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -152,7 +152,7 @@ class RecordedWorld:
         times, _ = self._estimate(stretch, present)
         remaining_s = self.network.distances_to(times, destination)
         first = np.empty(self.network.num_nodes, np.int32)
-        _read_tree(*self.network.outgoing.arrays, times, remaining_s, first)
+        _read_tree(*self.network.outgoing, times, remaining_s, first)
         return first, remaining_s, times
 
     def _find(self, at: datetime) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.gap.explanation import RoadComparison
-from ideal_dispatch.network.road_names import roads
+from ideal_dispatch.network.path import roads
 from tests.unit.dispatch.worlds import random_model, situation
 
 

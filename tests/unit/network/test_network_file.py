@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.network import network_file
+from ideal_dispatch.network.road_network import FILE
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_any_text_is_kept(tmp_path: Path) -> None:
 
 
 def test_future_version(saved: Path) -> None:
-    _rewrite_manifest(saved, version=network_file.KIND.version + 1)
+    _rewrite_manifest(saved, version=FILE.version + 1)
     with pytest.raises(
         FileFormatError, match="written in format 2, this version reads up to 1; upg"
     ):

@@ -11,9 +11,9 @@ import shapely
 
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
+from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
-from ideal_dispatch.network.limits import SNAP_LIMIT_M
 from ideal_dispatch.network.readers.build import (
     Box,
     BuildReport,

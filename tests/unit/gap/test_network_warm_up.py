@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.network import canonical_path, map_matching_kernels, shortest_path
 from ideal_dispatch.network.map_matching import match_route
-from ideal_dispatch.network.warm_up import warm_up
+from ideal_dispatch.gap.warm_up import warm_up
 
 def compiled():
     kernels = {**vars(shortest_path), **vars(canonical_path), **vars(map_matching_kernels)}
@@ -41,7 +41,7 @@ for route in (line, line.tolist(), np.asfortranarray(line)):
     match_route(network, route, 0, Depot("D", 3))
 assert writable.flags.writeable, "the caller's array stays as it was"
 assert compiled() == before, (before, compiled())
-assert not any(array.flags.writeable for array in network.outgoing.arrays)
+assert not any(array.flags.writeable for array in network.outgoing)
 """
 
 
