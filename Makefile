@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
+.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -59,14 +59,19 @@ load: setup
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
+# travel times learned from real trips: docs/evidence/travel_times.md
 evidence: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan --write docs/evidence.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan
 
-# replays under all policies, resumable: about an hour of computing for each experiment
+# replays under all policies, resumable: about an hour of computing for each experiment; a page of docs/evidence each
 EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
-	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%) --write docs/evidence.md
+	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%)
+
+# the table and the figure of docs/evidence.md, from the CSV files beside it
+evidence-summary: setup
+	@$(BIN)/python -m workshop.evidence.front
 
 # how much pooling window, demand, prefix, dimension, radius and gap method matter, on training days;
 # evenings of the embedded city at three demands are simulated first
@@ -74,7 +79,7 @@ DEMANDS := 0.8 1 1.2
 sensitivity: setup
 	mkdir -p out/sensitivity
 	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic --force || exit 1; done
-	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic) --write docs/evidence.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic)
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
 HONG_KONG := ../shared/data/hong_kong

@@ -9,6 +9,7 @@ from ideal_dispatch.evaluation.result_tables import Judged, whole
 from ideal_dispatch.evaluation.significance import Interval, paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import dual, single
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.replay.drive import World
 
 Key = tuple[str, float]
 """A part in the story (as in :data:`ROLES`) and second ambulances per incident."""
@@ -91,7 +92,7 @@ _NAMES = {
 _OWN = [("ideal", share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
 
 
-def regret_beside(runs: Mapping[str, Judged], printed: Results) -> Table:
+def regret_beside(runs: Mapping[World, Judged], printed: Results) -> Table:
     """The paper's table of regrets with our rows under each of its own; ``runs`` are by world."""
     rows: list[tuple[Cell, ...]] = []
     for role, share in [*printed.regret, *_OWN]:
@@ -120,7 +121,7 @@ def regret_beside(runs: Mapping[str, Judged], printed: Results) -> Table:
 
 
 def wilcoxon_beside(
-    runs: Mapping[str, Judged], printed: Results, roles: Sequence[str] = ("paper", "ideal")
+    runs: Mapping[World, Judged], printed: Results, roles: Sequence[str] = ("paper", "ideal")
 ) -> Table:
     """The paper's table of one-sided paired tests, with ours under each of its rows."""
     rows: list[tuple[Cell, ...]] = []

@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from ideal_dispatch import __version__
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.significance import Interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
@@ -23,9 +24,8 @@ from ideal_dispatch.evaluation.tables import Column, Table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.study import TRAINING, run_experiment
-from workshop.evidence.replays import replace_part
+from workshop.evidence.pages import FOLDER, csv_rows, write_csv, write_text
 
-MARK = "sensitivity"
 SHARES = (0.25, 0.5)
 WHOLE = 10_000  # segments: all of any path
 LEAD_S = 600.0
@@ -194,7 +194,7 @@ def main() -> None:
         metavar="SCALE=FILE",
         help="evenings of the same city with so many times the traffic",
     )
-    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
+    parser.add_argument("--docs", type=Path, default=FOLDER, help="folder of the pages")
     given = parser.parse_args()
     size = Size(given.per_day, given.days)
     experiment = small(Experiment.load(given.experiment), size, given.world)
@@ -202,11 +202,23 @@ def main() -> None:
     table = measure(
         experiment, given.output, given.world, Console(stderr=True), given.workers, demands
     )
-    text = f"{table.markdown()}\n\n{table.note}"
-    if given.write is None:
-        print(text)
-    else:
-        replace_part(given.write, MARK, text)
+    write_page(table, given.docs, f"ideal-dispatch {__version__}")
+
+
+def write_page(table: Table, folder: Path, version: str) -> None:
+    """The page of the sensitivity, and its table as CSV."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_csv(folder / "sensitivity.csv", *csv_rows((), table))
+    blocks = [
+        "# Sensitivity",
+        f"*Made by `make sensitivity`, {version}.*",
+        "How much do results hang on what was fixed beforehand? Training days alone, "
+        "cross-fitted, with fewer calls than the experiment.",
+        table.markdown(),
+        table.note,
+        "The table as CSV: [sensitivity.csv](sensitivity.csv).",
+    ]
+    write_text(folder / "sensitivity.md", "\n\n".join(blocks) + "\n")
 
 
 if __name__ == "__main__":

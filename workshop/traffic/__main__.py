@@ -16,7 +16,8 @@ from ideal_dispatch.cli.terminal import out, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
-from workshop.traffic.page import examine, markdown, nearest_region, save_figures
+from workshop.pictures import save_figures
+from workshop.traffic.page import examine, markdown, nearest_region
 
 
 def plausibility(

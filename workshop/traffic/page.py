@@ -1,10 +1,8 @@
 """The plausibility page: recordings, the synthetic world and real speeds side by side."""
 
-import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +10,6 @@ import numpy as np
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.evaluation import race_figures as of_races
 from ideal_dispatch.evaluation.races import Example, Races
-from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import Page
 from ideal_dispatch.replay.drive import World
@@ -218,19 +215,6 @@ def nearest_region(network: RoadNetwork, depots: Sequence[Depot]) -> IntArray:
     """The depot nearest to each node on empty roads: a territory where the agency's is unknown."""
     away_s = [network.distances(network.free_flow_times_s, depot.node) for depot in depots]
     return np.asarray(np.argmin(away_s, axis=0), np.int32)
-
-
-def save_figures(drawn: "Mapping[str, Figure]", folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every figure as a PNG small enough for a repository; same figures, same bytes."""
-    from PIL import Image
-
-    files = [Path(folder) / f"{name}.png" for name in drawn]
-    for file, figure in zip(files, drawn.values(), strict=True):
-        drawing = io.BytesIO()
-        figure.savefig(drawing, format="png", dpi=110)
-        with atomic_write(file) as stream, Image.open(drawing) as image:
-            image.convert("RGB").quantize(128).save(stream, "PNG", optimize=True)
-    return files
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -48,33 +48,3 @@ def difference_table(judged: Judged, world: str) -> Table | None:
         "on these very days, so a comparison after the fact and no forecast of what a threshold "
         "does.",
     )  # fmt: skip
-
-
-def difference_summary(judged: Judged, world: str) -> Table | None:
-    """The same in a row a policy: Student's intervals at the thresholds of each volume."""
-    outcomes = judged.outcomes
-    reference = outcomes.roles.get("interval")
-    if reference is None:
-        return None
-    names = judged.rivals(reference)
-    rows: list[tuple[Cell, ...]] = []
-    for name in names:
-        saved = [
-            judged.at(reference, share).arrival_s[world] - judged.at(name, share).arrival_s[world]
-            for share in VOLUMES
-        ]
-        ahead = ", ".join(f"{days_won(one, outcomes.day)[0]}" for one in saved)
-        rows.append(
-            (name, *(day_t_interval(one, outcomes.day) for one in saved),
-             f"{ahead} of {len(outcomes.days)}")
-        )  # fmt: skip
-    return Table(
-        f"saved-summary-{world}",
-        f"Seconds saved per call against {reference} in {WORLD_WORDS[world]}",
-        (Column("policy"), *(Column(f"+{100 * v:.0f} %", 2, signed=True) for v in VOLUMES),
-         Column("days ahead")),
-        tuple(rows),
-        judged.bold(names),
-        "Mean of the days' means with Student's 95 % interval; above zero throughout, the policy "
-        "is better beyond chance. Days ahead: on how many its mean was better, at each volume.",
-    )  # fmt: skip

@@ -156,7 +156,7 @@ def test_words_say_who_is_sooner(grid: RoadNetwork) -> None:
 
 def test_a_call_at_the_depot_can_be_drawn(grid: RoadNetwork) -> None:
     call = entry("here", {"s0": ([], [0.0]), "s1": 30.0}, {"ideal": decided("s0", "s1")})
-    for world in "AB":
+    for world in ("instantaneous", "experienced"):
         call["drives"]["s0"][world] = {"edges": [], "seconds": [], "expected_s": []}
     figure = incident_map(grid, call, "ideal", "instantaneous")
     assert len(figure.axes) == 2

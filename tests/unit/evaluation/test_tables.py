@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.difference_tables import difference_summary, difference_table
+from ideal_dispatch.evaluation.difference_tables import difference_table
 from ideal_dispatch.evaluation.metrics import regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
@@ -152,20 +152,6 @@ def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> 
     assert row[7] == day_t_interval(rival - ours, judged.outcomes.day)
 
 
-def test_a_row_a_policy(judged: Judged) -> None:
-    whole, table = (
-        difference_table(judged, "instantaneous"),
-        difference_summary(judged, "instantaneous"),
-    )
-    assert whole is not None
-    assert table is not None
-    assert [row[0] for row in table.rows] == ["paper-ideal", "ideal", "random", "alternative"]
-    assert table.rows[1][1:4] == tuple(row[5] for row in whole.rows[3:6])
-    lone = Judged(judged.outcomes)
-    assert str(table.rows[1][-1]).count(",") == 2
-    assert difference_summary(lone, "instantaneous") is not None
-
-
 def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
     forms = {"paper": "network one", "paper-quantile": "radius two"}
     lines = [
@@ -188,7 +174,6 @@ def test_no_interval_policy_no_differences(tmp_path: Path) -> None:
     lines = [entry("one", {"s0": 5.0, "s1": 4.0}, {"ideal": decided("s0", "s1")})]
     lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
     assert difference_table(lone, "instantaneous") is None
-    assert difference_summary(lone, "instantaneous") is None
     assert lone.own == "ideal"
     assert len(arrival_table(lone, "instantaneous").rows) == 1
 

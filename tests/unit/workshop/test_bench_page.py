@@ -12,8 +12,6 @@ from ideal_dispatch.cli.bench import checkout, measured
 from ideal_dispatch.errors import InputError
 from workshop import bench_page
 
-pytest.importorskip("igraph", reason="the bench extra is not installed")
-
 PAGE = "# Benchmarks\n\nBy hand.\n\n<!-- bench few: begin -->\n<!-- bench few: end -->\n\nEnd.\n"
 
 

@@ -5,24 +5,25 @@ import pytest
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
 from workshop.evidence.printed import RESULTS, regret_beside, wilcoxon_beside
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[World, Judged]:
     outcomes = Outcomes.load(town_run(tmp_path_factory.mktemp("runs") / "run"))
-    return {world: Judged(outcomes.only(world)) for world in ("instantaneous", "experienced")}
+    return {world: Judged(outcomes.only(world)) for world in World}
 
 
-def test_regrets(runs: dict[str, Judged]) -> None:
+def test_regrets(runs: dict[World, Judged]) -> None:
     table = regret_beside(runs, RESULTS["hong-kong-island"])
     assert table.rows[0] == (
         "Region-based", "paper, Hong Kong Island", 0.0, 0.497, 59.6, 200.0, 414.4, 324.1, 502.0,
     )  # fmt: skip
     (row,) = (r for r in table.rows if r[:2] == ("IDEAL as printed, +50 %", "here, experienced"))
-    own = runs["experienced"].at("paper-ideal", 0.5)
-    best = runs["experienced"].outcomes.best_s["experienced"]["paper"]
+    own = runs[World.EXPERIENCED].at("paper-ideal", 0.5)
+    best = runs[World.EXPERIENCED].outcomes.best_s["experienced"]["paper"]
     summary = RegretSummary.of(own.arrival_s["experienced"], best)
     assert row[2:5] == (own.extra, summary.optimal, summary.mean_s)
     assert [r[1] for r in table.rows if r[0] == "IDEAL, ours, dual"] == [
@@ -30,7 +31,7 @@ def test_regrets(runs: dict[str, Judged]) -> None:
     ]  # fmt: skip
 
 
-def test_tests(runs: dict[str, Judged]) -> None:
+def test_tests(runs: dict[World, Judged]) -> None:
     table = wilcoxon_beside(runs, RESULTS["sha-tin"])
     assert len(table.rows) == 3 * (1 + 2 * 2)
     assert table.rows[0][:4] == ("(1) Region-based", "paper, Sha Tin: IDEAL dual", 705, 247)

@@ -13,13 +13,13 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.workshop.traffic.small import CALENDAR, recording
+from workshop.pictures import save_figures
 from workshop.traffic.__main__ import plausibility
 from workshop.traffic.page import (
     Plausibility,
     examine,
     markdown,
     nearest_region,
-    save_figures,
 )
 from workshop.traffic.races import RaceParams
 
@@ -79,8 +79,8 @@ def test_the_table_says_what_the_checks_found(found: Plausibility) -> None:
     town = found.columns[0]
     assert table["calls raced"][0] == str(len(town.races))
     a, b = 100 * town.races.reversal_share()
-    assert table["2: promised best loses, A / B"][0] == f"{a:.0f} % / {b:.0f} %"
-    assert table["1: region's depot is best, A / B"][-1] == "56 %"
+    assert table["2: promised best loses, inst. / exp."][0] == f"{a:.0f} % / {b:.0f} %"
+    assert table["1: region's depot is best, inst. / exp."][-1] == "56 %"
 
 
 def test_a_table_in_markdown_is_even() -> None:

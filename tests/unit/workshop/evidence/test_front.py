@@ -1,0 +1,41 @@
+"""The table and the figure of the evidence page, from the CSV files of the documentation."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from workshop.evidence.front import replace_part, sooner, summary
+from workshop.evidence.pages import read_csv
+
+DOCS = ROOT / "docs"
+
+
+def test_the_page_has_the_table_of_the_csv_files() -> None:
+    arrival, saved = (read_csv(DOCS / "evidence" / f"{name}.csv") for name in ("arrival", "saved"))
+    table = summary(arrival, saved)
+    assert len(table.rows) == 6
+    assert table.markdown() in (DOCS / "evidence.md").read_text()
+    assert table.text_rows()[4] == [
+        "Manhattan", "257.3", "256.3", "255.3", "255.9", "256.3", "+0.89 [+0.36, +1.41]",
+    ]  # fmt: skip
+
+
+def test_the_figure_has_a_panel_for_each_experiment_on_one_scale() -> None:
+    figure = sooner(read_csv(DOCS / "evidence" / "arrival.csv"))
+    assert len(figure.axes) == 6
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    ideal, dual = lines["ideal, ours"], lines["always two, by the router"]
+    assert np.asarray(ideal.get_ydata())[0] == 0.0
+    assert np.asarray(dual.get_ydata()) == pytest.approx([373.33 - 371.17])
+
+
+def test_only_the_part_between_the_marks_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
+    replace_part(page, "x", "new")
+    assert page.read_text() == "before\n<!-- x: begin -->\nnew\n<!-- x: end -->\nafter\n"
+    with pytest.raises(SystemExit, match="has no marks <!-- y: begin -->"):
+        replace_part(page, "y", "new")

@@ -1,0 +1,132 @@
+"""The table and the figure of docs/evidence.md, from the CSV files beside it.
+
+``python -m workshop.evidence.front`` makes both again; nothing is run for it.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, WIDTH_IN, plain_axes
+from ideal_dispatch.replay.drive import World
+from workshop.evidence.pages import FOLDER, read_csv, write_text
+from workshop.pictures import save_figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Rows = Sequence[Mapping[str, str]]
+
+FIGURE = "evidence"
+VOLUME = "+50 %"
+MOST_S = 3.4  # one scale for all places: small gains shall look small
+LINES = {
+    "ideal": ("ideal, ours", ACCENT, "-", 2.4),
+    "interval": ("interval-selective", ORANGE, (0, (5, 1.5)), 1.8),
+    "paper": ("the paper's rule as printed", PURPLE, (0, (1.2, 1.2)), 1.8),
+    "random": ("a second on random calls", MUTED, "-", 1.2),
+}
+"""Policies of the figure: name for people, colour, dashes and width."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--page", type=Path, default=FOLDER.with_suffix(".md"))
+    parser.add_argument("--csv", type=Path, default=FOLDER, help="folder of the CSV files")
+    given = parser.parse_args()
+    arrival, saved = (read_csv(given.csv / f"{name}.csv") for name in ("arrival", "saved"))
+    table = summary(arrival, saved)
+    replace_part(given.page, "summary", f"{table.markdown()}\n\n{table.note}")
+    save_figures({FIGURE: sooner(arrival)}, given.page.parent / "images")
+
+
+def summary(arrival: Rows, saved: Rows) -> Table:
+    """A row for each experiment: mean driving times, and the comparison that counts."""
+    rows = []
+    for experiment, of in _experienced(arrival).items():
+        means = {row["strategy"]: float(row["mean s"]) for row in of}
+        (own,) = (
+            row for row in _experienced(saved)[experiment]
+            if (row["policy"], row["target"]) == ("ideal", VOLUME)
+        )  # fmt: skip
+        against = "at matched volume s, t"
+        rows.append((
+            experiment, means["router"], means[f"interval, {VOLUME}"], means[f"ideal, {VOLUME}"],
+            means["router-dual"], means["paper, dual"],
+            Interval(*(float(own[f"{against}{end}"]) for end in ("", " low", " high"))),
+        ))  # fmt: skip
+    names = (
+        "one ambulance", "half: interval-selective", "half: ideal", "always two",
+        "always two: paper's rule",
+    )  # fmt: skip
+    return Table(
+        "summary",
+        "Mean seconds from departure until the first ambulance arrives, ten test days each",
+        (Column("place"), *(Column(name, 1) for name in names),
+         Column("ideal sooner than interval-selective", 2, signed=True)),
+        tuple(rows),
+        note="One ambulance: the router's choice. Half: a second one was meant to go to half of "
+        "the calls. The last column compares both rules with exactly as many second ambulances, "
+        "and has a 95 % interval over days: above zero throughout, it is more than chance.",
+    )  # fmt: skip
+
+
+def sooner(arrival: Rows) -> "Figure":
+    """How much sooner the first ambulance comes, by how many calls get a second one."""
+    experiments = _experienced(arrival)
+    figure, panels = plain_axes(len(experiments), (WIDTH_IN, 6.2), rows=2)
+    for number, (axes, (name, rows)) in enumerate(zip(panels, experiments.items(), strict=True)):
+        _panel(axes, name, rows)
+        if number % 3 == 0:
+            axes.set_ylabel("seconds sooner, on average")
+        if number >= 3:
+            axes.set_xlabel("% of calls with a second ambulance")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False,
+                  fontsize=11, handlelength=3.0)  # fmt: skip
+    return figure
+
+
+def _panel(axes: "Axes", name: str, rows: Rows) -> None:
+    points = {row["strategy"]: (float(row["reached %"]), float(row["mean s"])) for row in rows}
+    alone = points["router"][1]
+    for policy, (label, colour, dashes, width) in LINES.items():
+        found = [points[one] for one in points if one.partition(", ")[0] == policy]
+        if policy == "interval":
+            found.append(points["router-dual"])  # the same second, sent to every call
+        found = sorted({(0.0, alone), *((x, y) for x, y in found if x > 0)})
+        axes.plot([x for x, _ in found], [alone - y for _, y in found], label=label, color=colour,
+                  linestyle=dashes, linewidth=width, marker="o", markersize=3.2)  # fmt: skip
+    volume, mean = points["router-dual"]
+    axes.plot(volume, alone - mean, marker="D", markersize=7, color=GREEN, linestyle="",
+              label="always two, by the router", zorder=5)  # fmt: skip
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.set(xlim=(-2, 104), ylim=(-0.15, MOST_S), xticks=range(0, 101, 25))
+    axes.set_title(name.replace("North-west", "NW"), fontsize=11, color=INK, loc="left")
+    axes.grid(axis="y", color=MUTED, alpha=0.2)
+
+
+def replace_part(page: Path, mark: str, text: str) -> None:
+    """Put ``text`` between the marks of a page."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    if not found or end not in rest:
+        raise SystemExit(f"{page} has no marks {begin} … {end}; add them where the table belongs")
+    write_text(page, f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+
+
+def _experienced(rows: Rows) -> dict[str, list[Mapping[str, str]]]:
+    """The rows in experienced traffic, by experiment."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows:
+        if row["world"] == World.EXPERIENCED:
+            found.setdefault(row["experiment"], []).append(row)
+    return found
+
+
+if __name__ == "__main__":
+    main()
