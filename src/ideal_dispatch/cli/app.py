@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine, Commands
+from ideal_dispatch.cli.options import flag
+from ideal_dispatch.cli.terminal import err
 from ideal_dispatch.errors import IdealError, in_one_line
 
 
@@ -69,9 +71,7 @@ def _show_version(value: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version, and end."
-        ),
+        flag("--version", "Print the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
@@ -117,8 +117,6 @@ def main(begun: object = None) -> None:
 
 def _complain(line: str) -> int:
     from rich.markup import escape
-
-    from ideal_dispatch.cli.terminal import err
 
     err.print(f"[bold red]error:[/] {escape(line)}", soft_wrap=True)
     return 2

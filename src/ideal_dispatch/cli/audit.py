@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import ForceOption, check_file
+from ideal_dispatch.cli.options import ForceOption, argument, option
+from ideal_dispatch.cli.outputs import check_file
+from ideal_dispatch.cli.terminal import err, out, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,18 +30,13 @@ _PATIENCE_S = 60.0
 
 _Url = Annotated[
     str | None,
-    typer.Argument(
-        metavar="ADDRESS",
-        help="Where the record is: sqlite:///audit.db or postgresql://user@host/database.",
+    argument(
+        "ADDRESS", "Where the record is: sqlite:///audit.db or postgresql://user@host/database."
     ),
 ]
 _Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="The settings (.toml) of `ideal serve`, in place of an address.",
-    ),
+    option("FILE", "The settings (.toml) of `ideal serve`, in place of an address.", "--config"),
 ]
 
 
@@ -49,9 +46,8 @@ def verify(
     config: _Config = None,
     head: Annotated[
         str | None,
-        typer.Option(
-            metavar="NUMBER:HASH",
-            help="What this command printed as head earlier: is that row still there?",
+        option(
+            "NUMBER:HASH", "What this command printed as head earlier: is that row still there?"
         ),
     ] = None,
 ) -> None:
@@ -60,7 +56,6 @@ def verify(
     It ends with exit code 1 where one was. Write the printed head down somewhere
     else: with it, a record rewritten from beginning to end is found out, too.
     """
-    from ideal_dispatch.cli.terminal import err, out, stages
     from ideal_dispatch.service.audit import verification
 
     noted = None if head is None else verification.parse_mark(head)
@@ -80,27 +75,19 @@ def verify(
     epilog="Example:\n  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01"
 )
 def export(
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The .csv or .jsonl file to write."),
-    ],
+    output: Annotated[Path, option("FILE", "The .csv or .jsonl file to write.", "-o", "--output")],
     url: _Url = None,
     config: _Config = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="From this day or time on, such as 2025-01-01; in UTC where it names no zone.",
+        option(
+            "TIME", "From this day or time on, such as 2025-01-01; in UTC where it names no zone."
         ),
     ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Up to, not including, this day or time."),
-    ] = None,
+    until: Annotated[str | None, option("TIME", "Up to, not including, this day or time.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
-    from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.service.audit import export as exporting
 
     check_file(output, force)
@@ -116,17 +103,13 @@ def prune(
     config: _Config = None,
     keep_days: Annotated[
         int | None,
-        typer.Option(
-            metavar="DAYS",
-            help="Rows younger than this stay; by default retention_days of --config.",
-        ),
+        option("DAYS", "Rows younger than this stay; by default retention_days of --config."),
     ] = None,
 ) -> None:
     """Remove rows older than a number of days; the rest can still be verified.
 
     The oldest rows go, up to the first that is younger, and a row says so.
     """
-    from ideal_dispatch.cli.terminal import out
     from ideal_dispatch.service.tables import LEAST_RETENTION_DAYS
 
     if keep_days is None and config is not None:
@@ -148,8 +131,6 @@ def prune(
 @app.command(epilog="Example:\n  ideal audit migrate postgresql://ideal@db.example/ideal")
 def migrate(url: _Url = None, config: _Config = None) -> None:
     """Bring the database's tables to the version of this program; safe to repeat."""
-    from ideal_dispatch.cli.terminal import out
-
     address = _address(url, config)
     with _needing_extra():
         from ideal_dispatch.service import audit

@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ideal_dispatch.cli.options import argument, flag
+from ideal_dispatch.cli.terminal import out
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ Benchmark = Callable[[Any], None]
 
 def bench(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME...", help="Which benchmarks; all of them by default."),
+        list[str] | None, argument("NAME...", "Which benchmarks; all of them by default.")
     ] = None,
     list_only: Annotated[
-        bool, typer.Option("--list", help="Print the names of the benchmarks, and end.")
+        bool, flag("--list", "Print the names of the benchmarks and exit.")
     ] = False,
 ) -> None:
     """Measure how fast this program is here, beside others; for its developers.
@@ -37,8 +36,6 @@ def bench(
     benchmarks take an hour and want a quiet machine. `make bench WRITE=1`
     also puts the tables on the benchmark page.
     """
-    from ideal_dispatch.cli.terminal import out
-
     chosen = chosen_benchmarks(checkout(), names or ())
     if list_only:
         out.print("\n".join(chosen), markup=False)

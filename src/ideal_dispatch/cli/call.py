@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.cli.moments import read_moment
+from ideal_dispatch.cli.options import read_moment
 from ideal_dispatch.cli.places import depots_of
 from ideal_dispatch.errors import InputError
 

@@ -19,7 +19,7 @@ SPECIAL = "For specialists"
 
 _GIVEN, _OPTIONAL, _COMMANDS = "You give", "You may give", "Commands"
 _WIDEST = 100
-_HELP = "Show this text, and end."
+_HELP = "Show this text and exit."
 
 
 class Command(TyperCommand):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import ForceOption, check_folder
-from ideal_dispatch.cli.workers import CoresOption
+from ideal_dispatch.cli.options import CoresOption, ForceOption
+from ideal_dispatch.cli.outputs import check_folder
 
 if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import ForceOption, check_file
+from ideal_dispatch.cli.options import ForceOption, argument, flag, option
+from ideal_dispatch.cli.outputs import check_file
+from ideal_dispatch.cli.terminal import err, out, print_facts, stages
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,71 +31,56 @@ Examples:
   ideal network build --place "Monaco" -o monaco.network
 """
 
-MapOption = Annotated[
-    Path | None,
-    typer.Option("--map", metavar="FILE", help="Also draw a map: .png, .svg or .pdf."),
-]
+MapOption = Annotated[Path | None, option("FILE", "Also draw a map: .png, .svg or .pdf.", "--map")]
 DepotsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--depots",
-        metavar="FILE",
-        help="A .csv of depots, columns name, lon and lat, to mark on the map.",
-    ),
+    option("FILE", "A .csv of depots, columns name, lon and lat, to mark on the map.", "--depots"),
 ]
 
 
 @app.command(epilog=_BUILD_EPILOG)
 def build(
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The .network file to write."),
-    ],
+    output: Annotated[Path, option("FILE", "The .network file to write.", "-o", "--output")],
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="MAP",
-            help="A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, "
+        argument(
+            "MAP",
+            "A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, "
             "or a .csv of roads.",
         ),
     ] = None,
     nodes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The .csv of junctions that goes with a .csv of roads."),
+        Path | None, option("FILE", "The .csv of junctions that goes with a .csv of roads.")
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FIELD=COLUMN",
-            help="What a column of your .csv is called; may be repeated. Of several for one field "
-            "the first with a value counts.",
+        option(
+            "FIELD=COLUMN",
+            "The name of a column in your .csv. Repeat it for every column. If a field has "
+            "several columns, the first with a value counts.",
         ),
     ] = None,
     directed: Annotated[
         bool,
-        typer.Option(
-            "--directed", help="A row of the .csv is one direction of a street, not both."
+        flag(
+            "--directed",
+            "A row of the .csv is one direction of a street, not both.",
         ),
     ] = False,
     bbox: Annotated[
         str | None,
-        typer.Option(
-            metavar="W,S,E,N",
-            help="Only the area within these degrees: west, south, east, north. Without a map it "
-            "is downloaded.",
+        option(
+            "W,S,E,N",
+            "Only the area within these degrees: west, south, east, north. It is downloaded "
+            "if no map is given.",
         ),
     ] = None,
     place: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Download a place by its name (needs ideal-dispatch[geo])."
-        ),
+        str | None, option("NAME", "Download a place by its name (needs ideal-dispatch[geo]).")
     ] = None,
     simplify: Annotated[
         bool,
-        typer.Option(
-            help="One piece of road from junction to junction (usual), or many small ones."
-        ),
+        typer.Option(help="Join small pieces of road from junction to junction, or keep them."),
     ] = True,
     map_file: MapOption = None,
     depots: DepotsOption = None,
@@ -102,7 +89,6 @@ def build(
     """Read a road network, report what was kept and dropped, and write one file."""
     if depots is not None and map_file is None:
         raise InputError("--depots marks a map: add --map FILE.png")
-    from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.network.readers import read_network
 
     _check_files([depots, source, nodes], output, map_file, force)
@@ -126,7 +112,7 @@ def build(
 
 @app.command(epilog="Example:\n  ideal network info city.network --map city.svg")
 def info(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .network file.")],
+    file: Annotated[Path, argument("FILE", "A .network file.")],
     map_file: MapOption = None,
     depots: DepotsOption = None,
     force: ForceOption = False,
@@ -134,7 +120,6 @@ def info(
     """Show what a network file holds and how it was built."""
     if depots is not None and map_file is None:
         raise InputError("--depots marks a map: add --map FILE.png")
-    from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.network import RoadNetwork
 
     _check_files([depots, file], None, map_file, force)
@@ -164,10 +149,10 @@ def _check_files(
 
 def _columns(options: list[str]) -> dict[str, list[str]]:
     columns = {}
-    for option in options:
-        field, equals, names = option.partition("=")
+    for text in options:
+        field, equals, names = text.partition("=")
         if not (field and equals and names):
-            raise InputError(f"--column {option}: write it as FIELD=COLUMN")
+            raise InputError(f"--column {text}: write it as FIELD=COLUMN")
         columns[field.strip()] = [name.strip() for name in names.split(",")]
     return columns
 
@@ -185,7 +170,6 @@ def _box(text: str | None) -> tuple[float, float, float, float] | None:
 def _show(network: "RoadNetwork", title: str) -> None:
     import numpy as np
 
-    from ideal_dispatch.cli.terminal import print_facts
     from ideal_dispatch.network.road_class import ROAD_CLASSES
 
     total_km = network.length_m.sum() / 1000
@@ -226,8 +210,6 @@ def _show(network: "RoadNetwork", title: str) -> None:
 def _draw(
     network: "RoadNetwork", map_file: Path | None, depots_file: Path | None, title: str
 ) -> None:
-    from ideal_dispatch.cli.terminal import err, out, stages
-
     if map_file is None:
         return
     from ideal_dispatch.network.drawing import draw_network, save_figure

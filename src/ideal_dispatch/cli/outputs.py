@@ -7,14 +7,9 @@ record) say so themselves.
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_target
-
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 
 
 def check_file(

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ideal_dispatch.cli.options import option
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,18 +13,12 @@ if TYPE_CHECKING:
 
 NetworkOption = Annotated[
     Path | None,
-    typer.Option(
-        "--network",
-        metavar="FILE",
-        help="Your city's .network file; the embedded city by default.",
-    ),
+    option("FILE", "Your city's .network file; the embedded city by default.", "--network"),
 ]
 DepotsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--depots",
-        metavar="FILE",
-        help="A .csv of depots, columns name, lon and lat; needed with --network.",
+    option(
+        "FILE", "A .csv of depots, columns name, lon and lat; needed with --network.", "--depots"
     ),
 ]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import ForceOption, check_folder
+from ideal_dispatch.cli.options import ForceOption, OutputFolder, SeedOption, argument, option
+from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.places import DepotsOption, NetworkOption, depots_of
+from ideal_dispatch.cli.terminal import err, out, print_facts, print_next, stages
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,40 +67,26 @@ _WORDS = 10
 @app.command(epilog=_PREPARE_EPILOG)
 def prepare(
     records: Annotated[
-        Path,
-        typer.Argument(metavar="RECORDS", help="Your records: .csv, .xlsx, or NEMSIS v3.5 .xml."),
+        Path, argument("RECORDS", "Your records: .csv, .xlsx, or NEMSIS v3.5 .xml.")
     ],
     network_file: Annotated[
         Path,
-        typer.Option(
-            "--network",
-            metavar="FILE",
-            help="Your city's .network file, made by `ideal network build`.",
-        ),
+        option("FILE", "Your city's .network file, made by `ideal network build`.", "--network"),
     ],
     depots: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="Your depots, .csv or .xlsx: name, lon, lat and, if you like, call_sign.",
-        ),
+        option("FILE", "Your depots, .csv or .xlsx: name, lon, lat, and call_sign if you have it."),
     ],
-    config: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="A .toml file that says how to read your records."),
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
-    ],
+    config: Annotated[Path, option("FILE", "A .toml file that says how to read your records.")],
+    output: OutputFolder,
     force: ForceOption = False,
 ) -> None:
-    """Read records, keep what can be trusted, and account for the rest.
+    """Turn records into trips, and give a reason for every row that is left out.
 
     Writes trips.trips (what a model learns from), quarantine.csv (rows left out,
     with reasons), report.html and report.json. Names, addresses and ages are
-    never read. Ends with an error (exit code 2) when no trip remains.
+    never read. The exit code is 2 if no trip remains.
     """
-    from ideal_dispatch.cli.terminal import out, print_next, stages
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.agency import AgencySettings
@@ -126,36 +112,26 @@ def prepare(
 
 @app.command(epilog=_SYNTHESISE_EPILOG)
 def synthesise(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
-    ],
-    count: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many records.")] = 2000,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other records.")
-    ] = 7,
+    output: OutputFolder,
+    count: Annotated[int, option("NUMBER", "How many records.", min=1)] = 2000,
+    seed: SeedOption = 7,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
     time_zone: Annotated[
-        str | None,
-        typer.Option("--time-zone", metavar="ZONE", help="The city's clock, with --network."),
+        str | None, option("ZONE", "The city's time zone, with --network.", "--time-zone")
     ] = None,
     country: Annotated[
         str | None,
-        typer.Option(
-            "--country", metavar="CODE", help="Whose holidays, in two letters, with --network."
-        ),
+        option("CODE", "The country, in two letters, with --network.", "--country"),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write made-up records of a city, messy on purpose, and all they need.
+    """Write made-up records with typical mistakes, and everything needed to read them.
 
     The city is the embedded one, or that of --network. records.csv, depots.csv,
     weather.csv, agency.toml and city.network are the input of `ideal records
-    prepare`; truth.csv says what each row really is. The weather is made up,
-    too: a subtropical year.
+    prepare`. truth.csv says what each row really is. The weather is made up too.
     """
-    from ideal_dispatch.cli.terminal import out, print_next, stages
-
     files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
     check_folder(output, files, force, [network_file, depots_file])
     with stages("Making up records"):
@@ -231,8 +207,6 @@ def _write_agency(place: _Place, folder: Path, count: int, seed: int) -> None:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from ideal_dispatch.cli.terminal import err, print_facts
-
     rows = {
         "read as": facts["form"],
         "rows": f"{facts['rows']:,}",
@@ -266,8 +240,6 @@ def _show(facts: dict[str, Any]) -> None:
 
 def _show_words(words: list[dict[str, Any]]) -> None:
     """Words nobody understood; one that costs many rows is soon explained."""
-    from ideal_dispatch.cli.terminal import out, print_facts
-
     if not words:
         return
     shown = words[:_WORDS]

@@ -3,9 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ideal_dispatch.cli.workers import ClusterOption, CoresOption
+from ideal_dispatch.cli.options import (
+    ClusterOption,
+    CoresOption,
+    OutputFolder,
+    argument,
+    flag,
+)
+from ideal_dispatch.cli.terminal import bars, out, print_next
 
 EPILOG = """\
 Examples:
@@ -17,31 +22,21 @@ Examples:
 
 def replay(
     file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="EXPERIMENT", help="A .toml file that says which calls, days and policies."
-        ),
+        Path, argument("EXPERIMENT", "A .toml file that says which calls, days and policies.")
     ],
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FOLDER", help="Where all that is made is put."),
-    ],
+    output: OutputFolder,
     training_only: Annotated[
-        bool,
-        typer.Option(
-            "--training-only", help="Only the days to learn from; the test days stay unseen."
-        ),
+        bool, flag("--training-only", "Replay only the training days, not the test days.")
     ] = False,
     workers: CoresOption = None,
     cluster: ClusterOption = None,
 ) -> None:
     """Learn from past days, then replay calls under every policy in the same traffic.
 
-    After an interruption the same command goes on where it was. The number of
-    workers does not change the result. An experiment with a transfer table
-    learns nothing: it uses what another run has learned.
+    After an interruption the same command continues. The number of workers does
+    not change the result. An experiment with a transfer table learns nothing: it
+    uses what another run has learned.
     """
-    from ideal_dispatch.cli.terminal import bars, out, print_next
     from ideal_dispatch.replay.experiment import Experiment
     from ideal_dispatch.replay.study import TEST, TRAINING, calibration_of, run_experiment
 

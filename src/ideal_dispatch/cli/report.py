@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ideal_dispatch.cli.outputs import ForceOption, check_folder
+from ideal_dispatch.cli.options import ForceOption, OutputFolder, SeedOption, argument, option
+from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.places import read_network
+from ideal_dispatch.cli.terminal import out, print_table, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,53 +26,44 @@ Examples:
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="One or more folders made by `ideal replay`, such as runs/port/experienced/test.",
+        argument(
+            "RUN...",
+            "One or more folders made by `ideal replay`, such as runs/port/experienced/test.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to write to.")
-    ] = Path("report"),
+    output: OutputFolder = Path("report"),
     calibration: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run of other days to set thresholds by: one for all runs, or repeated, one for "
-            "each.",
+        option(
+            "RUN",
+            "A run of other days that sets the thresholds. Give one for all runs, or repeat it "
+            "for each run.",
         ),
     ] = None,
     incident: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A call to draw on a map, beside those that stand out."),
+        str | None, option("NAME", "A call to draw on a map, besides the most telling ones.")
     ] = None,
     world: Annotated[
         str | None,
-        typer.Option(
-            metavar="instantaneous|experienced",
-            help="Judge in one world only. In instantaneous traffic a road takes what the router "
+        option(
+            "instantaneous|experienced",
+            "Judge in one world only. In instantaneous traffic a road takes what the router "
             "shows when it is entered, in experienced traffic what really happens. A and B are "
             "accepted too.",
         ),
     ] = None,
     network_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "The run's .network file, for maps. The embedded city needs none.",
             "--network",
-            metavar="FILE",
-            help="The run's .network file, to draw maps; the embedded city needs none.",
         ),
     ] = None,
     survival: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="The published curve that says how survival falls with time."
-        ),
+        str, option("NAME", "The published curve that says how survival falls with time.")
     ] = "waalewijn-2001",
-    seed: Annotated[
-        int,
-        typer.Option(min=0, metavar="NUMBER", help="Another number, other random draws of days."),
-    ] = 0,
+    seed: SeedOption = 0,
     force: ForceOption = False,
 ) -> None:
     """Make tables, figures and one HTML page of a replay; compare several replays.
@@ -81,7 +72,6 @@ def report(
     sends as many second ambulances as the others: the threshold for that is
     found on the days of --calibration or, without, on the days judged here.
     """
-    from ideal_dispatch.cli.terminal import out, stages, warn
     from ideal_dispatch.evaluation.caveats import caveats
     from ideal_dispatch.evaluation.comparison import write_comparison
     from ideal_dispatch.evaluation.report import write_report
@@ -151,7 +141,5 @@ def _main_tables(judged: "list[Judged]") -> "list[Table]":
 
 
 def _print(table: "Table") -> None:
-    from ideal_dispatch.cli.terminal import out, print_table
-
     out.print(table.title, style="bold", markup=False)
     print_table(table.header, table.text_rows(), table.bold)

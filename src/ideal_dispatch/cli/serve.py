@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cli.options import flag, option
+from ideal_dispatch.cli.terminal import err, out, print_facts, warn
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,43 +28,36 @@ def serve(
     ctx: typer.Context,
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Who can reach it: 127.0.0.1 is this computer alone, 0.0.0.0 every network.",
+        option(
+            "ADDRESS", "Who can reach it. 127.0.0.1: only this computer. 0.0.0.0: every network."
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option(
-            min=1, max=65535, metavar="NUMBER", help="The number after the colon in its address."
-        ),
+        int, option("NUMBER", "The number after the colon in its address.", min=1, max=65535)
     ] = 8000,
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your settings (.toml): city, model, traffic, who may ask. The embedded city by "
-            "default.",
+        option(
+            "FILE",
+            "Your settings (.toml): city, model, traffic, users. Default: the embedded city.",
         ),
     ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say whether the settings can be used, and end.")
-    ] = False,
+    check: Annotated[bool, flag("--check", "Check the settings and exit.")] = False,
     workers: Annotated[
         int,
-        typer.Option(
+        option(
+            "NUMBER",
+            "Copies of the service that share the calls, for a busy centre: at most one per "
+            "processor core. More than one needs --config.",
             min=1,
             max=64,
-            metavar="NUMBER",
-            help="Copies of the service that share the calls, for a busy centre: at most one per "
-            "processor core. More than one needs --config.",
         ),
     ] = 1,
     new_token: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--new-token",
-            help="Print a new token (a password for a person or program) and its hash for "
+            "Print a new token (a password for a person or program) and its hash for "
             "the settings, and end.",
         ),
     ] = False,
@@ -104,7 +99,6 @@ def _read(config: Path) -> "ServiceSettings":
 
 
 def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
-    from ideal_dispatch.cli.terminal import err
     from ideal_dispatch.service import worker
 
     if workers > 1:
@@ -139,7 +133,6 @@ def _run(
 
 def _check(given: "ServiceSettings") -> None:
     """Load all that is named, try the audit, and say what was found; nothing is left behind."""
-    from ideal_dispatch.cli.terminal import print_facts, warn
     from ideal_dispatch.service.solver.assets import load_assets
 
     assets = load_assets(given)
@@ -161,7 +154,6 @@ def _check(given: "ServiceSettings") -> None:
 
 def _try_audit(given: "ServiceSettings") -> None:
     """Write to the spool and ask the database; a database that is yet to be made is none to ask."""
-    from ideal_dispatch.cli.terminal import warn
     from ideal_dispatch.service.audit import AuditError, NoTablesError, Spool, open_store
     from ideal_dispatch.service.audit.connection import parse_url
 
@@ -186,7 +178,6 @@ def _try_audit(given: "ServiceSettings") -> None:
 
 
 def _print_token() -> None:
-    from ideal_dispatch.cli.terminal import out
     from ideal_dispatch.service.http.auth import new_token
 
     token, hashed = new_token()

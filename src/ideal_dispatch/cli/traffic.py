@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.moments import read_day
-from ideal_dispatch.cli.outputs import ForceOption, check_file
+from ideal_dispatch.cli.options import ForceOption, SeedOption, argument, flag, option, read_day
+from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.places import NetworkOption, read_network
+from ideal_dispatch.cli.terminal import bars, out, print_facts, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,80 +41,69 @@ Examples:
 
 @app.command(epilog=_SIMULATE)
 def simulate(
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The .traffic file to write."),
-    ],
+    output: Annotated[Path, option("FILE", "The .traffic file to write.", "-o", "--output")],
     engine: Annotated[
         str,
-        typer.Option(
-            metavar="synthetic|sumo",
-            help="synthetic: drawn from formulas, in seconds. sumo: every vehicle simulated, in "
-            "minutes for each day.",
+        option(
+            "synthetic|sumo",
+            "synthetic: computed from formulas, takes seconds. sumo: every vehicle is simulated, "
+            "takes minutes for each day.",
         ),
     ] = "synthetic",
-    days: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many days.")] = 6,
+    days: Annotated[int, option("NUMBER", "How many days.", min=1)] = 6,
     first: Annotated[
         str,
-        typer.Option(
-            metavar="DAY",
-            help="Synthetic days follow each other from this one on; of SUMO's only the year is "
-            "taken, and days are drawn from all over it.",
+        option(
+            "DAY",
+            "The first of the synthetic days. SUMO takes only the year from it and draws its "
+            "days from the whole year.",
         ),
     ] = "2023-05-08",
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other traffic.")
-    ] = 0,
+    seed: SeedOption = 0,
     hours: Annotated[
-        str, typer.Option(metavar="FROM-TO,...", help="Hours of each day, on the city's clock.")
+        str, option("FROM-TO,...", "Hours of each day, in local time.")
     ] = "6-10,16-20",
     whole_days: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            help="SUMO: so many of the days have all 24 hours; by default one in six.",
+        option(
+            "NUMBER", "SUMO: how many of the days have all 24 hours; one in six by default.", min=0
         ),
     ] = None,
     demand: Annotated[
         float | None,
-        typer.Option(
-            metavar="FACTOR",
-            help="SUMO: how busy the roads are. 1 is usual (default), 0.7 has 30 % fewer vehicles.",
+        option(
+            "FACTOR",
+            "SUMO: how busy the roads are. 1 is usual and the default; 0.7 is 30 % less.",
         ),
     ] = None,
     network_file: NetworkOption = None,
     time_zone: Annotated[
-        str, typer.Option("--time-zone", metavar="ZONE", help="The city's clock.")
+        str, option("ZONE", "The city's time zone.", "--time-zone")
     ] = "Asia/Hong_Kong",
     country: Annotated[
-        str,
-        typer.Option("--country", metavar="CODE", help="Whose public holidays: two letters."),
+        str, option("CODE", "The country, in two letters, for its holidays.", "--country")
     ] = "HK",
     work: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="SUMO: where finished days are kept, so that the same command goes on after an "
-            "interruption; by default beside the output.",
+        option(
+            "FOLDER",
+            "SUMO: where finished days are kept; beside the output by default. After an "
+            "interruption the same command continues from there.",
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="NUMBER", help="SUMO: days at once; one per processor core by default."
-        ),
+        option("NUMBER", "SUMO: days simulated at once; one per processor core by default.", min=1),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Make traffic up: how long each road takes, minute by minute, in one file.
+    """Make up traffic: how long each road takes, minute by minute, in one file.
 
     SUMO is a free traffic simulator (needs ideal-dispatch[sumo]).
     """
     from dataclasses import replace
 
     from ideal_dispatch import __version__
-    from ideal_dispatch.cli.terminal import out, stages
     from ideal_dispatch.context import Calendar
 
     check_file(output, force, [network_file])
@@ -131,7 +119,6 @@ def simulate(
             params = SyntheticParams(days=days, first=begin, hours=periods, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
-        from ideal_dispatch.cli.terminal import warn
         from ideal_dispatch.traffic.sumo.planning import plan_days
         from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
@@ -163,13 +150,13 @@ def simulate(
 
 @app.command(epilog="Example:\n  ideal traffic info city.traffic")
 def info(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .traffic file.")],
+    file: Annotated[Path, argument("FILE", "A .traffic file.")],
     network_file: NetworkOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Describe the days that are kept for tests, too.")
+        bool, flag("--all", "Also describe the days that are kept for tests.")
     ] = False,
 ) -> None:
-    """Show what a recording holds: days, hours, how much was seen, how slow it was."""
+    """Show what a recording holds: days, hours, how many roads were seen, how slow they were."""
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
     recording = RecordedTraffic.load(file, read_network(network_file))
@@ -194,7 +181,6 @@ def _sumo(
     folder: Path,
     workers: int | None,
 ) -> "RecordedTraffic":
-    from ideal_dispatch.cli.terminal import bars, out
     from ideal_dispatch.traffic.campaign import simulate as campaign
 
     took: list[float] = []
@@ -224,7 +210,6 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
     import numpy as np
     from rich.table import Table
 
-    from ideal_dispatch.cli.terminal import out, print_facts
     from ideal_dispatch.traffic.recording import RATIOS
 
     arrays = {id(a): a for s in recording.stretches for a in (s.codes, s.truth) if a is not None}

@@ -4,17 +4,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.help import SPECIAL
-from ideal_dispatch.cli.moments import read_moment
+from ideal_dispatch.cli.options import SeedOption, option, read_moment
 from ideal_dispatch.cli.places import (
     DepotsOption,
     NetworkOption,
     read_network,
     told_depots,
 )
+from ideal_dispatch.cli.terminal import bars, print_facts, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,87 +36,64 @@ Examples:
 
 def record(
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The log (.jsonl), begun or continued."
-        ),
+        Path, option("FILE", "The log (.jsonl) to begin or to continue.", "-o", "--output")
     ],
     traffic_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--traffic", metavar="FILE", help="Ask a .traffic file in place of a live router."
-        ),
+        Path | None, option("FILE", "Ask a .traffic file instead of a live router.", "--traffic")
     ] = None,
     google_key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Ask Google: a file with your key of the Google Routes API."
-        ),
+        Path | None, option("FILE", "Ask Google; the file holds your key of the Google Routes API.")
     ] = None,
     valhalla: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Ask a Valhalla server (a free router) at this address."),
+        str | None, option("URL", "Ask a Valhalla server (a free router) at this address.")
     ] = None,
     segment: Annotated[
         str,
-        typer.Option(
-            metavar="WAY",
-            rich_help_panel=SPECIAL,
-            help="How the time of the next road is made from Google's answer: static_ratio, "
-            "stopover or own_query.",
+        option(
+            "WAY",
+            "How to get the time of the next road from Google: static_ratio, stopover or "
+            "own_query.",
+            special=True,
         ),
     ] = "static_ratio",
     answers: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=SPECIAL,
-            help="Keep a live router's answers here, word for word.",
-        ),
+        option("FOLDER", "Also keep the live router's answers as they came.", special=True),
     ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
     places: Annotated[
-        int,
-        typer.Option(min=1, metavar="NUMBER", help="How many random places to ask the way to."),
+        int, option("NUMBER", "How many random destinations to ask for.", min=1)
     ] = 40,
     start: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="When to ask first, with the time zone: 2023-05-08T06:00+08:00. A new log begins "
-            "now by default.",
+        option(
+            "TIME",
+            "When to ask first, with the time zone: 2023-05-08T06:00+08:00. The default for a "
+            "new log is now.",
         ),
     ] = None,
     every: Annotated[
-        float | None,
-        typer.Option(
-            min=1, metavar="SECONDS", help="Time between two rounds of asking; 300 by default."
-        ),
+        float | None, option("SECONDS", "Time between two rounds of asking; 300 by default.", min=1)
     ] = None,
-    count: Annotated[
-        int, typer.Option(min=1, metavar="NUMBER", help="How many rounds, from the first on.")
-    ] = 12,
+    count: Annotated[int, option("NUMBER", "How many rounds, from the first on.", min=1)] = 12,
     most: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "NUMBER",
+            "Stop after this many requests in all; a live router may charge for each.",
             min=1,
-            metavar="NUMBER",
-            help="End after so many requests in all (a live router may charge for each).",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other places.")
-    ] = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Log the times that a router promises from every depot, again and again.
 
-    With --traffic the time it really takes is logged, too. After an
-    interruption the same command goes on with the log, on the same schedule.
+    With --traffic the log also has the time that the drive really takes. After
+    an interruption the same command continues the log on the same schedule.
     """
     import numpy as np
 
-    from ideal_dispatch.cli.terminal import bars, print_facts, warn
     from ideal_dispatch.traffic.budget import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import record_quotes
 
@@ -198,7 +173,6 @@ def _source(
 
 
 def _world(file: Path, network: "RoadNetwork") -> "NetworkSource":
-    from ideal_dispatch.cli.terminal import warn
     from ideal_dispatch.traffic.recorded import RecordedWorld
     from ideal_dispatch.traffic.recording import RecordedTraffic
 

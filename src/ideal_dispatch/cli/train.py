@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import SPECIAL
-from ideal_dispatch.cli.outputs import ForceOption, check_folder
-from ideal_dispatch.cli.workers import ClusterOption, CoresOption
+from ideal_dispatch.cli.options import ClusterOption, CoresOption, ForceOption
+from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
 

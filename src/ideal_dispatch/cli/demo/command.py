@@ -3,10 +3,10 @@
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from ideal_dispatch.cli.options import OutputFolder, SeedOption
+from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table, stages
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ _PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
 
 
 def demo(
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FOLDER", help="Where all that is made is put."),
-    ] = Path("out/demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
-    ] = 7,
+    output: OutputFolder = Path("out/demo"),
+    seed: SeedOption = 7,
 ) -> None:
     """The whole story in two minutes: records, training, replay, one call, a report.
 
@@ -60,7 +55,6 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     """Tell the story at some scale."""
     from ideal_dispatch.cli.decision_view import print_answer
     from ideal_dispatch.cli.demo.story import Story
-    from ideal_dispatch.cli.terminal import bars, err, out, print_next, stages
 
     _clear(folder)
     began = time.monotonic()
@@ -122,21 +116,15 @@ def _clear(folder: Path) -> None:
 
 
 def _say(text: str, **options: Any) -> None:
-    from ideal_dispatch.cli.terminal import out
-
     out.print(text, width=min(out.width, 80), **options)
 
 
 def _chapter(number: int, title: str, command: str) -> None:
-    from ideal_dispatch.cli.terminal import out
-
     out.print()
     out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
 
 
 def _show_lacking(extras: tuple[str, ...]) -> None:
-    from ideal_dispatch.cli.terminal import out
-
     out.print()
     _say(
         f"Chapters 1 and 2 need pip install 'ideal-dispatch[{','.join(extras)}]'. Without them "
@@ -179,7 +167,6 @@ def _show_training(run: "TrainingRun", trips: "Trips") -> None:
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
     from ideal_dispatch.cli.demo.story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
-    from ideal_dispatch.cli.terminal import out, print_table
     from ideal_dispatch.evaluation.result_tables import regret_table
 
     table, outcomes = regret_table(judged, WORLD), judged.outcomes
@@ -211,7 +198,6 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
 
 def _show_what_happened(entry: dict[str, Any]) -> None:
     from ideal_dispatch.cli.demo.story import OWN, WORLD
-    from ideal_dispatch.cli.terminal import out
     from ideal_dispatch.evaluation.incident_map import words
 
     out.print()

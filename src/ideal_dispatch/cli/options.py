@@ -1,0 +1,65 @@
+"""How options are declared, and those that several commands share.
+
+Every option has a word for its value, such as FILE, and a sentence of help.
+"""
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.errors import InputError
+
+
+def option(value: str, text: str, *names: str, special: bool = False, **settings: Any) -> Any:
+    """An option with a value; ``names`` where they differ from the parameter's.
+
+    ``special`` puts it among those for specialists, ``settings`` are typer's.
+    """
+    panel = SPECIAL if special else None
+    return typer.Option(*names, metavar=value, help=text, rich_help_panel=panel, **settings)
+
+
+def argument(value: str, text: str) -> Any:
+    """What a command is given without naming it."""
+    return typer.Argument(metavar=value, help=text)
+
+
+def flag(name: str, text: str, **settings: Any) -> Any:
+    """An option that is given or not."""
+    return typer.Option(name, help=text, **settings)
+
+
+ForceOption = Annotated[bool, flag("--force", "Overwrite what is there already.")]
+OutputFolder = Annotated[Path, option("FOLDER", "The folder to write to.", "-o", "--output")]
+SeedOption = Annotated[
+    int, option("NUMBER", "Start of all random draws: another number, another result.", min=0)
+]
+CoresOption = Annotated[
+    int | None, option("NUMBER", "Processor cores to use; all of them by default.", min=1)
+]
+ClusterOption = Annotated[
+    str | None,
+    option("HOST:PORT", "Work on many machines: the scheduler of a dask cluster.", special=True),
+]
+
+
+def read_moment(name: str, text: str) -> datetime:
+    """A moment with its zone; an error says the option's ``name``."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{name} {text}: write it as 2023-05-08T08:10+08:00") from None
+    if moment.tzinfo is None:
+        raise InputError(f"{name} {text}: add the zone, as in 2023-05-08T08:10+08:00")
+    return moment
+
+
+def read_day(name: str, text: str) -> date:
+    """A day of the calendar; an error says the option's ``name``."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{name} {text}: write it as 2023-05-08") from None
