@@ -22,7 +22,8 @@ class Fence:
     @property
     def commands(self) -> list[str]:
         """The lines of a shell block without their comments."""
-        lines = self.text.splitlines() if self.language == "sh" else []
+        text = self.text.replace("\\\n", "")  # a long command goes on in the next line
+        lines = text.splitlines() if self.language == "sh" else []
         return [command for line in lines if (command := re.split(r"\s+#", line)[0].strip())]
 
 

@@ -16,7 +16,8 @@ EPILOG = """\
 Examples:
   ideal replay experiments/port_almery.toml -o runs/port --training-only
   ideal replay experiments/port_almery.toml -o runs/port --workers 2
-  ideal report runs/port/experienced/test --calibration runs/port/experienced/training
+  ideal report runs/port/experienced/test \\
+    --calibration runs/port/experienced/training
 """
 
 

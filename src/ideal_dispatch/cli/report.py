@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
   ideal report out/test --calibration out/training -o out/report
-  ideal report out/test --incident 2023-05-20-0007 --world experienced -o out/report
+  ideal report out/test --incident 2023-05-20-0007 --world experienced \\
+    -o out/report
   ideal report out/seed-1 out/seed-2 -o out/comparison
 """
 
