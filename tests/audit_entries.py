@@ -1,9 +1,10 @@
 """Entries for tests of the audit."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ideal_dispatch.service.audit import Entry
+from ideal_dispatch.service.audit import AuditStore, Entry, Row
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -16,3 +17,13 @@ def entry(
     values: dict[str, Any] = {"key": "k", "at": AT + timedelta(minutes=number), **more}
     body = values.pop("body", {"decision": "send_second", "number": number})
     return Entry.new(kind, call_id, body, **values)
+
+
+def stored(store: AuditStore, entries: Sequence[Entry]) -> list[Row]:
+    """Rows of entries, all of which must get one."""
+    rows = []
+    for outcome in store.append(entries):
+        if not isinstance(outcome, Row):
+            raise outcome
+        rows.append(outcome)
+    return rows

@@ -24,15 +24,14 @@ from ideal_dispatch.service.audit import (
     open_store,
     verify,
 )
-from ideal_dispatch.service.audit import database as database_module
-from ideal_dispatch.service.audit.connection import Database
-from ideal_dispatch.service.audit.database import SqlStore
+from ideal_dispatch.service.audit import chain as chain_module
+from ideal_dispatch.service.audit.database import Database, migrate, read_version
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
-from ideal_dispatch.service.audit.schema import migrate, version
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.tables import VERSION, metadata
 from ideal_dispatch.service.audit.unit_tables import UnitTables
-from tests.audit_entries import AT, entry
+from tests.audit_entries import AT, entry, stored
 
 HOSTILE = (
     "'); DROP TABLE audit; --", "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "香港 🚑",
@@ -48,15 +47,15 @@ class AuditStoreContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def store(self, url: str) -> Iterator[SqlStore]:
+    def store(self, url: str) -> Iterator[AuditStore]:
         store = open_store(url)
-        assert isinstance(store, SqlStore)
+        assert isinstance(store, AuditStore)
         yield store
         store.close()
 
-    def test_rows_are_numbered_and_chained(self, store: SqlStore) -> None:
+    def test_rows_are_numbered_and_chained(self, store: AuditStore) -> None:
         entries = [entry(number) for number in range(3)]
-        rows = store.append(entries)
+        rows = stored(store, entries)
         assert [row.number for row in rows] == [1, 2, 3]
         assert [row.entry for row in rows] == entries
         hashes = [row.hash for row in rows]
@@ -64,78 +63,72 @@ class AuditStoreContract:
         assert store.rows(0, 10) == rows
         assert store.rows(1, 1) == rows[1:2]
 
-    def test_nothing_is_appended_by_no_entries(self, store: SqlStore) -> None:
-        assert store.append([]) == store.append_each([]) == store.rows(0, 10) == []
+    def test_nothing_is_appended_by_no_entries(self, store: AuditStore) -> None:
+        assert store.append([]) == store.rows(0, 10) == []
 
-    def test_append_takes_all_or_none(self, store: SqlStore) -> None:
-        (first,) = store.append([entry(1)])
-        with pytest.raises(DuplicateEntry, match="call 'call-1' with key 'k' is on record") as told:
-            store.append([entry(2), entry(1), entry(3)])
-        assert told.value.row == first
-        assert store.rows(0, 10) == [first]
-
-    def test_append_each_tells_each_its_outcome(self, store: SqlStore) -> None:
-        (first,) = store.append([entry(1)])
+    def test_each_entry_hears_its_outcome(self, store: AuditStore) -> None:
+        (first,) = stored(store, [entry(1)])
         again, other = entry(1), entry(2)
-        outcomes = store.append_each([first.entry, again, other, entry(2)])
+        outcomes = store.append([first.entry, again, other, entry(2)])
         assert outcomes[0] == first  # the same entry: the row it has
         assert isinstance(outcomes[1], DuplicateEntry)
         assert outcomes[1].row == first
+        assert "call 'call-1' with key 'k' is on record already" in str(outcomes[1])
         assert isinstance(outcomes[2], Row)
         assert isinstance(outcomes[3], DuplicateEntry)
         assert outcomes[3].entry == other
         assert [row.entry for row in store.rows(0, 10)] == [first.entry, other]
 
     def test_an_entry_is_kept_off_by_one_that_its_writer_had_not_seen(
-        self, store: SqlStore
+        self, store: AuditStore
     ) -> None:
-        (first,) = store.append([entry(1, key="a")])
+        (first,) = stored(store, [entry(1, key="a")])
         late, unaware = entry(1, key="b", seen=0), entry(1, key="b", seen=first.number)
-        store.append([entry(2), entry(1, key="a", kind="response")])  # other calls, other kinds
-        outcomes = store.append_each([late, unaware, entry(1, key="c", seen=first.number)])
+        stored(store, [entry(2), entry(1, key="a", kind="response")])  # other calls, other kinds
+        outcomes = store.append([late, unaware, entry(1, key="c", seen=first.number)])
         assert isinstance(outcomes[0], OvertakenEntry)
         assert isinstance(outcomes[1], Row)
         assert isinstance(outcomes[2], OvertakenEntry)  # by the one beside it
-        assert isinstance(store.append_each([entry(1, seen=0, key="a")])[0], DuplicateEntry)
-        (kept,) = store.append_each([late], keep_duplicates=True)  # from the spool, come what may
+        assert isinstance(store.append([entry(1, seen=0, key="a")])[0], DuplicateEntry)
+        (kept,) = store.append([late], keep_duplicates=True)  # from the spool, come what may
         assert isinstance(kept, Row)
         assert verify(store).fault is None
 
-    def test_a_key_counts_within_its_kind_and_call(self, store: SqlStore) -> None:
+    def test_a_key_counts_within_its_kind_and_call(self, store: AuditStore) -> None:
         entries = [entry(1), entry(1, kind="response"), entry(2), entry(1, key="other")]
         entries += [entry(1, key=None), entry(1, key=None), entry(1, key="")]
-        assert [row.entry for row in store.append(entries)] == entries
+        assert [row.entry for row in stored(store, entries)] == entries
 
-    def test_kept_duplicates_say_so(self, store: SqlStore) -> None:
+    def test_kept_duplicates_say_so(self, store: AuditStore) -> None:
         first, later, latest = entry(1), entry(1, body={"by": "other"}), entry(1)
-        store.append([first])
-        kept = store.append_each([later, entry(2), latest], keep_duplicates=True)
+        stored(store, [first])
+        kept = store.append([later, entry(2), latest], keep_duplicates=True)
         assert [row.duplicate_of for row in kept if isinstance(row, Row)] == [
             first.id, None, first.id,
         ]  # fmt: skip
         assert _entry(store.find("recommendation", "call-1", "k")) == first
         assert _entry(store.get(later.id)) == later
-        assert store.append_each([later], keep_duplicates=True) == kept[:1]  # replayed twice
+        assert store.append([later], keep_duplicates=True) == kept[:1]  # replayed twice
         assert len(store.of_call("call-1", 9)) == 3
         assert verify(store).fault is None
 
-    def test_an_id_with_other_contents_is_kept_as_a_duplicate(self, store: SqlStore) -> None:
+    def test_an_id_with_other_contents_is_kept_as_a_duplicate(self, store: AuditStore) -> None:
         first = entry(1, key=None)
         forged = replace(first, body={"decision": "primary_only"})
-        store.append([first])
+        stored(store, [first])
         with pytest.raises(DuplicateEntry):
-            store.append([forged])
-        (kept,) = store.append_each([forged], keep_duplicates=True)
+            stored(store, [forged])
+        (kept,) = store.append([forged], keep_duplicates=True)
         assert isinstance(kept, Row)
         assert kept.duplicate_of == first.id
-        assert store.append_each([forged], keep_duplicates=True) == [kept]  # replayed twice
+        assert store.append([forged], keep_duplicates=True) == [kept]  # replayed twice
         assert _entry(store.get(first.id)) == first
         assert verify(store).fault is None
 
-    def test_looking_rows_up(self, store: SqlStore) -> None:
+    def test_looking_rows_up(self, store: AuditStore) -> None:
         entries = [entry(number, f"call-{number % 2}", key=str(number)) for number in range(6)]
         answer = entry(9, "call-1", kind="response")
-        store.append([*entries, answer])
+        stored(store, [*entries, answer])
         assert _entry(store.get(entries[3].id)) == entries[3]
         assert _entry(store.find("recommendation", "call-1", "3")) == entries[3]
         assert store.get("nothing") is None
@@ -145,11 +138,11 @@ class AuditStoreContract:
         assert [row.entry for row in store.of_call("call-1", 9, "response")] == [answer]
         assert [row.entry for row in store.recent("recommendation", 2)] == entries[:3:-1]
 
-    def test_hostile_text_comes_back_as_it_was(self, store: SqlStore) -> None:
+    def test_hostile_text_comes_back_as_it_was(self, store: AuditStore) -> None:
         body = {"texts": list(HOSTILE), **dict.fromkeys(HOSTILE, 1), "n": [0.1, 1e-320, 2**70]}
         texts = [word for word in HOSTILE if "\x00" not in word and "\ud800" not in word]
         entries = [entry(1, word, key=word, body=body) for word in texts]
-        rows = store.append(entries)
+        rows = stored(store, entries)
         for word, row in zip(texts, rows, strict=True):
             assert store.find("recommendation", word, word) == row
             assert row.entry.body == body
@@ -160,20 +153,20 @@ class AuditStoreContract:
         ["UPDATE audit SET body = '{}' WHERE number = 2", "DELETE FROM audit WHERE number = 2"],
     )
     def test_rows_cannot_be_changed_by_accident(
-        self, store: SqlStore, url: str, change: str
+        self, store: AuditStore, url: str, change: str
     ) -> None:
-        store.append([entry(number) for number in range(3)])
+        stored(store, [entry(number) for number in range(3)])
         with pytest.raises(StoreError, match="audit rows are append-only"):
             execute(url, change)
         assert verify(store).fault is None
 
-    def test_many_threads_make_one_chain(self, url: str, store: SqlStore) -> None:
-        store.append([])
+    def test_many_threads_make_one_chain(self, url: str, store: AuditStore) -> None:
+        stored(store, [])
         stores = [open_store(url, timeout_s=20.0) for _ in range(4)]
 
         def work(worker: int) -> None:
             for number in range(10):
-                stores[worker].append([entry(number, f"{worker}-{number}")])
+                stored(stores[worker], [entry(number, f"{worker}-{number}")])
 
         threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
         for thread in threads:
@@ -186,10 +179,10 @@ class AuditStoreContract:
             one.close()
 
     def test_pruning_takes_the_oldest_and_says_so(
-        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+        self, store: AuditStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(database_module, "_PRUNED_AT_ONCE", 4)
-        rows = store.append([entry(number) for number in range(20)])
+        monkeypatch.setattr(chain_module, "_PRUNED_AT_ONCE", 4)
+        rows = stored(store, [entry(number) for number in range(20)])
         assert store.prune(AT + timedelta(minutes=10)) == 10
         assert store.rows(0, 100)[:10] == rows[10:]
         notes = [row.entry.body for row in store.recent("service", 10)]
@@ -198,46 +191,48 @@ class AuditStoreContract:
         found = verify(store)
         assert (found.anchor.number, found.head.number, found.fault) == (10, 23, None)
         assert store.prune(AT + timedelta(minutes=10)) == 0
-        assert store.append([entry(30)])[0].number == 24
+        assert stored(store, [entry(30)])[0].number == 24
         assert verify(store).fault is None
 
-    def test_pruning_stops_at_the_first_row_that_stays(self, store: SqlStore) -> None:
+    def test_pruning_stops_at_the_first_row_that_stays(self, store: AuditStore) -> None:
         late = entry(500, "clock was ahead")
-        store.append([entry(1), late, entry(2), entry(3)])
+        stored(store, [entry(1), late, entry(2), entry(3)])
         assert store.prune(AT + timedelta(minutes=100)) == 1
         assert store.rows(0, 1)[0].entry == late
 
-    def test_pruning_never_takes_the_last_row(self, store: SqlStore) -> None:
+    def test_pruning_never_takes_the_last_row(self, store: AuditStore) -> None:
         assert store.prune(AT) == 0
-        rows = store.append([entry(1), entry(2)])
+        rows = stored(store, [entry(1), entry(2)])
         assert store.prune(datetime(2100, 1, 1, tzinfo=UTC)) == 1
         assert store.rows(0, 1) == rows[1:]
         assert verify(store).fault is None
 
-    def test_units_keep_the_newest(self, store: SqlStore) -> None:
+    def test_units_keep_the_newest(self, store: AuditStore) -> None:
         assert store.read_units() == []
-        store.append([told({"Old Town": 2, "Kelp Point": 1})])
+        stored(store, [told({"Old Town": 2, "Kelp Point": 1})])
         newer, older = told({"Kelp Point": 3}, 2), told({"Kelp Point": 0, "Old Town": 1}, 1)
-        row, refused = store.append_each([newer, older])
+        row, refused = store.append([newer, older])
         assert isinstance(row, Row)
         assert isinstance(refused, OutdatedUnits)
         assert str(refused).startswith("Kelp Point: 3 units are known as of 2025-01-01T00:00:02")
         assert [one.units for one in store.read_units()] == [3, 2]
-        store.append_each([older], keep_duplicates=True)  # it was told, and is taken as it is
+        store.append([older], keep_duplicates=True)  # it was told, and is taken as it is
         known = store.read_units()
         assert [(one.depot, one.units) for one in known] == [("Kelp Point", 3), ("Old Town", 1)]
         assert known[0].updated_at == AT + timedelta(seconds=2)
 
-    def test_units_are_known_with_their_row_or_not_at_all(self, store: SqlStore) -> None:
+    def test_units_are_known_with_their_row_or_not_at_all(self, store: AuditStore) -> None:
         """What is taken back changes no counts, nor does an entry that is on record already."""
-        store.append([entry(1)])
-        with pytest.raises(DuplicateEntry):
-            store.append([told({"Old Town": 2}), replace(entry(1), id="another")])
+        store.read_units()  # the tables are made
+        with store._database.writing() as connection:
+            chain_module.append(connection, [told({"Old Town": 2})], keep_duplicates=False)
+            connection.rollback()
         assert store.read_units() == []
+        assert store.rows(0, 10) == []
         first = told({"Old Town": 2})
-        store.append([first])
-        store.append([told({"Old Town": 5})])  # of the same moment: the later row counts
-        store.append_each([first], keep_duplicates=True)
+        stored(store, [first])
+        stored(store, [told({"Old Town": 5})])  # of the same moment: the later row counts
+        store.append([first], keep_duplicates=True)
         assert [one.units for one in store.read_units()] == [5]
 
     @pytest.mark.parametrize(
@@ -248,42 +243,42 @@ class AuditStoreContract:
          {"units": {"Old Town": 1}, "updated_at": 7}, {"units": 1}, {}],
     )  # fmt: skip
     def test_units_that_make_no_sense_are_on_record_alone(
-        self, store: SqlStore, body: dict[str, Any], caplog: pytest.LogCaptureFixture
+        self, store: AuditStore, body: dict[str, Any], caplog: pytest.LogCaptureFixture
     ) -> None:
-        store.append([Entry.new("units", "", body, at=AT), told({"Kelp Point": 1})])
+        stored(store, [Entry.new("units", "", body, at=AT), told({"Kelp Point": 1})])
         assert len(store.rows(0, 10)) == 2
         assert [one.depot for one in store.read_units()] == ["Kelp Point"]
         assert "changes no counts of units" in caplog.text
 
-    def test_the_last_unit_is_promised_once(self, store: SqlStore) -> None:
+    def test_the_last_unit_is_promised_once(self, store: AuditStore) -> None:
         """Also within one commit; what is replayed from the spool is on record in any case."""
         now = datetime.now(UTC)
         one, two = (promising(name, now) for name in ("a", "b"))
-        row, refused = store.append_each([one, two])
+        row, refused = store.append([one, two])
         assert isinstance(row, Row)
         assert isinstance(refused, PromisedUnits)
         assert refused.calls == {"D1": ["a"]}
         with pytest.raises(PromisedUnits, match="its units at D1 are not free any more"):
-            store.append([promising("c", now)])
+            stored(store, [promising("c", now)])
         assert [(each.call_id, each.depot, each.kind) for each in store.read_promises()] == [
             ("a", "D1", "advised")
         ]
         body = {"recommendation_id": one.id, "response": {"action": "override"}}
-        store.append([Entry.new("response", "a", body, at=now)])
-        store.append([two])
-        assert store.append_each([promising("c", now)], keep_duplicates=True)[0] != refused
+        stored(store, [Entry.new("response", "a", body, at=now)])
+        stored(store, [two])
+        assert store.append([promising("c", now)], keep_duplicates=True)[0] != refused
         kinds = {each.call_id: each.kind for each in store.read_promises()}
         assert kinds == {"a": "refused", "b": "advised", "c": "advised"}
         assert verify(store).fault is None
 
-    def test_a_count_told_meanwhile_decides(self, store: SqlStore) -> None:
+    def test_a_count_told_meanwhile_decides(self, store: AuditStore) -> None:
         now = datetime.now(UTC)
-        store.append([told_at({"D1": 0}, now)])
-        (refused,) = store.append_each([promising("a", now, listed=False)])
+        stored(store, [told_at({"D1": 0}, now)])
+        (refused,) = store.append([promising("a", now, listed=False)])
         assert isinstance(refused, PromisedUnits)
-        store.append([told_at({"D1": 1}, now), promising("a", now, listed=False)])
+        stored(store, [told_at({"D1": 1}, now), promising("a", now, listed=False)])
 
-    def test_what_the_cad_sent_is_read_only_where_it_may_hold(self, store: SqlStore) -> None:
+    def test_what_the_cad_sent_is_read_only_where_it_may_hold(self, store: AuditStore) -> None:
         """Most calls of the last hours sent a unit: an append must not read them all."""
         now = datetime.now(UTC)
         old, before = now - timedelta(minutes=10), now - timedelta(minutes=20)
@@ -292,30 +287,30 @@ class AuditStoreContract:
             with store._database.writing() as connection:
                 return UnitTables(connection, [promising("b", now, listed)], ())._stored
 
-        store.append([promising("a", old, sent="D1")])
+        stored(store, [promising("a", old, sent="D1")])
         assert read() == set()  # nobody told a count, and the advice expired
-        store.append([told_at({"D1": 1}, before)])
+        stored(store, [told_at({"D1": 1}, before)])
         assert (read(), read(listed=True)) == ({"a"}, set())
-        (refused,) = store.append_each([promising("b", now, listed=False)])
+        (refused,) = store.append([promising("b", now, listed=False)])
         assert isinstance(refused, PromisedUnits)
-        store.append([told_at({"D1": 1}, now)])
+        stored(store, [told_at({"D1": 1}, now)])
         assert read() == set()
-        store.append([promising("b", now, listed=False)])
+        stored(store, [promising("b", now, listed=False)])
         assert read() == {"b"}
 
-    def test_promises_that_ended_go(self, store: SqlStore) -> None:
-        store.append([promising("old", AT)])
-        store.append_each([entry(number) for number in range(70)])
+    def test_promises_that_ended_go(self, store: AuditStore) -> None:
+        stored(store, [promising("old", AT)])
+        store.append([entry(number) for number in range(70)])
         assert store.read_promises() == []
 
-    def test_many_writers_promise_a_unit_once(self, url: str, store: SqlStore) -> None:
+    def test_many_writers_promise_a_unit_once(self, url: str, store: AuditStore) -> None:
         """Each has a connection of its own; who comes second hears it."""
         store.read_units()
         now, outcomes = datetime.now(UTC), []
 
         def write(number: int) -> None:
             own = open_store(url, timeout_s=30.0)
-            outcomes.extend(own.append_each([promising(f"call-{number}", now)]))
+            outcomes.extend(own.append([promising(f"call-{number}", now)]))
             own.close()
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
@@ -325,21 +320,21 @@ class AuditStoreContract:
             thread.join()
         assert sorted(type(one).__name__ for one in outcomes) == ["PromisedUnits"] * 7 + ["Row"]
 
-    def test_migrating_twice_is_harmless(self, url: str, store: SqlStore) -> None:
+    def test_migrating_twice_is_harmless(self, url: str, store: AuditStore) -> None:
         assert migrate(url) == VERSION
-        store.append([entry(1)])
+        stored(store, [entry(1)])
         assert migrate(url) == VERSION
         assert len(store.rows(0, 10)) == 1
 
-    def test_tables_of_the_version_before_are_migrated(self, url: str, store: SqlStore) -> None:
-        store.append([entry(1)])
+    def test_tables_of_the_version_before_are_migrated(self, url: str, store: AuditStore) -> None:
+        stored(store, [entry(1)])
         execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
         old = open_store(url)
         with pytest.raises(StoreError, match="of version 0001.*run `ideal audit migrate`"):
             old.read_promises()
         old.close()
         assert migrate(url) == VERSION
-        store.append([promising("a", AT)])
+        stored(store, [promising("a", AT)])
         assert len(store.read_promises()) == 1
         assert verify(store).fault is None
 
@@ -353,7 +348,7 @@ class AuditStoreContract:
         migrate(url)
         database = Database(url)
         with database.reading() as connection:
-            assert version(connection) == VERSION
+            assert read_version(connection) == VERSION
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         database.close()
 
@@ -363,7 +358,7 @@ class AuditStoreContract:
             execute(url, f"UPDATE alembic_version SET version_num = '{found}'")
             store = open_store(url)
             with pytest.raises(AuditError, match=f"version {found}, .*{message}"):
-                store.append([entry(1)])
+                stored(store, [entry(1)])
             store.close()
 
     def test_reading_makes_no_tables(self, url: str) -> None:

@@ -143,7 +143,7 @@ def _store(url: str | None, config: Path | None) -> "Iterator[AuditStore]":
     address = _address(url, config)
     with _needing_extra():
         from ideal_dispatch.service.audit import open_store
-        from ideal_dispatch.service.audit.connection import parse_url
+        from ideal_dispatch.service.audit.database import parse_url
     parsed = parse_url(address)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise InputError(f"{parsed.database}: no such file")

@@ -5,8 +5,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.service.audit import AuditError, StoreError
-from ideal_dispatch.service.audit.record import StoredRow
+from ideal_dispatch.service.audit import AuditError, Row, StoreError
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.state import Service
@@ -45,13 +44,13 @@ async def follow(service: "Service") -> None:
         await asyncio.sleep(_FOLLOW_S)
 
 
-def _pass_on(service: "Service", row: StoredRow) -> None:
+def _pass_on(service: "Service", row: Row) -> None:
     if row.kind == "units":  # in their order, this worker's own too: all end with the same
-        service.ledger.units.follow(row.row().entry)
+        service.ledger.units.follow(row.entry)
         return
     if service.hub.knows(row.id) or row.duplicate_of is not None or row.kind == "service":
         return
-    entry = row.row().entry
+    entry = row.entry
     service.ledger.units.take(entry)
     if entry.kind == "recommendation":
         service.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)

@@ -23,7 +23,6 @@ from ideal_dispatch.service.audit import (
     StoreError,
 )
 from ideal_dispatch.service.audit.promises import Promises
-from ideal_dispatch.service.audit.record import StoredRow
 from ideal_dispatch.service.unit_counts import UnitCounts
 
 log = logging.getLogger(__name__)
@@ -271,9 +270,9 @@ class Ledger:
 
     # --- other workers --------------------------------------------------------------
 
-    async def rows_after(self, number: int) -> list[StoredRow]:
+    async def rows_after(self, number: int) -> list[Row]:
         """Rows that were written since, by anybody; unparsed, for most are known here."""
-        return await self._ask(lambda: self._store.stored_rows(number, 200))
+        return await self._ask(lambda: self._store.rows(number, 200))
 
     async def last_number(self) -> int:
         """The number of the last row."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.audit import AuditWriter, Entry
-from ideal_dispatch.service.audit.store import Outcome
+from ideal_dispatch.service.audit.chain import Outcome
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
@@ -236,7 +236,7 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
 ) -> None:
     """The database takes the first entry after all, while the answer goes to the spool."""
     ledger, given = client.service.ledger, threading.Event()
-    store, writer, append = ledger._store, ledger.writer, ledger._store.append_each
+    store, writer, append = ledger._store, ledger.writer, ledger._store.append
 
     def stalled(entries: Sequence[Entry], **options: Any) -> list[Outcome]:
         if any(entry.promising for entry in entries):
@@ -245,7 +245,7 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
             assert given.wait(PATIENCE_S)
         return append(entries, **options)
 
-    monkeypatch.setattr(store, "append_each", stalled)
+    monkeypatch.setattr(store, "append", stalled)
     received_at = datetime.now(UTC).isoformat()
     made = asked(client, town, "a", received_at=received_at)
     assert "promises_unknown" in [one["code"] for one in made["degraded"]]

@@ -1,6 +1,6 @@
 """Who was advised what, when and why: append-only rows, chained by hashes, never lost."""
 
-from ideal_dispatch.service.audit.database import open_store
+from ideal_dispatch.service.audit.database import migrate
 from ideal_dispatch.service.audit.record import (
     AuditError,
     DuplicateEntry,
@@ -14,9 +14,8 @@ from ideal_dispatch.service.audit.record import (
     StoreError,
     UncheckedPromises,
 )
-from ideal_dispatch.service.audit.schema import migrate
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.store import AuditStore, open_store
 from ideal_dispatch.service.audit.units import DepotUnits
 from ideal_dispatch.service.audit.verification import verify
 from ideal_dispatch.service.audit.writer import AuditWriter, WriterStatus, Written

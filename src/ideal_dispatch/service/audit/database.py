@@ -1,204 +1,245 @@
-"""Audit rows in SQLite or PostgreSQL, one chain whatever the number of workers."""
+"""The audit's database: connections bounded in time, durable commits, the version of its tables.
 
-import threading
-from collections.abc import Iterator, Sequence
+No message tells a password.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, select
+from sqlalchemy import URL, Connection, Engine, create_engine, exc, inspect, make_url
 
-from ideal_dispatch.service.audit import schema, statements, unit_tables
-from ideal_dispatch.service.audit.connection import Database
-from ideal_dispatch.service.audit.promises import Promise
-from ideal_dispatch.service.audit.record import (
-    AuditError,
-    Entry,
-    Mark,
-    NoTablesError,
-    Row,
-    StoredRow,
-    StoreError,
-    at_text,
-)
-from ideal_dispatch.service.audit.store import AuditStore, Chain, Outcome
-from ideal_dispatch.service.audit.tables import VERSION, rows
-from ideal_dispatch.service.audit.units import DepotUnits
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.files import check_target
+from ideal_dispatch.http_client import one_line
+from ideal_dispatch.service.audit.record import AuditError, NoTablesError, StoreError
+from ideal_dispatch.service.audit.tables import VERSION
 
-_PAGE = 500
-_PRUNED_AT_ONCE = 5_000  # the chain is locked meanwhile
+_LOCK = 0x1DEA1  # of PostgreSQL's advisory locks: one migration at a time
+_PATIENCE_S = 600.0  # of a migration
+_ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
 
 
-def open_store(url: str, *, timeout_s: float = 2.0, create: bool = True) -> AuditStore:
-    """The audit at a URL: ``sqlite:///audit.db`` or ``postgresql://user@host/database``.
+class Database:
+    """A database by its URL, for the audit's transactions.
 
-    The database is connected at the first use, not now: a service starts
-    although its database is down. With ``create`` an empty database gets its
-    tables then; older tables need ``ideal audit migrate``.
-    """
-    return SqlStore(Database(url, timeout_s=timeout_s), create=create)
-
-
-class SqlStore:
-    """An :class:`AuditStore` in a database; its methods may be called from many threads.
-
-    Writers take turns, in all processes: the chain's head is locked for each
-    append (SQLite locks the whole file).
+    No statement, lock or connection is waited for much longer than
+    ``timeout_s``. Nothing is connected before the first transaction.
     """
 
-    def __init__(self, database: Database, *, create: bool = True) -> None:
-        self._database, self._create = database, create
-        self._ready = False
-        self._checking = threading.Lock()
-
-    def append(self, entries: Sequence[Entry]) -> list[Row]:
-        stored = []
-        with self._writing() as connection:
-            for outcome in statements.append(connection, entries, keep_duplicates=False):
-                if not isinstance(outcome, Row):
-                    raise outcome  # and the transaction is taken back
-                stored.append(outcome)
-        return stored
-
-    def append_each(
-        self, entries: Sequence[Entry], *, keep_duplicates: bool = False
-    ) -> list[Outcome]:
-        if not entries:
-            return []
-        with self._writing() as connection:
-            return statements.append(connection, entries, keep_duplicates=keep_duplicates)
-
-    def find(self, kind: str, call_id: str, key: str) -> Row | None:
-        slot = (rows.c.call_id == call_id, rows.c.key == key, rows.c.kind == kind)
-        return self._one(statements.first_of(*slot))
-
-    def get(self, id: str) -> Row | None:  # noqa: A002
-        return self._one(rows.c.id == id)
-
-    def recent(self, kind: str, limit: int) -> list[Row]:
-        return self._rows(
-            statements.rows_where(rows.c.kind == kind, newest_first=True).limit(limit)
-        )
-
-    def of_call(self, call_id: str, limit: int, kind: str | None = None) -> list[Row]:
-        if kind is None:
-            newest = self._rows(statements.OF_CALL, call_id=call_id, most=limit)
-        else:
-            newest = self._rows(statements.OF_CALL_AND_KIND, call_id=call_id, kind=kind, most=limit)
-        return newest[::-1]
-
-    def rows(self, after_number: int, limit: int) -> list[Row]:
-        return [row.row() for row in self.stored_rows(after_number, limit)]
-
-    def stored_rows(self, after_number: int, limit: int) -> list[StoredRow]:
-        return self._stored(statements.rows_where(rows.c.number > after_number).limit(limit))
+    def __init__(self, url: str, *, timeout_s: float = 2.0) -> None:
+        self.url = parse_url(url)
+        self.name = self.url.render_as_string(hide_password=True)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._engine = (_sqlite if self.is_sqlite else _postgresql)(self.url, timeout_s)
 
     @contextmanager
-    def chain(self) -> Iterator[Chain]:
-        self._check()
-        with self._database.reading(snapshot=True) as connection:
-            yield Chain(
-                statements.read_mark(connection, "anchor"),
-                statements.read_mark(connection, "head"),
-                _all(connection),
-            )
-
-    def prune(self, before: datetime) -> int:
-        gone = 0
-        while True:
-            with self._writing() as connection:
-                head = statements.read_mark(connection, "head", locked=True)
-                went = _prune(connection, head, before)
-            gone += went
-            if went < _PRUNED_AT_ONCE:
-                return gone
-
-    def read_units(self) -> list[DepotUnits]:
-        self._check()
-        with self._database.reading() as connection:
-            return unit_tables.read_units(connection)
-
-    def read_promises(self) -> list[Promise]:
-        self._check()
-        with self._database.reading() as connection:
-            return unit_tables.read_promises(connection)
-
-    def close(self) -> None:
-        self._database.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        self._check()
-        with self._database.writing() as connection:
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that commits at its end; one at a time on SQLite."""
+        with self._complaints(), self._engine.connect() as connection, connection.begin():
+            if self.is_sqlite:  # the driver's own would lock too late
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
-    def _one(self, condition: ColumnElement[bool]) -> Row | None:
-        found = self._rows(statements.rows_where(condition).limit(1))
-        return found[0] if found else None
+    @contextmanager
+    def reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
+        """A connection to read by; all statements see one moment if a ``snapshot`` is asked for."""
+        with self._complaints(), self._engine.connect() as connection:
+            if snapshot and not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                if snapshot and self.is_sqlite:  # a single question needs none
+                    connection.exec_driver_sql("BEGIN")
+                elif snapshot:  # whoever reads it all may be slow
+                    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+                yield connection
 
-    def _rows(self, query: Any, **values: Any) -> list[Row]:
-        return [row.row() for row in self._stored(query, **values)]
+    def check_version(self, *, create: bool) -> None:
+        """Make the tables where there are none, if ``create``; refuse those of another version."""
+        with self.reading() as connection:
+            found = read_version(connection)
+        if found is None and create:
+            with self.writing() as connection:
+                _upgrade(connection)
+        elif found is not None and found > VERSION:
+            raise _newer(found)
+        elif found != VERSION:
+            has, error = (
+                ("it has no tables", NoTablesError) if found is None
+                else (f"its tables are of version {found}", StoreError)
+            )  # fmt: skip
+            raise error(
+                f"audit database {self.name}: {has}, version {VERSION} is needed; "
+                "run `ideal audit migrate`"
+            )
 
-    def _stored(self, query: Any, **values: Any) -> list[StoredRow]:
-        self._check()
-        with self._database.reading() as connection:
-            return statements.read(connection, query, **values)
+    def close(self) -> None:
+        self._engine.dispose()
 
-    def _check(self) -> None:
-        """Make the tables where there are none, and refuse those of another version."""
-        if self._ready:
+    @contextmanager
+    def _complaints(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            reason = one_line(str(error.orig))
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            reason = one_line(str(error))
+        else:
             return
-        with self._checking:
-            with self._database.reading() as connection:
-                found = schema.version(connection)
-            if found is None and self._create:
-                with self._database.writing() as connection:
-                    schema.upgrade(connection)
-            elif found is not None and found > VERSION:
-                raise schema.newer(found)
-            elif found is None:
-                raise NoTablesError(
-                    f"audit database {self._database.name}: it has no tables, version {VERSION} is "
-                    "needed; run `ideal audit migrate`"
-                )
-            elif found != VERSION:
-                raise StoreError(
-                    f"audit database {self._database.name}: its tables are of version {found}, "
-                    f"version {VERSION} is needed; run `ideal audit migrate`"
-                )
-            self._ready = True
+        raise StoreError(f"audit database {self.name}: {reason}")
 
 
-def _all(connection: Connection) -> Iterator[StoredRow]:
-    """All rows in their order, a page at a time; duplicate numbers cannot be."""
-    after = -(2**63)
-    while True:
-        page = statements.read(
-            connection, statements.rows_where(rows.c.number > after).limit(_PAGE)
-        )
-        yield from page
-        if len(page) < _PAGE:
-            return
-        after = page[-1].number
+def parse_url(url: str) -> URL:
+    """A URL of SQLite or PostgreSQL, or one line that says what is wrong with it."""
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        raise InputError(f"audit database: not a URL; {_ADVICE}") from None
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername != "sqlite":
+        raise InputError(f"audit database: {parsed.drivername} is not supported; {_ADVICE}")
+    if parsed.database in (None, "", ":memory:") or parsed.host:
+        raise InputError(f"audit database: SQLite needs a file; {_ADVICE}")
+    if parsed.query:
+        raise InputError(f"audit database: SQLite takes no parameters; {_ADVICE}")
+    return parsed
 
 
-def _prune(connection: Connection, head: Mark, before: datetime) -> int:
-    """Move the anchor over the oldest rows, say so in the chain, remove them."""
-    anchor = statements.read_mark(connection, "anchor")
-    kept = select(rows.c.number).where(rows.c.at >= at_text(before))
-    first_kept = connection.execute(kept.order_by(rows.c.number).limit(1)).scalar() or head.number
-    last = min(first_kept - 1, anchor.number + _PRUNED_AT_ONCE)
-    if last <= anchor.number:
-        return 0
-    last_hash = connection.execute(select(rows.c.hash).where(rows.c.number == last)).scalar()
-    if last_hash is None:
-        raise AuditError(
-            f"audit row {last} is missing, nothing is pruned; run `ideal audit verify`"
-        )
-    body = {
-        "event": "prune", "before": at_text(before), "number": last, "hash": last_hash,
-    }  # fmt: skip
-    note = Entry.new("service", "", body, at=datetime.now(UTC))
-    statements.append(connection, [note], keep_duplicates=True)
-    statements.set_mark(connection, "anchor", Mark(last, last_hash))
-    return connection.execute(delete(rows).where(rows.c.number <= last)).rowcount
+def _sqlite(url: URL, timeout_s: float) -> Engine:
+    path = Path(url.database or "")
+    check_target(path)
+
+    def connect() -> sqlite3.Connection:
+        if not path.exists():
+            try:
+                create_private(path)
+            except FileExistsError:  # another worker was quicker
+                pass
+            except OSError as error:
+                raise StoreError(f"audit database {url}: {error.strerror}") from None
+        return open_sqlite(path, timeout_s)
+
+    return create_engine(url, creator=connect)  # listening to events would slow every statement
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file for its owner alone: it will hold addresses of patients."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    folder = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)  # its name is on the disk, too
+    finally:
+        os.close(folder)
+
+
+def open_sqlite(path: Path, timeout_s: float, *, exclusive: bool = False) -> sqlite3.Connection:
+    """A connection to a file whose commits are on the disk when they return.
+
+    An ``exclusive`` one keeps all others away until it is closed or its process ends.
+    """
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        timeout=timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+    try:
+        if exclusive:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _postgresql(url: URL, timeout_s: float) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("PostgreSQL", "service") from None
+    milliseconds = max(1, round(1000 * timeout_s))
+    limits = {
+        "statement_timeout": milliseconds,
+        "lock_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": 2 * milliseconds,  # a frozen worker frees the chain
+        "synchronous_commit": "on",
+    }
+    options = " ".join(f"-c {name}={value}" for name, value in limits.items())
+    theirs = url.query.get("options", "")
+    theirs = theirs if isinstance(theirs, str) else " ".join(theirs)
+    return create_engine(
+        url.difference_update_query(["options"]),
+        pool_pre_ping=True,  # the server may have been started anew meanwhile
+        pool_size=4,
+        max_overflow=2,
+        pool_timeout=timeout_s,
+        connect_args={
+            "connect_timeout": max(2, round(timeout_s)),  # libpq knows nothing shorter
+            "tcp_user_timeout": milliseconds,
+            "keepalives_idle": 5,  # a peer that is gone without a word is found out
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "options": f"{theirs} {options}".strip(),
+            "client_encoding": "utf8",
+            "application_name": "ideal-dispatch audit",
+        },
+    )
+
+
+def migrate(url: str) -> str:
+    """Bring the tables to the newest version, whoever else tries at once; that version."""
+    database = Database(url, timeout_s=_PATIENCE_S)
+    try:
+        with database.writing() as connection:
+            _upgrade(connection)
+    finally:
+        database.close()
+    return VERSION
+
+
+def read_version(connection: Connection) -> str | None:
+    """The version of the tables here, None where there are none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _upgrade(connection: Connection) -> None:
+    """Migrate in the transaction of ``connection``: wholly or not at all."""
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    if connection.dialect.name == "postgresql":
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+        if encoding not in ("UTF8", "SQL_ASCII"):  # others refuse letters: entries would be stuck
+            raise AuditError(
+                f"audit database: its encoding is {encoding}; create it with ENCODING 'UTF8'"
+            )
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    found = read_version(connection)
+    if found is not None and found > VERSION:
+        raise _newer(found)
+    scripts = ScriptDirectory(str(Path(__file__).parent / "migrations"))
+
+    def steps(revision: Any, _: object) -> Any:
+        return scripts._upgrade_revs(VERSION, revision)
+
+    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
+        environment.configure(connection=connection, transactional_ddl=True)
+        environment.run_migrations()
+
+
+def _newer(found: str) -> AuditError:
+    """The error for tables that this version does not know."""
+    return AuditError(
+        f"audit database: its tables are of version {found}, this program knows {VERSION}; "
+        "upgrade ideal-dispatch"
+    )

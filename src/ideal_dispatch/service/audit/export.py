@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.service.audit.record import StoredRow, StoreError, at_text
+from ideal_dispatch.service.audit.record import Row, StoreError, at_text
 from ideal_dispatch.service.audit.store import AuditStore
 
 COLUMNS = (
@@ -70,7 +70,7 @@ def export(
     return count - (kind == ".csv")
 
 
-def _csv(rows: Iterator[StoredRow]) -> Iterator[str]:
+def _csv(rows: Iterator[Row]) -> Iterator[str]:
     line = io.StringIO()
     writer = csv.writer(line, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
@@ -115,12 +115,12 @@ def _at(value: object, *path: str) -> object:
     return value
 
 
-def _json(row: StoredRow) -> str:
+def _json(row: Row) -> str:
     values = {name: getattr(row, name) for name in COLUMNS} | {"body": _body(row)}
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
-def _body(row: StoredRow) -> object:
+def _body(row: Row) -> object:
     try:
         return json.loads(row.body)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What the audit keeps: entries, and the rows that chain them by their hashes.
+"""What the audit keeps: entries, and the rows that chain them by hashes.
 
 A row's hash covers its number, its whole entry and the hash of the row before
 it, so a row cannot be edited, removed or moved without every later hash
@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -161,8 +162,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A row as the database holds it, believed in nothing."""
+class Mark:
+    """A place in the chain: the row of that number has that hash."""
+
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry on record, as the database holds it: nothing in it is checked yet.
+
+    ``duplicate_of`` is the id of the entry that had its key first. Two workers cut off from the
+    database may both answer the same request: both answers left, so both stay on record, the
+    later one as a duplicate.
+    """
 
     number: int
     id: str
@@ -176,58 +190,38 @@ class StoredRow:
     hash: str
 
     @classmethod
-    def after(
-        cls, number: int, previous_hash: str, entry: Entry, duplicate_of: str | None = None
-    ) -> "StoredRow":
-        """The row that follows the one of that number and hash."""
-        values = (
-            number + 1, entry.id, entry.kind, entry.call_id, entry.key, at_text(entry.at),
-            entry.text, duplicate_of, previous_hash,
+    def after(cls, last: Mark, entry: Entry, duplicate_of: str | None = None) -> "Row":
+        """The row that follows the last one."""
+        row = cls(
+            last.number + 1, entry.id, entry.kind, entry.call_id, entry.key, at_text(entry.at),
+            entry.text, duplicate_of, last.hash, "",
         )  # fmt: skip
-        return cls(*values, hash=_hash(*values))
+        return replace(row, hash=row.expected_hash)
 
     @property
     def expected_hash(self) -> str:
         """The hash that these contents give."""
-        return _hash(
+        contents = [
             self.number, self.id, self.kind, self.call_id, self.key, self.at,
             self.body, self.duplicate_of, self.previous_hash,
-        )  # fmt: skip
+        ]  # fmt: skip
+        return hashlib.sha256(canonical(contents).encode("ascii")).hexdigest()
 
-    def row(self) -> "Row":
-        """The row for use, or one line where its contents make no sense."""
+    @property
+    def mark(self) -> Mark:
+        """Its place in the chain."""
+        return Mark(self.number, self.hash)
+
+    @cached_property
+    def entry(self) -> Entry:
+        """The entry for use, or one line where the contents make no sense."""
         try:
-            body = json.loads(self.body)
-            at = datetime.fromisoformat(self.at)
-            entry = Entry(self.id, self.kind, self.call_id, self.key, at, body)
+            at, body = datetime.fromisoformat(self.at), json.loads(self.body)
+            return Entry(self.id, self.kind, self.call_id, self.key, at, body)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(
                 f"audit row {self.number} cannot be read ({error}); run `ideal audit verify`"
             ) from None
-        return Row(self.number, entry, self.duplicate_of, self.previous_hash, self.hash)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An entry on record. ``duplicate_of`` is the id of the entry that had its key first.
-
-    Two workers cut off from the database may both answer the same request:
-    both answers left, so both stay on record, the later one as a duplicate.
-    """
-
-    number: int
-    entry: Entry
-    duplicate_of: str | None
-    previous_hash: str
-    hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place in the chain: the row of that number has that hash."""
-
-    number: int
-    hash: str
 
 
 def canonical(value: Any) -> str:
@@ -241,18 +235,3 @@ def canonical(value: Any) -> str:
 def at_text(at: datetime) -> str:
     """A moment in UTC, always of the same length, so that texts sort as moments do."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _hash(
-    number: int,
-    id: str,  # noqa: A002
-    kind: str,
-    call_id: str,
-    key: str | None,
-    at: str,
-    body: str,
-    duplicate_of: str | None,
-    previous_hash: str,
-) -> str:
-    text = canonical([number, id, kind, call_id, key, at, body, duplicate_of, previous_hash])
-    return hashlib.sha256(text.encode("ascii")).hexdigest()

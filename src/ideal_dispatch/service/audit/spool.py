@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.connection import create_private, open_sqlite
+from ideal_dispatch.service.audit.database import create_private, open_sqlite
 from ideal_dispatch.service.audit.record import Entry, StoreError, at_text, canonical
 
 RESERVE_BYTES = 4 << 20

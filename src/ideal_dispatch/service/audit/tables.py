@@ -1,6 +1,35 @@
 """The audit's tables, as the newest migration leaves them."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+
+from ideal_dispatch.service.audit.record import at_text
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment as text in UTC; texts sort as moments do."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _: Any) -> str | None:
+        return None if value is None else at_text(value)
+
+    def process_result_value(self, value: str | None, _: Any) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
+
 
 metadata = MetaData()
 
@@ -46,7 +75,7 @@ units = Table(
     metadata,
     Column("depot", Text, primary_key=True),
     Column("units", Integer, nullable=False),
-    Column("updated_at", Text, nullable=False),
+    Column("updated_at", Moment, nullable=False),
 )
 
 promises = Table(
@@ -57,9 +86,9 @@ promises = Table(
     Column("depot", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("advice", Text, nullable=False),
-    Column("asked_at", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("expires_at", Text, nullable=False),
-    Column("ends_at", Text, nullable=False),
+    Column("asked_at", Moment, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("ends_at", Moment, nullable=False),
 )
 Index("promises_depot", promises.c.depot)

@@ -1,21 +1,17 @@
 """Counts of units and promises in the database, kept in the transaction of their entries."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select
 
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
-from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits, at_text
+from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits
 from ideal_dispatch.service.audit.tables import promises, units
 from ideal_dispatch.service.audit.units import DepotUnits, outdated, told_units
 
-_COLUMNS = [field.name for field in fields(Promise)]
-_MOMENTS = ("asked_at", "at", "expires_at")
-
-_ALL = select(*(promises.c[name] for name in _COLUMNS)).order_by(
+_ALL = select(*(promises.c[field.name] for field in fields(Promise))).order_by(
     promises.c.call_id, promises.c.place
 )
 _TOLD_AT = select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
@@ -34,6 +30,7 @@ _OF_SOME = _ALL.where(
         ),
     )
 )
+_UNITS = select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
 _INSERT = insert(promises)
 _DELETE = delete(promises).where(promises.c.call_id.in_(bindparam("calls", expanding=True)))
 _DELETE_ENDED = delete(promises).where(promises.c.ends_at < bindparam("now"))
@@ -55,11 +52,11 @@ class UnitTables:
             entry.call_id for entry in entries
             if entry.call_id not in new and (claims(entry) or entry.kind == "response")
         }  # fmt: skip
-        found = []
+        found: list[Promise] = []
         if calls or depots:
-            now = at_text(self._now)
             but = "sent" if all(takes["listed"] for takes in taking) else ""  # no list holds those
-            found = _promises(connection, _OF_SOME, calls=calls, depots=depots, now=now, but=but)
+            values = {"calls": calls, "depots": depots, "now": self._now, "but": but}
+            found = [Promise(*one) for one in connection.execute(_OF_SOME, values)]
         self._promises, self._stored = Promises(found), {one.call_id for one in found}
         counts = depots or any(entry.kind == "units" for entry in entries)
         self._told = {one.depot: one for one in read_units(connection)} if counts else {}
@@ -86,47 +83,25 @@ class UnitTables:
         """Write what changed; remove promises that ended, too, if ``clean``."""
         if before := self._stored.intersection(self._changed_calls):
             self._connection.execute(_DELETE, {"calls": before})
-        rows = [
-            row for call_id in self._changed_calls for row in _rows(self._promises.of(call_id))
-        ]  # fmt: skip
-        if rows:
-            self._connection.execute(_INSERT, rows)
+        made = [
+            {**asdict(one), "ends_at": one.ends_at, "place": place}
+            for call_id in self._changed_calls
+            for place, one in enumerate(self._promises.of(call_id))
+        ]
+        if made:
+            self._connection.execute(_INSERT, made)
         if clean:
-            self._connection.execute(_DELETE_ENDED, {"now": at_text(self._now)})
+            self._connection.execute(_DELETE_ENDED, {"now": self._now})
         for depot in self._changed_depots:
-            at = at_text(self._told[depot].updated_at)
-            values = {"depot": depot, "units": self._told[depot].units, "updated_at": at}
             self._connection.execute(delete(units).where(units.c.depot == depot))
-            self._connection.execute(insert(units).values(values))
+            self._connection.execute(insert(units), asdict(self._told[depot]))
 
 
 def read_units(connection: Connection) -> list[DepotUnits]:
     """What is known about every depot, by name."""
-    query = select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
-    return [
-        DepotUnits(depot, count, datetime.fromisoformat(at))
-        for depot, count, at in connection.execute(query)
-    ]
+    return [DepotUnits(*found) for found in connection.execute(_UNITS)]
 
 
 def read_promises(connection: Connection) -> list[Promise]:
     """All promises, also some that ended."""
-    return _promises(connection, _ALL)
-
-
-def _promises(connection: Connection, query: Any, **values: Any) -> list[Promise]:
-    found = []
-    for row in connection.execute(query, values):
-        one = dict(zip(_COLUMNS, row, strict=True))
-        moments = {name: datetime.fromisoformat(one[name]) for name in _MOMENTS}
-        found.append(Promise(**one | moments))
-    return found
-
-
-def _rows(made: Iterable[Promise]) -> list[dict[str, Any]]:
-    return [
-        {name: getattr(one, name) for name in _COLUMNS}
-        | {name: at_text(getattr(one, name)) for name in (*_MOMENTS, "ends_at")}
-        | {"place": place}
-        for place, one in enumerate(made)
-    ]
+    return [Promise(*found) for found in connection.execute(_ALL)]

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.record import Mark, StoredRow
-from ideal_dispatch.service.audit.store import AuditStore, Chain
+from ideal_dispatch.service.audit.chain import Chain
+from ideal_dispatch.service.audit.record import Mark, Row
+from ideal_dispatch.service.audit.store import AuditStore
 
 _MOVED_AT_MOST = 100_000  # rows; how far a row is looked for that was moved
 
@@ -68,10 +69,10 @@ class _Walk:
                 self._noted_hash = row.hash
             if row.kind == "service":
                 self._note_pruning(row)
-            self._last = Mark(row.number, row.hash)
+            self._last = row.mark
         return None
 
-    def _fault(self, row: StoredRow) -> Fault | None:
+    def _fault(self, row: Row) -> Fault | None:
         last = self._last
         if row.number <= last.number:
             words = f"stands before the anchor at row {last.number}, where all rows were pruned"
@@ -94,13 +95,13 @@ class _Walk:
             return Fault(row.number, "moved", f"{words}, or some were taken out")
         return Fault(row.number, "edited", f"row {row.number} was edited: {_edited(row)}")
 
-    def _true_number(self, row: StoredRow) -> int | None:
+    def _true_number(self, row: Row) -> int | None:
         """The number with which the row's contents give its hash."""
         top = min(self._chain.head.number, row.number + _MOVED_AT_MOST)
         numbers = range(max(1, row.number - _MOVED_AT_MOST), top + 1)
         return next((n for n in numbers if _hash(replace(row, number=n)) == row.hash), None)
 
-    def _note_pruning(self, row: StoredRow) -> None:
+    def _note_pruning(self, row: Row) -> None:
         body = json.loads(row.body)
         if body.get("event") == "prune":
             self._prunings.add(Mark(body["number"], body["hash"]))
@@ -136,14 +137,14 @@ def parse_mark(text: str) -> Mark:
     return Mark(int(number), digest.lower())
 
 
-def _hash(row: StoredRow) -> str | None:
+def _hash(row: Row) -> str | None:
     try:
         return row.expected_hash
     except InputError:  # a value that no text column should hold
         return None
 
 
-def _edited(row: StoredRow) -> str:
+def _edited(row: Row) -> str:
     try:
         json.loads(row.body)
     except (ValueError, TypeError):

@@ -205,7 +205,7 @@ class AuditWriter:
         if not tickets:  # nothing to do: is it there?
             self._store.find("service", "", "")
             return
-        outcomes = self._store.append_each([ticket.entry for ticket in tickets])
+        outcomes = self._store.append([ticket.entry for ticket in tickets])
         with self._for_store:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
                 if isinstance(outcome, Row):
@@ -215,7 +215,7 @@ class AuditWriter:
                     self._settle(ticket, outcome)
 
     def _replay(self) -> None:
-        append = partial(self._store.append_each, keep_duplicates=True)
+        append = partial(self._store.append, keep_duplicates=True)
         self._stored += self.spool.replay(_BATCH, append)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:

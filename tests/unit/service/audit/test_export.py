@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import AuditStore, StoreError, open_store
 from ideal_dispatch.service.audit.export import COLUMNS, export, safe_cell
-from ideal_dispatch.service.audit.record import StoredRow, canonical
-from tests.audit_entries import AT, entry
+from ideal_dispatch.service.audit.record import Row, canonical
+from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 
 FORMULAS = ("=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "|calc")
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[AuditStore]:
 
 
 def test_csv_holds_no_formula(store: AuditStore, tmp_path: Path) -> None:
-    store.append([entry(1, text, key=text, body={"note": text}) for text in FORMULAS])
+    stored(store, [entry(1, text, key=text, body={"note": text}) for text in FORMULAS])
     assert export(store, tmp_path / "out.csv") == len(FORMULAS)
     with open(tmp_path / "out.csv", encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -48,7 +48,7 @@ def test_csv_has_columns_for_people(store: AuditStore, tmp_path: Path) -> None:
         "degraded": [{"code": "late"}, {"code": "x", "also": ["y", "z"]}],
     }  # fmt: skip
     said = {"action": "override", "reason_code": "other", "text": "=parade", "by": "desk"}
-    store.append([
+    stored(store, [
         entry(1, "c", body={"answer": answer, "request": {}, "actor": "cad"}),
         entry(2, "c", kind="response", key=None,
               body={"recommendation_id": "r1", "response": said, "actor": "desk"}),
@@ -81,7 +81,7 @@ def test_no_cell_starts_as_a_formula(text: str) -> None:
 
 
 def test_csv_is_readable_in_every_script(store: AuditStore, tmp_path: Path) -> None:
-    store.append([entry(1, "香港-1", body={"note": '軒尼詩道, "1" \ud800'})])
+    stored(store, [entry(1, "香港-1", body={"note": '軒尼詩道, "1" \ud800'})])
     export(store, tmp_path / "out.csv")
     content = (tmp_path / "out.csv").read_bytes()
     assert content.startswith(b"\xef\xbb\xbf")
@@ -92,19 +92,19 @@ def test_csv_is_readable_in_every_script(store: AuditStore, tmp_path: Path) -> N
 
 
 def test_json_lines_hold_what_the_hashes_were_made_of(store: AuditStore, tmp_path: Path) -> None:
-    rows = store.append([entry(number, body={"t": "香\ud800", "x": 0.1}) for number in range(3)])
+    rows = stored(store, [entry(number, body={"t": "香\ud800", "x": 0.1}) for number in range(3)])
     assert export(store, tmp_path / "out.jsonl") == 3
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     for line, row in zip(lines, rows, strict=True):
         values = json.loads(line)
         assert list(values) == list(COLUMNS)
-        assert set(COLUMNS) == {field.name for field in fields(StoredRow)}
-        stored = StoredRow(**values | {"body": canonical(values["body"])})
-        assert stored.expected_hash == stored.hash == row.hash
+        assert set(COLUMNS) == {field.name for field in fields(Row)}
+        read = Row(**values | {"body": canonical(values["body"])})
+        assert read.expected_hash == read.hash == row.hash
 
 
 def test_a_stretch_of_time(store: AuditStore, tmp_path: Path) -> None:
-    store.append([entry(number) for number in range(6)])
+    stored(store, [entry(number) for number in range(6)])
     since, until = AT + timedelta(minutes=2), AT + timedelta(minutes=4)
     assert export(store, tmp_path / "out.jsonl", since=since, until=until) == 2
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
@@ -116,7 +116,7 @@ def test_a_stretch_of_time(store: AuditStore, tmp_path: Path) -> None:
 def test_an_export_that_fails_leaves_the_old_file(store: AuditStore, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
     target.write_text("old")
-    store.append([entry(1)])
+    stored(store, [entry(1)])
     execute(
         f"sqlite:///{tmp_path / 'audit.db'}",
         "DROP TRIGGER audit_no_update", "UPDATE audit SET body = '{'",
@@ -131,7 +131,7 @@ def test_only_the_owner_reads_an_export(store: AuditStore, tmp_path: Path, name:
     target = tmp_path / name
     target.write_text("old")
     target.chmod(0o644)
-    store.append([entry(1)])
+    stored(store, [entry(1)])
     export(store, target)
     assert target.stat().st_mode & 0o777 == 0o600
 

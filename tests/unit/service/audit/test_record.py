@@ -8,16 +8,15 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import Entry
-from ideal_dispatch.service.audit.record import FIRST_HASH, StoredRow, canonical
+from ideal_dispatch.service.audit.record import FIRST_HASH, Mark, Row, canonical
 from tests.audit_entries import AT, entry
 
 DEEP: list[Any] = []
 for _ in range(100_000):
     DEEP = [DEEP]
 
-ROW = StoredRow.after(
-    6,
-    FIRST_HASH,
+ROW = Row.after(
+    Mark(6, FIRST_HASH),
     Entry("a" * 32, "recommendation", "call-1", "k", AT, {"b": [1, 2.5, None], "a": "香港"}),
 )
 
@@ -59,9 +58,9 @@ def test_later_changes_of_the_body_do_not_count() -> None:
 def test_moments_are_kept_in_utc() -> None:
     at = AT.astimezone(timezone(timedelta(hours=8)))
     assert entry(at=at).at.tzinfo is UTC
-    row = StoredRow.after(0, FIRST_HASH, entry(at=at))
+    row = Row.after(Mark(0, FIRST_HASH), entry(at=at))
     assert row.at == "2025-01-01T00:00:00.000000+00:00"
-    assert row.row().entry.at == AT
+    assert row.entry.at == AT
 
 
 @pytest.mark.parametrize(

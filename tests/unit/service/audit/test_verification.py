@@ -9,9 +9,9 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import AuditStore, open_store, verify
-from ideal_dispatch.service.audit.record import Mark, StoredRow
+from ideal_dispatch.service.audit.record import Mark, Row
 from ideal_dispatch.service.audit.verification import parse_mark
-from tests.audit_entries import AT, entry
+from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 from tests.postgres import Postgres
 
@@ -37,7 +37,7 @@ def url(tmp_path: Path) -> str:
 def store(url: str) -> Iterator[AuditStore]:
     """Six rows whose guards are gone."""
     store = open_store(url)
-    store.append([entry(number) for number in range(1, 7)])
+    stored(store, [entry(number) for number in range(1, 7)])
     execute(url, *UNGUARD)
     yield store
     store.close()
@@ -95,7 +95,7 @@ def test_tampering_is_found_and_named(
 def test_a_row_rewritten_with_its_hash_is_found(store: AuditStore, url: str) -> None:
     with store.chain() as chain:
         third = list(chain.rows)[2]
-    forged = StoredRow.after(2, third.previous_hash, entry(3, body={"decision": "primary_only"}))
+    forged = Row.after(Mark(2, third.previous_hash), entry(3, body={"decision": "primary_only"}))
     execute(
         url, f"UPDATE audit SET id = '{forged.id}', body = '{forged.body}', hash = '{forged.hash}' "
         "WHERE number = 3",
@@ -111,7 +111,7 @@ def test_a_noted_head_finds_a_chain_that_was_rewritten(store: AuditStore, tmp_pa
     assert verify(store, head).fault is None
     assert verify(store, Mark(2, store.rows(1, 1)[0].hash)).fault is None
     other = open_store(f"sqlite:///{tmp_path / 'forged.db'}")
-    other.append([entry(number, body={"forged": True}) for number in range(1, 7)])
+    stored(other, [entry(number, body={"forged": True}) for number in range(1, 7)])
     assert verify(other).fault is None
     fault = verify(other, head).fault
     assert fault is not None
@@ -139,9 +139,9 @@ def test_an_empty_chain_is_whole(tmp_path: Path) -> None:
 
 def test_verification_sees_one_moment(postgres: Postgres) -> None:
     store = open_store(postgres.new_database())
-    store.append([entry(number) for number in range(3)])
+    stored(store, [entry(number) for number in range(3)])
     with store.chain() as chain:
-        store.append([entry(5)])
+        stored(store, [entry(5)])
         store.prune(AT + timedelta(minutes=2))
         assert (chain.head.number, len(list(chain.rows))) == (3, 3)
     assert verify(store).fault is None

@@ -23,7 +23,6 @@ from ideal_dispatch.service.audit import (
     verify,
 )
 from ideal_dispatch.service.audit import writer as writer_module
-from ideal_dispatch.service.audit.database import SqlStore
 from tests.audit_entries import entry
 
 PATIENCE_S = 180.0
@@ -97,7 +96,6 @@ def test_the_same_entry_twice_is_one_row(writer: AuditWriter, store: AuditStore)
 
 
 def test_callers_share_commits(writer: AuditWriter, store: AuditStore, path: Path) -> None:
-    assert isinstance(store, SqlStore)
     commits: list[object] = []
     event.listen(store._database._engine, "commit", commits.append)
     with locked(path):  # for less than the store waits: they gather meanwhile
