@@ -170,7 +170,6 @@ def decide(
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.dispatch import decide as decided
-    from ideal_dispatch.dispatch.reasons import fallbacks
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 
     trace = Trace() if traced else UNTRACED
@@ -191,8 +190,7 @@ def decide(
         situation = situation_of(place, parts, traffic_file, at, told, time_zone, country, trace)
         progress("searching other roads")
         made = decided(situation, policy=chosen, rng=np.random.default_rng(seed))
-        rule = getattr(chosen, "threshold", None)
-        answer = Answer.of(made, rule, fallbacks(situation))
+        answer = Answer.of(made, getattr(chosen, "threshold", None), situation.reasons)
     if as_json:
         print_json(answer)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # processes that answer calls and solve none load this
     from ideal_dispatch.dispatch.decision import Decision
-    from ideal_dispatch.dispatch.situation import Situation
+    from ideal_dispatch.dispatch.situation import Station
 
 Reason = tuple[str, str]
 """A code for programs and words for people."""
@@ -100,11 +100,11 @@ def bounded(decision: "Decision") -> Reason | None:
     return "forecast_bounded", f"{words}; train the model again, on more trips"
 
 
-def fallbacks(situation: "Situation") -> list[Reason]:
+def fallbacks(stations: "Iterable[Station]") -> tuple[Reason, ...]:
     """Why quotes are not what was asked for."""
-    quotes = (station.quote for station in situation.stations)
+    quotes = (station.quote for station in stations)
     notes = sorted({quote.fell_back for quote in quotes if quote is not None} - {""})
-    return [
+    return tuple(
         NO_LIVE_TRAFFIC if note == NO_LIVE_TRAFFIC[1] else ("router_fell_back", note)
         for note in notes
-    ]
+    )

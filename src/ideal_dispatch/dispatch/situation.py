@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
 from ideal_dispatch.context.context import require_zone
+from ideal_dispatch.dispatch.reasons import Reason, fallbacks
 from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
@@ -82,7 +83,8 @@ class Situation:
     sent, where it has: it is the primary of every policy, and no longer among
     the units of its station. ``trace`` is told the steps towards a decision.
     ``forecast`` is what the quotes were made from, where they are a model's own.
-    ``sent_ago_s`` is for how long ``sent`` has been driving already.
+    ``sent_ago_s`` is for how long ``sent`` has been driving already. ``reasons`` say
+    why the quotes are not what was asked for.
     """
 
     network: RoadNetwork
@@ -95,6 +97,7 @@ class Situation:
     trace: Trace = UNTRACED
     forecast: "Forecast | None" = None
     sent_ago_s: float = 0.0
+    reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sent is None and not self.available:
@@ -138,6 +141,12 @@ class Situation:
     def free_units(self) -> int:
         """Units of all depots that are free when the call comes in, one already sent included."""
         return sum(station.units for station in self.stations) + (self.sent is not None)
+
+    @property
+    def traffic_age_s(self) -> float | None:
+        """How old the data behind the oldest quote are; None where no quote says."""
+        ages = [station.quote.data_age_s for station in self.stations if station.quote]
+        return max((age for age in ages if not math.isnan(age)), default=None)
 
     @property
     def available(self) -> tuple[int, ...]:
@@ -266,8 +275,9 @@ def observe(
         facts["edges"] = 0 if times is None else times.size
     forecast = source.forecast if _quotes_forecast(source) else None
     return Situation(
-        network, incident, context, tuple(stations), region, times, sent, trace, forecast
-    )
+        network, incident, context, tuple(stations), region, times, sent, trace, forecast,
+        reasons=fallbacks(stations),
+    )  # fmt: skip
 
 
 def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int) -> Station:

@@ -58,7 +58,7 @@ class Worth:
     @property
     def survival_gain(self) -> float:
         """Lives saved per call, by the slope of the curve at the primary's time."""
-        return self.slope_per_s * self.gain_s
+        return float(self.slope_per_s * self.gain_s)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,15 @@
 """The units that an answer takes, and what is said where they are not free."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from ideal_dispatch.dispatch.reasons import rank
+from ideal_dispatch.dispatch.reasons import Remark, rank
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import PromisedUnits
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.http.schemas import RecommendationRequest
-from ideal_dispatch.service.solver.answer import degraded, no_advice
+from ideal_dispatch.service.solver.answer import no_advice
 from ideal_dispatch.service.solver.known import DepotNames
 
 
@@ -38,7 +39,7 @@ def taken(
 def unchecked(advice: Mapping[str, Any]) -> dict[str, Any]:
     """An advice that is made without the database, with the remark that says so."""
     code, words = "promises_unknown", "the database is down: promises of other workers are unknown"
-    said = [*advice["degraded"], *degraded([(code, words)])]
+    said = [*advice["degraded"], asdict(Remark(code, words))]
     return {**advice, "degraded": sorted(said, key=lambda one: rank(one["code"]))}
 
 

@@ -227,7 +227,7 @@ class Story:
         policy = policies_from({OWN: table}, parts)[0]
         assert isinstance(policy, Ideal)
         made = decide(situation, policy=policy, rng=np.random.default_rng(self.seed))
-        return Answer.of(made, policy.threshold)
+        return Answer.of(made, policy.threshold, situation.reasons)
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""

@@ -1,45 +1,205 @@
-"""An advice where there is none: all its fields, and why."""
+"""The answer to a call as the API gives it: plain values, made in this place.
+
+Processes that answer calls and solve none load this: it imports no numerical module.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.dispatch.reasons import Reason, remarks
+from ideal_dispatch.dispatch.answer import Answer
+from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.service.solver.call import Call
 
+if TYPE_CHECKING:
+    from ideal_dispatch.dispatch import Decision
+    from ideal_dispatch.gap.explanation import RoadShare
+    from ideal_dispatch.network import Path, RoadNetwork
+    from ideal_dispatch.service.solver.case import Case
 
-def finite(value: float | None) -> float | None:
-    """A number that JSON has, or None."""
-    return value if value is not None and math.isfinite(value) else None
+_EXPLAINED = 12  # roads by seconds; the others are one row
 
 
 def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
     """All fields of an advice, with nothing in them but why; the first reason is the cause."""
-    place, cause = call.location, reasons[:1]
+    return _empty(call, Answer.none(reasons[0], reasons[1:]))
+
+
+def api_answer(call: Call, case: "Case", answer: Answer, routes: "Routes") -> dict[str, Any]:
+    """All fields of an advice, or of one that there is not."""
+    empty, decision = _empty(call, answer), answer.decision
+    if decision is None or answer.refusal is not None:
+        return empty
+    from ideal_dispatch.service.solver.case import oldest_s
+
+    situation, second, worth, gap = decision.about, decision.second, decision.worth, decision.gap
+    first, place = situation.stations[decision.primary.station].depot.name, call.location
+    primary_s = _rounded(decision.primary_s, 3)
+    second_s = None if worth is None else _rounded(worth.candidate.expected_s, 3)
+    return empty | {
+        "headline": _headline(decision, first),
+        "location": {
+            "lon": place.lon, "lat": place.lat, "node": situation.incident.node,
+            "snapped_m": round(case.snapped_m, 1),
+        },
+        "primary": {
+            "depot": first,
+            "unit": None if call.primary is None else call.primary.unit,
+            "route": routes.route(decision.primary.path, primary_s),
+            "chosen_by": "router" if call.primary is None else "cad",
+        },
+        "second": None if second is None else _second(
+            decision, routes.route(second.path, second_s)
+        ),
+        "sooner_unit": None if decision.sooner is None else asdict(decision.sooner),
+        "gain_s": None if worth is None else _rounded(worth.gain_s, 3),
+        "gain_survival": None if worth is None else _rounded(worth.survival_gain, 6),
+        "gap": None if gap is None else {
+            "lower_s": round(gap.lower_s, 3), "upper_s": _rounded(gap.upper_s, 3),
+            "status": gap.status,
+        },
+        "threshold": {
+            "seconds": _rounded(decision.threshold_s, 2),
+            "source": "configuration" if call.threshold_s is None else "request",
+            "words": answer.threshold,
+        },
+        "radius": (
+            None if decision.outlook is None else _rounded(decision.outlook.scenarios.radius, 6)
+        ),
+        "nominal": {"primary_s": primary_s, "second_s": second_s},
+        "explanation": _explanation(decision),
+        "data_ages": {
+            "traffic_s": situation.traffic_age_s,
+            # by the situation's own clock, which may be a recording's
+            "weather_s": oldest_s(situation.context.weather, situation.context.at)
+            if case.weather_s is None else case.weather_s,
+            "units_s": case.units_s,
+        },
+    }  # fmt: skip
+
+
+class Routes:
+    """Paths of one network for maps and for people; the lines of edges are kept."""
+
+    def __init__(self, network: "RoadNetwork") -> None:
+        self._network = network
+        self._lines: dict[int, list[list[float]]] = {}
+
+    def route(self, path: "Path", expected_s: float | None) -> dict[str, Any]:
+        """Edges, a line to draw, metres, when it is expected to end, and its main roads."""
+        from ideal_dispatch.dispatch.path_pair import longest_roads
+
+        points = self._points(path)
+        return {
+            "edges": path.edges.tolist(),
+            "geojson": {
+                "type": "LineString", "coordinates": points if len(points) > 1 else points * 2,
+            },
+            "length_m": round(path.length_m(self._network), 1),
+            "quoted_s": _rounded(expected_s, 1),
+            "roads": longest_roads(self._network, path),
+        }  # fmt: skip
+
+    def _points(self, path: "Path") -> list[list[float]]:
+        if not len(path):
+            node = path.origin
+            return [
+                [round(float(each[node]), 6) for each in (self._network.lon, self._network.lat)]
+            ]
+        points: list[list[float]] = []
+        for edge in path.edges.tolist():
+            line = self._lines.get(edge)
+            if line is None:
+                line = self._lines[edge] = self._network.polyline(edge).round(6).tolist()
+            points += line[1:] if points and points[-1] == line[0] else line
+        return points
+
+
+def _empty(call: Call, answer: Answer) -> dict[str, Any]:
+    """All fields, with the advice and the reasons alone."""
+    why = answer.reasons if answer.refusal is None else (answer.refusal, *answer.reasons)
     return {
-        "decision": "no_advice",
-        "headline": f"No advice: {reasons[0][1]}" if reasons else "No advice",
-        "location": {"lon": place.lon, "lat": place.lat, "node": None, "snapped_m": None},
-        "primary": None,
-        "second": None,
-        "sooner_unit": None,
-        "gain_s": None,
-        "gain_survival": None,
-        "gap": None,
-        "threshold": None,
-        "radius": None,
+        "decision": answer.advice,
+        "headline": "" if answer.refusal is None else f"No advice: {answer.refusal[1]}",
+        "location": {
+            "lon": call.location.lon, "lat": call.location.lat, "node": None, "snapped_m": None,
+        },
+        **dict.fromkeys((
+            "primary", "second", "sooner_unit", "gain_s", "gain_survival", "gap", "threshold",
+            "radius",
+        )),
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {
-            "text": "\n".join(dict.fromkeys(words for _, words in reasons)), "other_way": None,
+            "text": "\n".join(dict.fromkeys(words for _, words in why)), "other_way": None,
             "seconds_from": None, "shared_m": None,
             "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
-        "degraded": degraded(cause) + degraded([one for one in reasons if one not in cause]),
+        "degraded": [asdict(one) for one in answer.remarks],
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},
     }  # fmt: skip
 
 
-def degraded(reasons: Sequence[Reason]) -> list[dict[str, Any]]:
-    """Reasons as the API gives them, the most serious first."""
-    return [asdict(one) for one in remarks(reasons)]
+def _headline(decision: "Decision", first: str) -> str:
+    """The advice in a line."""
+    if decision.second is None or not decision.send_second:
+        return f"The ambulance from {first} is enough"
+    second = decision.about.stations[decision.second.station].depot.name
+    road = ", by another road" if second == first else ""
+    return f"Send a second ambulance from {second}{road}"
+
+
+def _second(decision: "Decision", route: dict[str, Any]) -> dict[str, Any]:
+    """Who could go second on a route, and what that has in common with the first's."""
+    from ideal_dispatch.dispatch.path_pair import shared
+
+    assert decision.second is not None
+    network, path = decision.about.network, decision.second.path
+    station = decision.about.stations[decision.second.station]
+    return {
+        "depot": station.depot.name,
+        "units": station.units,
+        "route": route,
+        "overlap": _rounded(decision.overlap, 4),
+        "shared_edges": path.edges[shared(network, path, decision.primary.path)].tolist(),
+        "follow": decision.second.follow,
+    }
+
+
+def _explanation(decision: "Decision") -> dict[str, Any]:
+    """Why, in words and by road: the primary's path beside that of the second that is advised."""
+    explained = decision.explain()
+    compared = explained.roads
+    ranked = [] if compared is None else list(compared.advantage_s)
+    shown, rest = ranked[:_EXPLAINED], sum(seconds for _, seconds in ranked[_EXPLAINED:])
+    if len(ranked) > _EXPLAINED:
+        shown.append(("other roads", rest))
+    return {
+        "text": "\n".join(filter(None, (f"{decision.reason}.", str(explained)))),
+        "other_way": None if explained.other_way is None else asdict(explained.other_way),
+        "seconds_from": explained.times_from,
+        "shared_m": None if compared is None else round(compared.shared_m, 1),
+        "primary_only": [] if compared is None else _roads(compared.primary_only),
+        "second_only": [] if compared is None else _roads(compared.second_only),
+        "roads": [{"name": name, "seconds": round(seconds, 1)} for name, seconds in shown],
+        "stress": [
+            {
+                "name": road.name,
+                "slowdown": round(road.slowdown, 3),
+                "correlation": round(road.correlation, 3),
+            }
+            for road in explained.stressed
+        ],
+    }
+
+
+def _roads(shares: "Iterable[RoadShare]") -> list[dict[str, Any]]:
+    return [
+        {"name": road.name, "length_m": round(road.length_m, 1), "seconds": round(road.seconds, 1)}
+        for road in shares
+    ]
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    """A number that JSON has, or None."""
+    return round(value, digits) if value is not None and math.isfinite(value) else None

@@ -1,22 +1,27 @@
 """A call as far as it is known here: where it is, who is free, who was sent, the weather."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
 from ideal_dispatch.context.weather import utc_now
+from ideal_dispatch.dispatch import Assignment, Incident, Situation, observe
 from ideal_dispatch.dispatch.reasons import Reason
-from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.network import Path
+from ideal_dispatch.errors import IdealError, InputError, UnreachableError
+from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.assets import Assets
 from ideal_dispatch.service.solver.call import Call, Sent
 from ideal_dispatch.service.solver.known import DepotNames, KnownUnits, KnownWeather, named
 from ideal_dispatch.traffic import polyline
+from ideal_dispatch.traffic.source import TrafficSource
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.solver.assets import Assets
 
 _TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
 
@@ -31,22 +36,61 @@ class NoAdviceError(IdealError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is known about a call ``at`` this moment.
+    """What is known about a call at this moment, before any router is asked.
 
-    ``node`` stands for its place, ``snapped_m`` away from it. ``station`` is the
-    depot of the ambulance that was sent and ``path`` its way, where it can be
-    used. ``weather_s`` and ``units_s`` are ages, None where not known.
+    The node of the incident is ``snapped_m`` away from the place told. ``station`` is
+    the depot of an ambulance that left ``sent_ago_s`` ago, ``path`` its path where that
+    is known; else the router's is assumed. ``alternatives`` says whether a depot's other
+    route is wanted also where other depots have one. ``weather_s`` and ``units_s`` are
+    ages, None where not known.
     """
 
-    at: datetime
-    node: int
-    snapped_m: float
-    units: list[int]
-    units_s: float | None
+    incident: Incident
+    depots: Sequence[Depot]
+    units: Sequence[int]
     weather: Weather
-    weather_s: float | None
-    station: int | None
-    path: Path | None
+    station: int | None = None
+    path: Path | None = None
+    sent_ago_s: float = 0.0
+    alternatives: bool = True
+    snapped_m: float = 0.0
+    units_s: float | None = None
+    weather_s: float | None = None
+
+    def observed(
+        self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
+    ) -> Situation:
+        """What the source says about it; the incident may be of a replayed moment."""
+        situation = observe(
+            source, network, incident, context, self.depots,
+            units=self.wanted, alternatives=self.alternatives,
+        )  # fmt: skip
+        return self.completed(situation)
+
+    @property
+    def wanted(self) -> list[int]:
+        """Units by which a router knows the depots to be asked about."""
+        return [max(n, 1) if i == self.station else n for i, n in enumerate(self.units)]
+
+    def completed(self, situation: Situation) -> Situation:
+        """The situation with the ambulance that was sent, and no longer among the units."""
+        if self.station is None:
+            return situation
+        stations = tuple(
+            replace(one, units=units)
+            for one, units in zip(situation.stations, self.units, strict=True)
+        )
+        quote, path = stations[self.station].quote, self.path
+        if path is None and quote is None:
+            raise UnreachableError(
+                f"no way leads from {self.depots[self.station].name} to the incident; "
+                "check one-way roads there"
+            )
+        if path is None:
+            assert quote is not None
+            path = quote.path
+        sent = Assignment(self.station, path)
+        return replace(situation, stations=stations, sent=sent, sent_ago_s=self.sent_ago_s)
 
 
 class CaseReader:
@@ -54,7 +98,7 @@ class CaseReader:
 
     def __init__(
         self,
-        assets: Assets,
+        assets: "Assets",
         settings: ServiceSettings,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -88,7 +132,11 @@ class CaseReader:
             if promised:
                 raise NoAdviceError("last_unit_promised", promised)
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
-        return Case(now, snap.node, snap.distance_m, units, units_s, weather, weather_s, sent, path)
+        return Case(
+            Incident(call.call_id, snap.node, now), self._assets.depots, units, weather, sent, path,
+            max((now - call.received_at).total_seconds(), 0.0),
+            "alternative" in self._assets.policy.seconds, snap.distance_m, units_s, weather_s,
+        )  # fmt: skip
 
     def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
         """An advice is for now: not for a call of an hour ago, nor of tomorrow."""

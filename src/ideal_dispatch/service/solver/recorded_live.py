@@ -1,21 +1,17 @@
 """A recording of traffic, replayed as if it happened now."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Incident
+from ideal_dispatch.dispatch import Incident, Situation
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.service.solver.live_traffic import (
-    PREPARE_S,
-    Asked,
-    ForecastTraffic,
-    Seen,
-    oldest_quote_s,
-)
+from ideal_dispatch.service.solver.case import Case
+from ideal_dispatch.service.solver.live_traffic import PREPARE_S, ForecastTraffic
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -106,18 +102,17 @@ class RecordedLive:
                     busy.append((since, until))
         return busy or windows
 
-    def look(self, asked: Asked) -> Seen:
+    def look(self, case: Case, wait_s: float) -> Situation:
         """What the recorded world's router says, by its own clock and weather."""
         if self.world is None:
             why = "still being read" if self.status == "starting" else self.status
             words = f"recorded traffic: {why}; the forecast is used"
-            seen = self._otherwise.look(asked)
-            return Seen(seen.situation, None, (("traffic_unavailable", words),))
-        at = self.moment(asked.incident.at)
-        incident = Incident(asked.incident.name, asked.incident.node, at)
-        known = any(value.known for value in asked.weather)
+            situation = self._otherwise.look(case, wait_s)
+            return replace(situation, reasons=(("traffic_unavailable", words),))
+        at = self.moment(case.incident.at)
+        incident = Incident(case.incident.name, case.incident.node, at)
+        known = any(value.known for value in case.weather)
         recorded = self.world.recording.context(at)
-        context = self._otherwise.calendar.context(at, asked.weather) if known else recorded
-        situation = asked.observed(self.world, self.network, incident, context)
-        reasons = () if self._hours else (_REPLAYED,)
-        return Seen(situation, oldest_quote_s(situation), reasons)
+        context = self._otherwise.calendar.context(at, case.weather) if known else recorded
+        situation = case.observed(self.world, self.network, incident, context)
+        return replace(situation, reasons=() if self._hours else (_REPLAYED,))

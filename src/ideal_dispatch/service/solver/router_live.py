@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from threading import Lock
 
 import numpy as np
@@ -12,7 +13,8 @@ from ideal_dispatch.dispatch.situation import Station
 from ideal_dispatch.errors import IdealError, UnreachableError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.service.logs import without_secrets
-from ideal_dispatch.service.solver.live_traffic import Asked, ForecastTraffic, Seen, oldest_quote_s
+from ideal_dispatch.service.solver.case import Case
+from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 _THREADS = 64  # of questions to a router
@@ -45,21 +47,20 @@ class RouterLive:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._close()
 
-    def look(self, asked: Asked) -> Seen:
+    def look(self, case: Case, wait_s: float) -> Situation:
         """The router's situation, else the forecast's with the reason."""
         try:
-            seen = self._asked(asked)
+            situation = self._asked(case, wait_s)
             self.status = "ready"
-            return seen
+            return situation
         except IdealError as error:
             if not isinstance(error, UnreachableError):  # that was an answer
                 self.status = _ROUTER_AWAY
-            seen = self._otherwise.look(asked)
             words = f"{without_secrets(str(error))}; the forecast is used"
-            reason = ("traffic_unavailable", words)
-            return Seen(seen.situation, None, (reason,))
+            situation = self._otherwise.look(case, wait_s)
+            return replace(situation, reasons=(("traffic_unavailable", words),))
 
-    def _asked(self, asked: Asked) -> Seen:
+    def _asked(self, case: Case, wait_s: float) -> Situation:
         from ideal_dispatch.errors import TrafficServiceError
 
         with self._lock:
@@ -68,33 +69,33 @@ class RouterLive:
         if overdue > _MOST_OVERDUE:
             raise TrafficServiceError("the router has not answered many questions; not asked again")
         futures = {
-            number: self._pool.submit(self._quote, asked.depots[number].node, asked)
-            for number, units in enumerate(asked.wanted)
+            number: self._pool.submit(self._quote, case.depots[number].node, case)
+            for number, units in enumerate(case.wanted)
             if units > 0
         }
-        wait(futures.values(), asked.wait_s)
+        wait(futures.values(), wait_s)
         late = [number for number, future in futures.items() if not future.done()]
         if late:
             running = {future for future in futures.values() if not future.cancel()}
             with self._lock:
                 self._overdue |= running
             raise TrafficServiceError(
-                f"the router did not answer within {asked.wait_s:.2g} s about "
-                f"{asked.depots[late[0]].name}"
+                f"the router did not answer within {wait_s:.2g} s about {case.depots[late[0]].name}"
             )
         quotes = {number: future.result() for number, future in futures.items()}
         stations = tuple(
             Station(depot, units, quotes.get(number))
-            for number, (depot, units) in enumerate(zip(asked.depots, asked.wanted, strict=True))
+            for number, (depot, units) in enumerate(zip(case.depots, case.wanted, strict=True))
         )
-        context = self._otherwise.context(asked)
-        situation = Situation(self._otherwise.network, asked.incident, context, stations)
-        reasons = tuple(fallbacks(situation))
-        return Seen(asked.completed(situation), oldest_quote_s(situation), reasons)
+        context = self._otherwise.context(case)
+        situation = Situation(
+            self._otherwise.network, case.incident, context, stations, reasons=fallbacks(stations)
+        )
+        return case.completed(situation)
 
-    def _quote(self, origin: int, asked: Asked) -> RouteQuote | None:
+    def _quote(self, origin: int, case: Case) -> RouteQuote | None:
         try:
-            return self.source.quote(origin, asked.incident.node, asked.incident.at)
+            return self.source.quote(origin, case.incident.node, case.incident.at)
         except UnreachableError:
             return None
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
+from ideal_dispatch.dispatch import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
+from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
@@ -298,9 +300,9 @@ def test_weather_of_the_request_comes_before_our_own(town: Town) -> None:
     seen: list[Weather] = []
     look = assets.traffic.look
 
-    def watching(asked: Any) -> Any:
-        seen.append(asked.weather)
-        return look(asked)
+    def watching(case: Case, wait_s: float) -> Situation:
+        seen.append(case.weather)
+        return look(case, wait_s)
 
     assets.traffic.look = watching  # type: ignore[method-assign]
     adviser = Adviser(assets, settings)
@@ -339,7 +341,7 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
     class Broken:
         status = "ready"
 
-        def look(self, asked: Any) -> Any:
+        def look(self, case: Case, wait_s: float) -> Situation:
             raise ZeroDivisionError("what")
 
     broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings)  # type: ignore[arg-type]

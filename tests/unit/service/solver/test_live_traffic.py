@@ -12,7 +12,8 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.service.solver.live_traffic import Asked, ForecastTraffic
+from ideal_dispatch.service.solver.case import Case
+from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
 from ideal_dispatch.service.solver.recorded_live import RecordedLive
 from ideal_dispatch.service.solver.router_live import RouterLive
 from ideal_dispatch.traffic.source import RouteQuote
@@ -24,11 +25,9 @@ def forecast(grid: RoadNetwork) -> ForecastTraffic:
     return ForecastTraffic(grid, CALENDAR, random_model(grid))
 
 
-def asked(
-    units: tuple[int, ...] = (1, 1), station: int | None = None, path: object = None
-) -> Asked:
+def asked(units: tuple[int, ...] = (1, 1), station: int | None = None, path: object = None) -> Case:
     incident = Incident("x", 65, datetime.now(UTC))
-    return Asked(incident, depots(len(units)), units, Weather(), station, path, 1.0)  # type: ignore[arg-type]
+    return Case(incident, depots(len(units)), units, Weather(), station, path)  # type: ignore[arg-type]
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
@@ -65,32 +64,32 @@ def test_until_it_is_read_the_forecast_answers(
     grid: RoadNetwork, forecast: ForecastTraffic
 ) -> None:
     live = RecordedLive(grid, lambda: world(grid).recording, forecast)
-    assert live.look(asked()).reasons[0][0] == "traffic_unavailable"
+    assert live.look(asked(), 1.0).reasons[0][0] == "traffic_unavailable"
     live.prepare()
-    seen = live.look(asked())
+    seen = live.look(asked(), 1.0)
     assert [code for code, _ in seen.reasons] == ["recorded_traffic"]
     show = RecordedLive(grid, lambda: world(grid).recording, forecast, [(8, 9)])
     show.prepare()
-    assert show.look(asked()).reasons == ()
-    assert seen.age_s is not None
-    assert 0.0 <= seen.age_s < 60.0
-    assert seen.situation.router_times_s is not None
+    assert show.look(asked(), 1.0).reasons == ()
+    assert seen.traffic_age_s is not None
+    assert 0.0 <= seen.traffic_age_s < 60.0
+    assert seen.router_times_s is not None
 
 
 def test_who_was_sent_is_no_longer_free(forecast: ForecastTraffic) -> None:
-    seen = forecast.look(asked((0, 1), station=0)).situation
+    seen = forecast.look(asked((0, 1), station=0), 1.0)
     assert seen.sent is not None
     assert seen.sent.path == seen.stations[0].quote.path  # type: ignore[union-attr]
     assert [station.units for station in seen.stations] == [0, 1]
     assert seen.available == (1,)
-    free = forecast.look(asked((2, 1))).situation
+    free = forecast.look(asked((2, 1)), 1.0)
     assert free.sent is None
 
 
 def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
     rng = np.random.default_rng(1)
     path = grid.shortest_path(rng.uniform(1, 50, grid.num_edges), 0, 65)
-    seen = forecast.look(asked((0, 1), station=0, path=path)).situation
+    seen = forecast.look(asked((0, 1), station=0, path=path), 1.0)
     assert seen.sent is not None
     assert seen.sent.path == path
 
@@ -101,7 +100,7 @@ def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     places = [Depot("end", 2), Depot("start", 0)]
     incident = Incident("x", 1, datetime.now(UTC))
     with pytest.raises(UnreachableError, match="no way leads from end to the incident"):
-        forecast.look(Asked(incident, places, (0, 1), Weather(), 0, None, 1.0))
+        forecast.look(Case(incident, places, (0, 1), Weather(), 0), 1.0)
 
 
 class Gate:
@@ -126,10 +125,11 @@ def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(
     gate = Gate(grid)
     router = RouterLive(gate, forecast, lambda: None)
     places = [Depot(f"d{number}", number) for number in range(60)]
-    call = Asked(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather(), None, None, 20)
+    call = Case(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather())
     found: list[tuple[tuple[str, str], ...]] = []
     calls = [
-        threading.Thread(target=lambda: found.append(router.look(call).reasons)) for _ in range(4)
+        threading.Thread(target=lambda: found.append(router.look(call, 20.0).reasons))
+        for _ in range(4)
     ]
     for one in calls:
         one.start()
@@ -149,8 +149,8 @@ def test_a_router_that_hangs_is_left_alone_and_says_so(
 
     def look(wait_s: float) -> str:
         incident = Incident("x", 65, datetime.now(UTC))
-        call = Asked(incident, places, [1] * 30, Weather(), None, None, wait_s)
-        return " ".join(words for _, words in router.look(call).reasons)
+        call = Case(incident, places, [1] * 30, Weather())
+        return " ".join(words for _, words in router.look(call, wait_s).reasons)
 
     gate.open.clear()
     assert "did not answer within" in look(0.05)
