@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray
-from ideal_dispatch.evaluation import race_figures as of_races
-from ideal_dispatch.evaluation.races import Example, Races
+from ideal_dispatch.evaluation.incident_map import draw_ways
+from ideal_dispatch.evaluation.races import Races
+from ideal_dispatch.evaluation.report_figures import (
+    PAPER_MEAN_S,
+    PAPER_OVERLAP,
+    PAPER_OVERLAP_S,
+    PAPER_REGION,
+    issues,
+)
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import Page
 from ideal_dispatch.replay.drive import World
@@ -24,7 +31,7 @@ from workshop.traffic.checks import (
     check_traffic,
     check_window,
 )
-from workshop.traffic.races import RaceParams, example, race
+from workshop.traffic.races import Example, RaceParams, example, race
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,11 +64,11 @@ class Plausibility:
             "traffic_speeds": figures.speeds(checks, self.real),
             "traffic_memory": figures.memory(checks, self.real),
             "traffic_reach": figures.reach(checks, self.real),
-            "traffic_issues": of_races.issues([(c.checks.name, c.races) for c in self.columns]),
+            "traffic_issues": issues([(c.checks.name, c.races) for c in self.columns]),
         }
         first = self.columns[0].example
         if first is not None and not np.isnan(self.network.lon).any():
-            drawn["traffic_example"] = of_races.trace(self.network, first)
+            drawn["traffic_example"] = draw_ways(self.network, first.node, first.ways)
         return drawn
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -107,16 +114,16 @@ class Plausibility:
         rows: list[tuple[str, Callable[[Races], str], str]] = [
             ("calls raced", lambda r: f"{len(r):,}", _NONE),
             ("1: region's depot is best, inst. / exp.", lambda r: _percents(r.region_share()),
-             _percent(of_races.PAPER_REGION)),
+             _percent(PAPER_REGION)),
             ("2: promised best loses, inst. / exp.", lambda r: _percents(r.reversal_share()),
              _NONE),
             ("… by seconds, mean, inst. / exp.", _mean_loss, _NONE),
             ("3: ranges overlap", lambda r: f"{100 * r.overlap_share():.1f} %",
-             f"{100 * of_races.PAPER_OVERLAP:.1f} %"),
+             f"{100 * PAPER_OVERLAP:.1f} %"),
             ("… by seconds, mean", lambda r: f"{r.overlap_s().mean():.0f}",
-             f"{of_races.PAPER_OVERLAP_S:.0f}"),
+             f"{PAPER_OVERLAP_S:.0f}"),
             ("… of a drive of seconds, inst. / exp.",
-             lambda r: " / ".join(f"{s:.0f}" for s in r.mean_s()), f"{of_races.PAPER_MEAN_S:.0f}"),
+             lambda r: " / ".join(f"{s:.0f}" for s in r.mean_s()), f"{PAPER_MEAN_S:.0f}"),
         ]  # fmt: skip
         empty = [_NONE] * len(self.real)
         return [

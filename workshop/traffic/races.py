@@ -13,7 +13,8 @@ import numpy as np
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Example, Races
+from ideal_dispatch.evaluation.incident_map import Way
+from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Races
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.recorded import RecordedWorld
@@ -102,6 +103,14 @@ def race(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """One call with the ways of two depots: first the favourite's, then its rival's."""
+
+    node: int
+    ways: tuple[Way, ...]
+
+
 def example(
     world: RecordedWorld, depots: Sequence[Depot], races: Races, how: World
 ) -> Example | None:
@@ -110,17 +119,16 @@ def example(
     if call is None:
         return None
     node, at = int(races.node[call]), races.at[call]
-    pair = [int(races.favourite[call]), int(races.rival[call])]
-    quotes = [world.quote(depots[i].node, node, at) for i in pair]
-    drives = [
-        drive(world, world.network, Assignment(i, quote.path), node, at, how)
-        for i, quote in zip(pair, quotes, strict=True)
-    ]
-    first, second = pair
-    return Example(
-        node, at, how, (depots[first], depots[second]),
-        (quotes[0], quotes[1]), (drives[0], drives[1]),
-    )  # fmt: skip
+    ways = []
+    for who, of in (("promised first", races.favourite), ("promised second", races.rival)):
+        number = int(of[call])
+        depot = depots[number]
+        quote = world.quote(depot.node, node, at)
+        done = drive(world, world.network, Assignment(number, quote.path), node, at, how)
+        ways.append(
+            Way(who, depot, done.edges.tolist(), done.seconds.tolist(), done.expected_s.tolist())
+        )
+    return Example(node, tuple(ways))
 
 
 def contested_nodes(

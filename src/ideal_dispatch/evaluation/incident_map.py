@@ -1,6 +1,6 @@
 """An incident on the map: both ambulances' ways, and what was promised along them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN
@@ -27,33 +27,62 @@ _TIMES_IN = 2.3
 _LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its ways need
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """One ambulance's drive to a call; ``expected_s`` is the total time promised at each road."""
+
+    who: str
+    depot: Depot
+    edges: Sequence[int]
+    seconds: Sequence[float]
+    expected_s: Sequence[float]
+
+    @classmethod
+    def of(cls, who: str, entry: Mapping[str, Any], drive: str, world: str) -> "Way":
+        """A drive of a log's line by its name there."""
+        found = entry["drives"][drive]
+        station = entry["stations"][found["station"]]
+        return cls(who, Depot(station["depot"], station["node"]), **found[world])
+
+
 def incident_map(
     network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
 ) -> "Figure":
-    """Above the streets that both ambulances drove; below the total time promised on the way.
+    """The call of a log's line with a policy's ambulances, the second whether it was sent or not.
 
-    ``entry`` is the log's line about the incident. The second ambulance is
-    drawn whether it was sent or not; where both drive the same street, its
-    dashes lie on the first one's line.
+    Depots that no ambulance left are shown where they lie within the map.
     """
-    from matplotlib.figure import Figure
-
-    if np.isnan(network.lon).any():
-        raise InputError("this network has no coordinates; a map needs lon and lat")
     decision = entry["decisions"][policy]
-    drives = [entry["drives"][key] for key in (decision["primary"], decision["second"]) if key]
-    highest = max((max(drive[world]["edges"], default=0) for drive in drives), default=0)
+    named = (("first", decision["primary"]), ("second", decision["second"]))
+    ways = [Way.of(who, entry, drive, world) for who, drive in named if drive]
+    highest = max((max(way.edges, default=0) for way in ways), default=0)
     if highest >= network.num_edges:
         raise InputError(
             f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
             "give the network of the run"
         )
-    ways = _Ways.of(network, entry, drives, world)
-    map_in = WIDTH_IN * ways.height_m / ways.width_m
+    depots = [Depot(one["depot"], one["node"]) for one in entry["stations"]]
+    return draw_ways(network, entry["incident"]["node"], ways, depots)
+
+
+def draw_ways(
+    network: RoadNetwork, node: int, ways: Sequence[Way], depots: Sequence[Depot] = ()
+) -> "Figure":
+    """Above the streets that two ambulances drove; below the total time promised on the way.
+
+    Where both drive the same street, the second one's dashes lie on the first
+    one's line. ``depots`` are shown where they lie within the map.
+    """
+    from matplotlib.figure import Figure
+
+    if np.isnan(network.lon).any():
+        raise InputError("this network has no coordinates; a map needs lon and lat")
+    chart = _Chart.of(network, node, ways, depots)
+    map_in = WIDTH_IN * chart.height_m / chart.width_m
     figure = Figure(figsize=(WIDTH_IN, map_in + _TIMES_IN), dpi=150, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=(map_in, _TIMES_IN))
-    _map(above, network, ways)
-    _times(below, entry, drives, world)
+    _map(above, network, chart)
+    _times(below, ways)
     return figure
 
 
@@ -98,11 +127,11 @@ def clock(seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ways:
-    """What a map shows, in metres: both ways, the call, the depots, and its corners."""
+class _Chart:
+    """What a map shows, in metres: the ways by who drove them, the call, depots and corners."""
 
     plane: LocalPlane
-    lines: list[FloatArray]
+    lines: dict[str, FloatArray]
     goal: FloatArray
     depots: dict[str, FloatArray]
     low: FloatArray
@@ -110,27 +139,22 @@ class _Ways:
 
     @classmethod
     def of(
-        cls,
-        network: RoadNetwork,
-        entry: Mapping[str, Any],
-        drives: list[dict[str, Any]],
-        world: str,
-    ) -> "_Ways":
-        """Depots that no ambulance left are shown where they lie within the map."""
+        cls, network: RoadNetwork, node: int, ways: Sequence[Way], depots: Sequence[Depot]
+    ) -> "_Chart":
         plane = LocalPlane(float(network.lat.mean()))
-        goal = _place(network, plane, entry["incident"]["node"])
-        places = [_place(network, plane, one["node"]) for one in entry["stations"]]
-        lines = [_way(network, plane, drive[world]["edges"]) for drive in drives]
-        started = {drive["station"] for drive in drives}
+        goal = _place(network, plane, node)
+        lines = {way.who: _way(network, plane, way.edges) for way in ways}
+        left = {way.depot.name: _place(network, plane, way.depot.node) for way in ways}
         low, high = _window(
-            np.concatenate([goal[None], *lines, *(places[i][None] for i in started)])
+            np.concatenate([goal[None], *lines.values(), *(place[None] for place in left.values())])
         )
-        depots = {
-            one["depot"]: place
-            for number, (one, place) in enumerate(zip(entry["stations"], places, strict=True))
-            if number in started or ((place > low) & (place < high)).all()
+        every = left | {depot.name: _place(network, plane, depot.node) for depot in depots}
+        shown = {
+            name: place
+            for name, place in every.items()
+            if name in left or ((place > low) & (place < high)).all()
         }
-        return cls(plane, lines, goal, depots, low, high)
+        return cls(plane, lines, goal, shown, low, high)
 
     @property
     def width_m(self) -> float:
@@ -141,24 +165,24 @@ class _Ways:
         return float(self.high[1] - self.low[1])
 
 
-def _map(axes: "Axes", network: RoadNetwork, ways: _Ways) -> None:
+def _map(axes: "Axes", network: RoadNetwork, chart: _Chart) -> None:
     axes.set_axis_off()
     axes.set_aspect("equal")
-    _roads(axes, network, ways.plane, ways.low, ways.high)
-    looks = ((ACCENT, "-", 5.5, "first"), (ORANGE, _DASHES, 2.8, "second"))
-    for line, (colour, dashes, width, label) in zip(ways.lines, looks, strict=False):
+    _roads(axes, network, chart.plane, chart.low, chart.high)
+    looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
+    for (who, line), (colour, dashes, width) in zip(chart.lines.items(), looks, strict=False):
         if dashes == "-":
             axes.plot(*line.T, color="white", linewidth=width + 2.5, zorder=3)
         else:
             axes.plot(*line.T, color="white", linewidth=width + 1.2, zorder=4.5, alpha=0.85)
         axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
-                  label=label, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
-    axes.plot(*ways.goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
+                  label=who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
+    axes.plot(*chart.goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
               markeredgewidth=2, zorder=7)  # fmt: skip
-    for name, place in ways.depots.items():
+    for name, place in chart.depots.items():
         axes.plot(*place, marker="P", markersize=13, color=_DEPOT, markeredgecolor="white",
                   markeredgewidth=1.5, zorder=6)  # fmt: skip
-        at_the_right = place[0] > ways.high[0] - 0.2 * ways.width_m
+        at_the_right = place[0] > chart.high[0] - 0.2 * chart.width_m
         axes.annotate(
             name, (place[0], place[1]), xytext=(-9 if at_the_right else 9, 7),
             textcoords="offset points", ha="right" if at_the_right else "left",
@@ -166,8 +190,8 @@ def _map(axes: "Axes", network: RoadNetwork, ways: _Ways) -> None:
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75,
                   "linewidth": 0},
         )  # fmt: skip
-    axes.set(xlim=(ways.low[0], ways.high[0]), ylim=(ways.low[1], ways.high[1]))
-    _scale_bar(axes, ways.low, ways.high)
+    axes.set(xlim=(chart.low[0], chart.high[0]), ylim=(chart.low[1], chart.high[1]))
+    _scale_bar(axes, chart.low, chart.high)
 
 
 def _window(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -183,8 +207,8 @@ def _place(network: RoadNetwork, plane: LocalPlane, node: int) -> FloatArray:
     return plane.to_metres(np.array([network.lon[node], network.lat[node]]))
 
 
-def _way(network: RoadNetwork, plane: LocalPlane, edges: list[int]) -> FloatArray:
-    if not edges:
+def _way(network: RoadNetwork, plane: LocalPlane, edges: Sequence[int]) -> FloatArray:
+    if not len(edges):
         return np.empty((0, 2))
     return plane.to_metres(np.concatenate([network.polyline(edge) for edge in edges]))
 
@@ -226,23 +250,18 @@ def _scale_bar(axes: "Axes", low: FloatArray, high: FloatArray) -> None:
 # --- promised times -----------------------------------------------------------------
 
 
-def _times(
-    axes: "Axes", entry: Mapping[str, Any], drives: list[dict[str, Any]], world: str
-) -> None:
+def _times(axes: "Axes", ways: Sequence[Way]) -> None:
     """Elapsed time plus the promised rest, as in the paper's first figure."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
     axes.tick_params(colors=INK, labelsize=SMALL_PT)
     ends = []
-    for drive, colour, dashes, who in zip(
-        drives, (ACCENT, ORANGE), ("-", _DASHES), ("first", "second"), strict=False
-    ):
-        seconds = np.array(drive[world]["seconds"], np.float64)
+    for way, colour, dashes in zip(ways, (ACCENT, ORANGE), ("-", _DASHES), strict=False):
+        seconds = np.array(way.seconds, np.float64)
         elapsed = np.concatenate([[0.0], np.cumsum(seconds)]) / 60
-        total = np.array([*drive[world]["expected_s"], seconds.sum()]) / 60
-        depot = entry["stations"][drive["station"]]["depot"]
+        total = np.array([*way.expected_s, seconds.sum()]) / 60
         axes.plot(elapsed, total, color=colour, linestyle=dashes, linewidth=1.8, marker="o",
-                  markersize=2.8, label=f"{who}, from {depot}")  # fmt: skip
+                  markersize=2.8, label=f"{way.who}, from {way.depot.name}")  # fmt: skip
         axes.plot(elapsed[-1], total[-1], marker="o", markersize=9, color=colour,
                   markeredgecolor="white", zorder=5)  # fmt: skip
         ends.append((float(elapsed[-1]), float(total[-1]), colour))

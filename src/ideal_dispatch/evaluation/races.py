@@ -14,11 +14,9 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.replay.drive import Drive, World
+from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG
-from ideal_dispatch.traffic.source import RouteQuote
 
 WORLDS = tuple(World)
 MARGIN = 0.25
@@ -108,18 +106,6 @@ class Races:
         return int(lost.argmax()) if len(self) and lost.max() > 0 else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Example:
-    """One call with both depots' quotes and drives: first the favourite, then its rival."""
-
-    node: int
-    at: datetime
-    world: World
-    depots: tuple[Depot, Depot]
-    quotes: tuple[RouteQuote, RouteQuote]
-    drives: tuple[Drive, Drive]
-
-
 def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
     """The run's calls as races, and the number of each in the log.
 
@@ -151,25 +137,6 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
         ran_out=len(outcomes.manifest.get("dropped") or ()),
     )
     return races, tuple(numbers)
-
-
-def example_of(
-    outcomes: Outcomes, network: RoadNetwork, races: Races, numbers: tuple[int, ...], how: World
-) -> Example | None:
-    """The most telling call of a run; None where the promised depot never loses."""
-    call = races.most_telling(how)
-    if call is None:
-        return None
-    entry = outcomes.entries({numbers[call]})[numbers[call]]
-    pair = int(races.favourite[call]), int(races.rival[call])
-    stations = [entry["stations"][i] for i in pair]
-    first, second = (Depot(station["depot"], station["node"]) for station in stations)
-    quotes = [_quote(network, station, races.at[call]) for station in stations]
-    drives = [_drive(entry["drives"][f"s{i}"][how]) for i in pair]
-    return Example(
-        int(races.node[call]), races.at[call], how, (first, second), (quotes[0], quotes[1]),
-        (drives[0], drives[1]),
-    )  # fmt: skip
 
 
 def _row(entry: dict[str, Any]) -> dict[str, Any] | None:
@@ -208,19 +175,3 @@ def _known(quote: dict[str, Any], name: str) -> float:
     """A time of a quote; a range that is not known is the duration."""
     value = quote[name]
     return float(quote["duration_s"] if value is None else value)
-
-
-def _quote(network: RoadNetwork, station: dict[str, Any], at: datetime) -> RouteQuote:
-    said = station["quote"]
-    path = network.path(said["edges"], station["node"])
-    duration_s, optimistic_s, pessimistic_s = (_known(said, name) for name in _TIMES)
-    # of the first segment the log keeps nothing, and nobody asks for it here
-    return RouteQuote(path, duration_s, 0.0, optimistic_s, pessimistic_s, at, math.nan)
-
-
-def _drive(driven: dict[str, Any]) -> Drive:
-    return Drive(
-        np.array(driven["edges"], np.int32),
-        np.array(driven["seconds"]),
-        np.array(driven["expected_s"]),
-    )

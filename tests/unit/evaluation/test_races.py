@@ -7,7 +7,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.races import example_of, races_of
+from ideal_dispatch.evaluation.races import races_of
 from ideal_dispatch.evaluation.report_figures import report_figures
 from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.replay.drive import World
@@ -41,17 +41,23 @@ def test_calls_with_two_near_depots_are_races(outcomes: Outcomes) -> None:
     assert set(best) <= {0, 1}
 
 
-def test_the_most_telling_call(outcomes: Outcomes, grid: RoadNetwork) -> None:
+def test_the_most_telling_call_is_drawn(outcomes: Outcomes, grid: RoadNetwork) -> None:
     found = races_of(outcomes)
     assert found is not None
     races, numbers = found
-    shown = example_of(outcomes, grid, races, numbers, World.EXPERIENCED)
-    assert shown is not None
-    lost = shown.drives[0].total_s - shown.drives[1].total_s
-    assert lost == pytest.approx(races.lost_s()[1].max(), abs=1e-6)
-    assert shown.quotes[0].duration_s <= shown.quotes[1].duration_s
+    call = races.most_telling(World.EXPERIENCED)
+    assert call is not None
+    assert races.lost_s()[1, call] == races.lost_s()[1].max()
     drawn = dict(report_figures(Judged(outcomes), grid, lambda stage: None))
     assert list(drawn)[:2] == ["issues", "forecast"]
+    below = drawn["forecast"].axes[1]
+    depots = outcomes.entries({numbers[call]})[numbers[call]]["stations"]
+    assert [text.get_text() for text in below.get_legend().get_texts()] == [  # type: ignore[union-attr]
+        f"promised first, from {depots[races.favourite[call]]['depot']}",
+        f"promised second, from {depots[races.rival[call]]['depot']}",
+    ]
+    without = dict(report_figures(Judged(outcomes), None, lambda stage: None))
+    assert "forecast" not in without
 
 
 def test_a_log_without_quotes_has_no_races(tmp_path: Path) -> None:

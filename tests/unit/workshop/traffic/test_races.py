@@ -134,10 +134,11 @@ def test_the_example_ends_as_the_race_did(world: RecordedWorld, races: Races) ->
         assert call is not None
         assert shown is not None
         pair = races.favourite[call], races.rival[call]
-        assert shown.depots == (DEPOTS[pair[0]], DEPOTS[pair[1]])
-        assert [d.total_s for d in shown.drives] == races.took_s[row, call, list(pair)].tolist()
-        assert shown.drives[0].total_s > shown.drives[1].total_s
-        assert shown.drives[0].expected_s[0] == pytest.approx(shown.quotes[0].duration_s)
+        assert [way.depot for way in shown.ways] == [DEPOTS[number] for number in pair]
+        took = [sum(way.seconds) for way in shown.ways]
+        assert took == pytest.approx(races.took_s[row, call, list(pair)])
+        assert took[0] > took[1]
+        assert shown.ways[0].expected_s[0] == pytest.approx(races.quoted_s[call, pair[0]])
 
 
 def test_same_seed_same_races(world: RecordedWorld) -> None:
