@@ -33,7 +33,7 @@ def read_network(file: Path | None) -> "RoadNetwork":
 
 def depots_of(file: Path, network: "RoadNetwork") -> "Sequence[Depot]":
     """The depots of a file that lie on the network, of which there must be one."""
-    from ideal_dispatch.network.readers.csv_files import read_depots
+    from ideal_dispatch.network.readers.depots import read_depots
 
     depots, elsewhere = read_depots(file, network)
     if not depots:

@@ -1,20 +1,17 @@
 """Which depot a record means: by name, id, call sign or place."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch import spreadsheets
 from ideal_dispatch.arrays import FloatArray, IntArray
-from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.network.readers.depots import depot_rows
 from ideal_dispatch.records.agency import Depots
 from ideal_dispatch.records.raw_records import Source
 
-_PLACES = {"lon": ("lon", "longitude", "lng", "x"), "lat": ("lat", "latitude", "y")}
-_NAMES = ("name", "depot", "station", "id", "code", "short", "call_sign", "callsign", "alias")
 UNKNOWN = -1
 """Index of a depot that a record does not name."""
 
@@ -53,33 +50,22 @@ def plain_name(name: str) -> str:
 
 def read_depot_book(source: Source, network: RoadNetwork, settings: Depots) -> DepotBook:
     """The depots of a table with name, lon and lat, and any of id, code and call_sign."""
-    where, mark, rows = _rows(source)
+    where, rows = depot_rows(source, network, settings.limit_m)
+    if not rows:
+        raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
     names: list[str] = []
     keys: dict[str, int] = {}
-    places: list[tuple[float, float]] = []
-    nodes: list[int] = []
-    off_network: list[str] = []
-    for line, row in rows:
-        labels = [row[column] for column in _NAMES if row.get(column)]
+    for row in rows:
+        labels = [label for label in (row.name, *row.aliases) if label]
         if not labels:
-            raise InputError(f"{where} line {line}: the depot has no name")
-        place = _number(where, line, row, "lon", mark), _number(where, line, row, "lat", mark)
+            raise InputError(f"{where} line {row.line}: the depot has no name")
         for label in labels:
             if keys.setdefault(plain_name(label), len(names)) != len(names):
-                raise InputError(f"{where} line {line}: depot {label!r} appears twice")
-        try:
-            nodes.append(network.snap(*place, settings.limit_m).node)
-        except OffNetworkError as error:
-            nodes.append(-1)
-            off_network.append(f"depot {labels[0]}: {error}")
-        except InputError as error:
-            raise InputError(f"{where} line {line}: {error}") from None
+                raise InputError(f"{where} line {row.line}: depot {label!r} appears twice")
         names.append(labels[0])
-        places.append(place)
-    if not names:
-        raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
-    if max(nodes) < 0:
-        raise InputError(f"{where}: no depot lies on the network; the first: {off_network[0]}")
+    off = [f"depot {name}: {r.problem}" for name, r in zip(names, rows, strict=True) if r.problem]
+    if len(off) == len(rows):
+        raise InputError(f"{where}: no depot lies on the network; the first: {off[0]}")
     for alias, name in settings.aliases.items():
         if plain_name(name) not in keys:
             raise InputError(f"depots.aliases: {alias} means {name!r}, which is not in {where}")
@@ -87,46 +73,6 @@ def read_depot_book(source: Source, network: RoadNetwork, settings: Depots) -> D
     for name in settings.only:
         if plain_name(name) not in keys:
             raise InputError(f"depots.only: {name!r} is not in {where}")
-    lon, lat = np.array(places).T
-    node = np.array(nodes, np.int32)
-    return DepotBook(tuple(names), tuple(keys.items()), lon, lat, node, tuple(off_network))
-
-
-def _rows(source: Source) -> tuple[str, str, list[tuple[int, dict[str, str]]]]:
-    """What to call the source, its decimal mark, and its rows by column."""
-    if isinstance(source, (str, os.PathLike)):
-        where = os.fspath(source)
-        table = list(spreadsheets.read(where, spreadsheets.detect(where)))
-    else:
-        where, table = "depots", list(spreadsheets.frame_rows(source))
-    rows = []
-    header: list[str] = []
-    for line, cells in table:
-        if isinstance(cells, str):
-            raise FileFormatError(f"{where} line {line}: {cells}")
-        if header:
-            rows.append((line, dict(zip(header, map(str.strip, cells), strict=False))))
-        else:
-            header = _header(where, cells)
-    mark = spreadsheets.decimal_mark([row.get(name, "") for _, row in rows for name in _PLACES])
-    return where, mark, rows
-
-
-def _header(where: str, cells: list[str]) -> list[str]:
-    header = ["_".join(cell.split()).lower() for cell in cells]
-    for column, options in _PLACES.items():
-        found = next((option for option in options if option in header), None)
-        if found is None:
-            raise InputError(f"{where}: no column {column}; name, lon and lat are needed")
-        header[header.index(found)] = column
-    return header
-
-
-def _number(where: str, line: int, row: dict[str, str], column: str, mark: str) -> float:
-    try:
-        value = spreadsheets.number(row.get(column, ""), mark)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise InputError(f"{where} line {line}: {column} is {row.get(column)!r}, not a number")
-    return value
+    lon, lat = np.array([(row.lon, row.lat) for row in rows]).T
+    node = np.array([row.node for row in rows], np.int32)
+    return DepotBook(tuple(names), tuple(keys.items()), lon, lat, node, tuple(off))

@@ -65,7 +65,7 @@ def test_nothing_usable_is_an_error_with_a_report(place: Path, tmp_path: Path) -
         (("agency/records.csv", "agency"), "error: agency: is a folder, not a file"),
         (("agency/city.network", "agency/agency.toml"), "agency.toml: not a network file"),
         (("agency/agency.toml", "agency/depots.csv"), "depots.csv: not TOML"),
-        (("agency/depots.csv", "agency/agency.toml"), "no column lon; name, lon and lat are"),
+        (("agency/depots.csv", "agency/agency.toml"), "lng, x); name, lon and lat are"),
         (("agency/records.csv", "agency/city.network"), "is not utf-8; save the file"),
     ],
 )

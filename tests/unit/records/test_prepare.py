@@ -483,9 +483,9 @@ def test_columns_by_any_name(tmp_path: Path, grid: RoadNetwork) -> None:
 @pytest.mark.parametrize(
     ("depots", "tables", "message"),
     [
-        ("name,lon\nA,1\n", {}, "depots.csv: no column lat"),
+        ("name,lon\nA,1\n", {}, "depots.csv: no column for 'lat'"),
         ("name,lon,lat\nA,114,22\na,114,22\n", {}, "line 3: depot 'a' appears twice"),
-        ("name,lon,lat\nA,x,22\n", {}, "line 2: lon is 'x', not a number"),
+        ("name,lon,lat\nA,x,22\n", {}, "line 2: lon is 'x'; a finite number"),
         ("name,lon,lat\nA,7,43\n", {}, "no depot lies on the network"),
         ("name,lon,lat\n", {}, "no depots in it"),
         ("name,lon,lat\n,114,22\n", {}, "line 2: the depot has no name"),

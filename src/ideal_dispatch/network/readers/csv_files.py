@@ -1,7 +1,6 @@
-"""Networks and depots as CSV: a file of nodes, a file of edges, and which column is which."""
+"""Networks as CSV: a file of nodes, a file of edges, and which column is which."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -10,10 +9,9 @@ import numpy as np
 import shapely
 
 from ideal_dispatch import spreadsheets
-from ideal_dispatch.errors import FileFormatError, InputError, OffNetworkError
-from ideal_dispatch.network import SNAP_LIMIT_M
-from ideal_dispatch.network.depot import Depot
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
+from ideal_dispatch.network.readers import tables
 from ideal_dispatch.network.readers.build import (
     Box,
     BuildReport,
@@ -23,14 +21,14 @@ from ideal_dispatch.network.readers.build import (
     build_network,
 )
 from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
+from ideal_dispatch.network.readers.tables import DEGREES
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
 from ideal_dispatch.network.road_network import RoadNetwork
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "id": ("id", "node_id", "osmid", "int_id", "node"),
-        "lon": ("lon", "longitude", "lng", "x"),
-        "lat": ("lat", "latitude", "y"),
+        **DEGREES,
         "tail": ("tail", "from", "u", "from_node", "from_int_id", "source"),
         "head": ("head", "to", "v", "to_node", "to_int_id", "target"),
         "length_m": ("length_m", "length", "centreline_m", "straight_m"),
@@ -45,17 +43,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Our field and the column names it is looked for under, first match with a value first."""
 
-_DEGREES = ("lon", "lat")
-_NEEDED_NODES, _NEEDED_EDGES = ("id", *_DEGREES), ("tail", "head")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")  # or three decimals
+_NEEDED_NODES, _NEEDED_EDGES = ("id", "lon", "lat"), ("tail", "head")
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "t", "y"}), frozenset({"0", "false", "no", "f", "n"})
-_DEPOT_NAMES = ("name", "depot", "station", "station #", "index", "id")
-_HEADER_ROWS = 5  # a title may stand above the header
+_ADVICE = "name it with --column {}=YOURS"
 _TOO_SHORT = 0.5  # of the straight line; real files are right to a few hundredths
 _MOST_TOO_SHORT = 0.1  # of all rows; more is a wrong unit or a wrong decimal mark
-
-Rows = list[tuple[int, dict[str, str]]]
-"""Line number and our fields of every row, blank values left out."""
 
 
 def read_csv_pair(
@@ -78,45 +70,18 @@ def read_csv_pair(
     names = _column_names(columns or {})
     report = BuildReport(f"{os.path.basename(edges_path)} + {os.path.basename(nodes_path)}")
     progress("reading nodes")
-    nodes = _rows(os.fspath(nodes_path), names, _NEEDED_NODES)
-    mark = _degrees_mark(nodes)
+    nodes = tables.read(nodes_path, names, _NEEDED_NODES, _ADVICE)[1]
+    mark = tables.degrees_mark(nodes)
     places = dict(_nodes(os.fspath(nodes_path), nodes, mark))
     report.read["nodes"] = len(places)
     progress("reading edges")
     where = os.fspath(edges_path)
-    edges = _rows(where, names, _NEEDED_EDGES)
+    edges = tables.read(edges_path, names, _NEEDED_EDGES, _ADVICE)[1]
     segments = list(_edges(where, edges, _metres_mark(edges, mark), places, directed, report))
     if not directed:
         _refuse_doubled(where, segments)
     segments = _at_least_straight(where, segments, places, report)
     return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
-
-
-def read_depots(
-    path: str | os.PathLike[str], network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
-) -> tuple[list[Depot], list[str]]:
-    """Depots of a CSV with name, lon and lat that lie on the network, and why others do not."""
-    where = os.fspath(path)
-    names = _column_names({"name": _DEPOT_NAMES})
-    depots: list[Depot] = []
-    elsewhere: list[str] = []
-    lines: dict[str, int] = {}  # by name
-    rows = _rows(where, names, _DEGREES, one_column=("name",))  # numbers of two columns may meet
-    mark = _degrees_mark(rows)
-    for line, row in rows:
-        name = row.get("name", "") or f"line {line}"
-        if name in lines:
-            raise InputError(
-                f"{where} line {line}: depot {name} is in line {lines[name]} already; give each "
-                "depot a name of its own"
-            )
-        lines[name] = line
-        try:
-            place = _number(where, line, "lon", row, mark), _number(where, line, "lat", row, mark)
-            depots.append(Depot(name, network.snap(*place, limit_m).node))
-        except OffNetworkError as error:
-            elsewhere.append(f"depot {name}: {error}")
-    return depots, elsewhere
 
 
 def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -126,85 +91,18 @@ def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
 
 
-def _rows(
-    where: str,
-    names: Mapping[str, tuple[str, ...]],
-    needed: Sequence[str],
-    one_column: Sequence[str] = (),
-) -> Rows:
-    """The rows of a table; of a field in ``one_column`` the first column that is there counts."""
-    rows = _whole(where, spreadsheets.read(where, spreadsheets.detect(where)))
-    seen: list[str] = []
-    for _ in range(_HEADER_ROWS):
-        header = [cell.strip().lower() for cell in next(rows, (0, []))[1]]
-        seen = seen or header
-        if all(any(name.lower() in header for name in names[field]) for field in needed):
-            break
-    else:
-        lost = next(f for f in needed if not any(n.lower() in seen for n in names[f]))
-        raise InputError(
-            f"{where}: no column for {lost!r} (looked for {', '.join(names[lost])}); "
-            f"name it with --column {lost}=YOURS"
-        )
-    position = {cell: i for i, cell in reversed(list(enumerate(header)))}
-    cells = {
-        field: [position[n.lower()] for n in options if n.lower() in position][
-            : 1 if field in one_column else None
-        ]
-        for field, options in names.items()
-    }
-    table: Rows = []
-    for line, row in rows:
-        found = {}
-        for field, places in cells.items():
-            value = next((row[i].strip() for i in places if i < len(row) and row[i].strip()), "")
-            if value:
-                found[field] = value
-        if found:
-            table.append((line, found))
-    return table
-
-
-def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, list[str]]]:
-    for line, cells in rows:
-        if isinstance(cells, str):
-            raise FileFormatError(f"{where} line {line}: {cells}")
-        yield line, cells
-
-
-def _degrees_mark(rows: Rows) -> str:
-    """The decimal mark of a table with places; degrees have no thousands."""
-    return spreadsheets.decimal_mark(row.get(field, "") for _, row in rows for field in _DEGREES)
-
-
-def _metres_mark(rows: Rows, otherwise: str) -> str:
+def _metres_mark(rows: tables.Rows, otherwise: str) -> str:
     """The decimal mark of an edge list; what may be thousands says nothing of it."""
     cells = (row.get(field, "") for _, row in rows for field in ("length_m", "speed_kmh"))
-    clear = (cell for cell in cells if not _THOUSANDS.fullmatch(cell))
+    clear = (cell for cell in cells if not tables.THOUSANDS.fullmatch(cell))
     return spreadsheets.decimal_mark(clear, otherwise)
 
 
-def _number(where: str, line: int, field: str, row: Mapping[str, str], mark: str) -> float:
-    text = row.get(field, "")
-    try:
-        value = spreadsheets.number(text, mark)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        if _THOUSANDS.fullmatch(text):
-            raise InputError(
-                f"{where} line {line}: {field} is {text!r}, which may be thousands or decimals; "
-                "write thousands without a mark, and decimals with one mark in both files"
-            )
-        raise InputError(f"{where} line {line}: {field} is {text!r}; a finite number is needed")
-    return value
-
-
-def _nodes(where: str, rows: Rows, mark: str) -> Iterator[tuple[str, Point]]:
+def _nodes(where: str, rows: tables.Rows, mark: str) -> Iterator[tuple[str, Point]]:
     seen: set[str] = set()
     for line, row in rows:
         node = row.get("id", "")
-        lon, lat = _number(where, line, "lon", row, mark), _number(where, line, "lat", row, mark)
+        lon, lat = (tables.number(where, line, field, row, mark) for field in DEGREES)
         if not node or node in seen:
             problem = f"node {node} appears twice" if node else "id is missing"
             raise InputError(f"{where} line {line}: {problem}")
@@ -218,7 +116,7 @@ def _nodes(where: str, rows: Rows, mark: str) -> Iterator[tuple[str, Point]]:
 
 def _edges(
     where: str,
-    rows: Rows,
+    rows: tables.Rows,
     mark: str,
     places: Mapping[str, Point],
     directed: bool,
@@ -232,7 +130,7 @@ def _edges(
             continue
         points = _points(where, line, row, places.get(tail))
         if "length_m" in row:
-            length = _number(where, line, "length_m", row, mark)
+            length = tables.number(where, line, "length_m", row, mark)
         else:
             report.assumed["segments with no length, measured along their points"] += 1
             ends = (places.get(tail, (np.nan, np.nan)), places.get(head, (np.nan, np.nan)))

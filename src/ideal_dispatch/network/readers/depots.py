@@ -1,0 +1,80 @@
+"""The table of an agency's depots: names, places, and the nodes they stand at."""
+
+import os
+from typing import Any, NamedTuple
+
+from ideal_dispatch.errors import InputError, OffNetworkError
+from ideal_dispatch.network import SNAP_LIMIT_M
+from ideal_dispatch.network.depot import Depot
+from ideal_dispatch.network.readers import tables
+from ideal_dispatch.network.road_network import RoadNetwork
+
+_NAMES = (
+    "name", "depot", "station", "station #", "index", "id", "code", "short", "call_sign",
+    "callsign", "alias",
+)  # fmt: skip
+_NUMBERS = ("station #", "index")  # of a row: no name that a record would use
+
+
+class DepotRow(NamedTuple):
+    """A row of the table.
+
+    ``name`` is of the first column that holds names, "" where the row has none there;
+    ``aliases`` are what the other columns call the depot. ``node`` is −1 off the network, and
+    ``problem`` says why.
+    """
+
+    line: int
+    name: str
+    aliases: tuple[str, ...]
+    lon: float
+    lat: float
+    node: int
+    problem: str
+
+
+def depot_rows(
+    source: Any, network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
+) -> tuple[str, list[DepotRow]]:
+    """What to call the source, a file or a DataFrame, and its depots."""
+    names = {**tables.DEGREES, **{name: (name,) for name in _NAMES}}
+    where, rows = tables.read(source, names, tuple(tables.DEGREES), "name, lon and lat are needed")
+    mark = tables.degrees_mark(rows)
+    # numbers of two columns may meet: the names of all depots are of one
+    column = next((name for name in _NAMES if any(name in row for _, row in rows)), "name")
+    found = []
+    for line, row in rows:
+        lon, lat = (tables.number(where, line, field, row, mark) for field in tables.DEGREES)
+        node, problem = -1, ""
+        try:
+            node = network.snap(lon, lat, limit_m).node
+        except OffNetworkError as error:
+            problem = str(error)
+        except InputError as error:
+            raise InputError(f"{where} line {line}: {error}") from None
+        others = tuple(row[n] for n in _NAMES if n in row and n not in (column, *_NUMBERS))
+        found.append(DepotRow(line, row.get(column, ""), others, lon, lat, node, problem))
+    return where, found
+
+
+def read_depots(
+    path: str | os.PathLike[str], network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
+) -> tuple[list[Depot], list[str]]:
+    """Depots of a table with name, lon and lat that lie on the network, and why others do not."""
+    where, rows = depot_rows(path, network, limit_m)
+    depots: list[Depot] = []
+    elsewhere: list[str] = []
+    lines: dict[str, int] = {}  # by name
+    for row in rows:
+        name = row.name or f"line {row.line}"
+        if name in lines:
+            raise InputError(
+                f"{where} line {row.line}: depot {name} is in line {lines[name]} already; give "
+                "each depot a name of its own"
+            )
+        lines[name] = row.line
+        if row.node < 0:
+            elsewhere.append(f"depot {name}: {row.problem}")
+        else:
+            depots.append(Depot(name, row.node))
+    return depots, elsewhere

@@ -1,0 +1,98 @@
+"""Tables of places and roads: rows by our own field names, whatever the columns are called."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch import spreadsheets
+from ideal_dispatch.errors import FileFormatError, InputError
+
+DEGREES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"lon": ("lon", "longitude", "lng", "x"), "lat": ("lat", "latitude", "y")}
+)
+"""Column names of a place in degrees."""
+
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")  # or three decimals
+_HEADER_ROWS = 5  # a title may stand above the header
+
+Rows = list[tuple[int, dict[str, str]]]
+"""Line number and our fields of every row, blank values left out."""
+
+
+def read(
+    source: Any, names: Mapping[str, Sequence[str]], needed: Sequence[str], advice: str
+) -> tuple[str, Rows]:
+    """What to call the source, a file or a DataFrame, and its rows.
+
+    ``names`` says under which column names each field is looked for, first match with a
+    value first. ``advice`` tells what to do where a ``needed`` field has no column.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        where = os.fspath(source)
+        rows = _whole(where, spreadsheets.read(where, spreadsheets.detect(where)))
+    else:
+        where, rows = "the table", _whole("the table", spreadsheets.frame_rows(source))
+    wanted = {field: [_plain(name) for name in options] for field, options in names.items()}
+    first: list[str] = []
+    for _ in range(_HEADER_ROWS):
+        header = [_plain(cell) for cell in next(rows, (0, []))[1]]
+        first = first or header
+        if all(set(wanted[field]) & set(header) for field in needed):
+            break
+    else:
+        lost = next(field for field in needed if not set(wanted[field]) & set(first))
+        raise InputError(
+            f"{where}: no column for {lost!r} (looked for {', '.join(names[lost])}); "
+            f"{advice.format(lost)}"
+        )
+    cells = {
+        field: [header.index(name) for name in options if name in header]
+        for field, options in wanted.items()
+    }
+    table: Rows = []
+    for line, row in rows:
+        found = {}
+        for field, columns in cells.items():
+            value = next((row[i].strip() for i in columns if i < len(row) and row[i].strip()), "")
+            if value:
+                found[field] = value
+        if found:
+            table.append((line, found))
+    return where, table
+
+
+def degrees_mark(rows: Rows) -> str:
+    """The decimal mark of a table with places; degrees have no thousands."""
+    return spreadsheets.decimal_mark(row.get(field, "") for _, row in rows for field in DEGREES)
+
+
+def number(where: str, line: int, field: str, row: Mapping[str, str], mark: str) -> float:
+    """The number of a field, or one line on why it is none."""
+    text = row.get(field, "")
+    try:
+        value = spreadsheets.number(text, mark)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        if THOUSANDS.fullmatch(text):
+            raise InputError(
+                f"{where} line {line}: {field} is {text!r}, which may be thousands or decimals; "
+                "write thousands without a mark, and decimals with one mark in both files"
+            )
+        raise InputError(f"{where} line {line}: {field} is {text!r}; a finite number is needed")
+    return value
+
+
+def _plain(name: str) -> str:
+    return "_".join(name.split()).lower()
+
+
+def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, list[str]]]:
+    for line, cells in rows:
+        if isinstance(cells, str):
+            raise FileFormatError(f"{where} line {line}: {cells}")
+        yield line, cells
