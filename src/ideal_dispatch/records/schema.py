@@ -1,4 +1,4 @@
-"""The typed table of records, checked by pandera: every bad row with every reason."""
+"""The typed table of records: every bad row with every reason."""
 
 import math
 from collections import defaultdict
@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.raw_records import EXTRA, RawRecords
 from ideal_dispatch.records.timestamps import TimeReader, shape
@@ -137,64 +136,24 @@ def _numbers(cells: Sequence[str], name: str, decimal: str, reasons: Reasons) ->
 
 
 def check(table: RecordTable, reasons: Reasons) -> Reasons:
-    """``reasons`` and those of the schema, by position; all of a row's, not the first."""
-    try:
-        import pandas as pd  # type: ignore[import-untyped]
-        from pandera.errors import SchemaErrors
-    except ImportError:
-        raise MissingExtraError("preparing records", "records") from None
-    if not len(table):  # a header alone; pandera would complain about types
-        return {}
-    frame = pd.DataFrame(
-        {name: table.numbers[name] for name in NUMBERS}
-        | {"call_at": table.at, "call_to_cpr": table.call_to_cpr_s}
-        | {"has_depot": [bool(text) for text in table.texts["depot"]]}
-    )
+    """``reasons`` and those of values that cannot be right, by position; every one of a row."""
     collected: Reasons = defaultdict(list, {i: list(texts) for i, texts in reasons.items()})
-    try:
-        _schema().validate(frame, lazy=True)
-    except SchemaErrors as errors:
-        cases = errors.failure_cases
-        for index, name, rule in zip(cases["index"], cases["column"], cases["check"], strict=True):
-            position = int(index)
-            text = f"{name} is missing" if rule == "not_nullable" else str(rule)
-            unread = any(r.startswith(f"{name} ") for r in reasons.get(position, ()))
-            if not unread and text not in collected[position]:
+
+    def add(name: str, bad: BoolArray, text: str) -> None:
+        for position in np.flatnonzero(bad).tolist():
+            if not any(read.startswith(f"{name} ") for read in reasons.get(position, ())):
                 collected[position].append(text)
+
+    for name, limit in (("lon", 180), ("lat", 90), ("depot_lon", 180), ("depot_lat", 90)):
+        values = table.numbers[name]
+        if not name.startswith("depot"):
+            add(name, np.isnan(values), f"{name} is missing")
+        swapped = "; are latitude and longitude swapped?" if limit == 90 else ""
+        add(name, np.abs(values) > limit, f"{name} is not within ±{limit} degrees{swapped}")
+    add("call_at", np.isnat(table.at), "call_at is missing")
+    far = (table.at < _EARLIEST) | (table.at > _LATEST)
+    add("call_at", far, "call_at is not between 1970 and 2100")
+    placed = ~np.isnan(table.numbers["depot_lon"] + table.numbers["depot_lat"])
+    named = np.array([bool(text) for text in table.texts["depot"]], bool)
+    add("depot", ~(placed | named), "names no depot, neither by name nor by place")
     return {position: texts for position, texts in sorted(collected.items()) if texts}
-
-
-def _schema() -> Any:
-    import pandera.pandas as pa
-
-    swapped = "; are latitude and longitude swapped?"
-
-    def within(low: Any, high: Any, error: str) -> pa.Check:
-        return pa.Check.in_range(low, high, error=error)
-
-    no_depot = "names no depot, neither by name nor by place"
-    return pa.DataFrameSchema(
-        {
-            "lon": pa.Column(float, within(-180, 180, "lon is not within ±180 degrees")),
-            "lat": pa.Column(float, within(-90, 90, f"lat is not within ±90 degrees{swapped}")),
-            "depot_lon": pa.Column(
-                float, within(-180, 180, "depot_lon is not within ±180 degrees"), nullable=True
-            ),
-            "depot_lat": pa.Column(
-                float, within(-90, 90, f"depot_lat is not within ±90 degrees{swapped}"),
-                nullable=True,
-            ),
-            "call_at": pa.Column(
-                "datetime64[us]",
-                within(_EARLIEST, _LATEST, "call_at is not between 1970 and 2100"),
-            ),
-            "call_to_cpr": pa.Column(float, nullable=True),
-            "has_depot": pa.Column(bool),
-        },
-        checks=pa.Check(
-            lambda frame: frame["has_depot"]
-            | (frame["depot_lon"].notna() & frame["depot_lat"].notna()),
-            error=no_depot,
-            name="depot",
-        ),
-    )  # fmt: skip

@@ -160,7 +160,7 @@ BLOCKED = """
 import sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch", "sklearn", "pandas", "pandera", "openpyxl"}:
+        if name.split(".")[0] in {"torch", "sklearn", "pandas", "openpyxl"}:
             raise ImportError(name)
 sys.meta_path.insert(0, Blocked())
 from pathlib import Path
@@ -183,11 +183,11 @@ def _without_training(program: str, folder: Path) -> str:
 def test_what_is_told_without_the_packages_to_learn_with(tmp_path: Path) -> None:
     program = (
         "story = Story(Path('x'), 7, scale, lambda *told: None)\n"
-        "print(story.lacking)\n"
+        "print(story.can_learn)\n"
         "print([policy.name for policy in policies_from(story.experiment.policies, _shipped())])\n"
     )
-    lacking, policies = _without_training(program, tmp_path).splitlines()
-    assert lacking == "('records', 'train')"
+    can_learn, policies = _without_training(program, tmp_path).splitlines()
+    assert can_learn == "False"
     assert "'ideal'" in policies
     assert "'paper-ideal'" in policies
     assert "'learned'" not in policies
@@ -197,7 +197,7 @@ def test_what_is_told_without_the_packages_to_learn_with(tmp_path: Path) -> None
 def test_the_story_without_the_packages_to_learn_with(tmp_path: Path) -> None:
     text = _without_training("tell(Path('out'), 7, scale)", tmp_path)
     told = " ".join(text.split())
-    assert "Chapters 1 and 2 need pip install 'ideal-dispatch[records,train]'" in told
+    assert "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'" in told
     assert "the model is the one that comes with the city" in told
     assert "1 of 5" not in text
     assert "3 of 5  Replaying recorded days" in text

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import InputError, MissingExtraError
-from ideal_dispatch.records import schema
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.data_report import page, summary, write_outputs
 from ideal_dispatch.records.quarantine import defused, write_quarantine
 from tests.unit.records.towns import GOOD, run, settings
@@ -105,15 +104,6 @@ def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
 def test_areas_are_districts_or_squares(tmp_path: Path, grid: RoadNetwork) -> None:
     facts = summary(run(tmp_path, grid, GOOD), grid, settings())
     assert facts["areas"] == {"0 km east, 0 km north": 1}
-
-
-def test_without_the_extra(
-    tmp_path: Path, grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandera.errors", None)
-    with pytest.raises(MissingExtraError, match=r"preparing records needs an optional part: pip"):
-        run(tmp_path, grid, GOOD)
-    assert schema.TIMES
 
 
 def test_recorded_weather_with_a_mapping(tmp_path: Path, grid: RoadNetwork) -> None:

@@ -43,7 +43,7 @@ def demo(
     On the embedded city, a made-up one, without the internet: an agency's
     records become trips, a model learns from them, every policy is tried on
     days it has not seen, and one call is decided and explained. Learning needs
-    ideal-dispatch[records,train]; without, the model that comes with the city
+    ideal-dispatch[train]; without, the model that comes with the city
     is used.
     """
     from ideal_dispatch.cli.demo.story import Scale
@@ -68,8 +68,8 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
         "of simulated traffic."
     )
     trips = None
-    if story.lacking:
-        _show_lacking(story.lacking)
+    if not story.can_learn:
+        _show_lacking()
     else:
         _chapter(1, "An agency's records", "ideal records prepare")
         with bars() as story.watch:
@@ -79,7 +79,7 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
         with bars() as story.watch:
             run = story.train(trips)
         _show_training(run, trips)
-    unseen = "recorded days" if story.lacking else "days nobody learned from"
+    unseen = "days nobody learned from" if story.can_learn else "recorded days"
     _chapter(3, f"Replaying {unseen}", "ideal replay")
     with bars() as story.watch:
         parts, judged = story.replay(trips)
@@ -124,10 +124,10 @@ def _chapter(number: int, title: str, command: str) -> None:
     out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
 
 
-def _show_lacking(extras: tuple[str, ...]) -> None:
+def _show_lacking() -> None:
     out.print()
     _say(
-        f"Chapters 1 and 2 need pip install 'ideal-dispatch[{','.join(extras)}]'. Without them "
+        "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'. Without it "
         "the model is the one that comes with the city. It has learned from the days that are "
         "replayed here, so it looks better than it is.",
         markup=False,
@@ -171,7 +171,7 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
 
     table, outcomes = regret_table(judged, WORLD), judged.outcomes
     learned = (
-        f"Thresholds were set on {len(CALIBRATED)} other days." if story.lacking
+        f"Thresholds were set on {len(CALIBRATED)} other days." if not story.can_learn
         else f"Policies learned from {len(LEARNED)} other days, thresholds were set on "
         f"{len(CALIBRATED)} more."
     )  # fmt: skip

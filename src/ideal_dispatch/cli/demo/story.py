@@ -64,7 +64,6 @@ _POLICIES: dict[str, Any] = {
 _WITH_SHIPPED_MODEL = {
     name: table for name, table in _POLICIES.items() if table["kind"] != "learned-trigger"
 } | {"paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}}
-_EXTRAS = {"records": ("pandas", "pandera"), "train": ("sklearn", "torch")}
 
 Watch = Callable[[str, float, str], None]
 """Told the step that goes on, the share of it that is done, and a remark."""
@@ -99,15 +98,15 @@ class Story:
         return Ground(recording, self.city.depots, self.city.region)
 
     @cached_property
-    def lacking(self) -> tuple[str, ...]:
-        """The extras that the first two chapters need and that are not installed."""
-        return tuple(extra for extra, needed in _EXTRAS.items() if not all(map(_found, needed)))
+    def can_learn(self) -> bool:
+        """Whether the packages that the first two chapters need are installed."""
+        return _found("sklearn") and _found("torch")
 
     @cached_property
     def experiment(self) -> Experiment:
         return Experiment(
             "demo", TRAINING_DAYS, seed=self.seed, worlds=(WORLD,),
-            policies=_WITH_SHIPPED_MODEL if self.lacking else _POLICIES,
+            policies=_POLICIES if self.can_learn else _WITH_SHIPPED_MODEL,
             calls=Calls(self.scale.calls_per_day, contested=1.25),
         )  # fmt: skip
 
