@@ -1,23 +1,30 @@
-"""Recording quotes: a live source asked again and again, or a recorded world in its place."""
+"""Recording quotes: a source is asked for the same trips again and again, on a schedule."""
 
+import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path as FilePath
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
+from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.traffic import open_log
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
-from ideal_dispatch.traffic.clocks import Clock, LiveClock, VirtualClock
-from ideal_dispatch.traffic.quote_log import LogLine, requests_text
+from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
 from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
+
+EVERY_S = 300.0
+"""Seconds between the rounds of a log that is told no interval."""
+_SAME_S = 1e-3
 
 
 class NetworkSource(TrafficSource, Protocol):
@@ -29,14 +36,40 @@ class NetworkSource(TrafficSource, Protocol):
         ...
 
 
+class Clock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The present moment, aware."""
+        return utc_now()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+class VirtualClock(Clock):
+    """A clock that stands still until somebody waits: no time is lost."""
+
+    def __init__(self, start: datetime) -> None:
+        require_zone(start)
+        self._now = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
     """What a recording did.
 
-    ``present`` askings were in the file before; ``missed`` were due more than
-    an interval ago and cannot be asked any more. ``stopped`` says why the
-    recording ended early, or is empty; the same call goes on later. ``failure``
-    is why the first quote that failed did.
+    ``present`` quotes were in the file before. ``missed`` were due more than an
+    interval ago and can no longer be asked for. ``stopped`` says why the
+    recording ended early, or is empty; the same call continues later.
+    ``failure`` is the reason of the first quote that failed.
     """
 
     quoted: int
@@ -63,39 +96,40 @@ def record_quotes(
 ) -> RecordingSummary:
     """Ask for every pair at ``start`` and each ``every_s`` after it, ``count`` times.
 
-    The log at ``path`` is begun or continued: what is in it is not asked again,
-    so an interrupted recording goes on with the same call. Without ``start`` or
-    ``every_s`` it keeps the schedule the log was begun with; a new log begins now
-    and asks every :data:`open_log.EVERY_S`. A quote that fails becomes a line that
-    says why; a used-up budget ends the recording: ``budget`` counts quotes,
-    ``requests`` is a paid source's own and is kept in the log. Both count all
-    that was ever asked for the log. A start or an interval that is not the
-    log's is refused; a world alone may begin anew behind all that is in it.
-    Times come from ``realised``, or from the source where it is a world; such a
-    source is asked on a virtual clock, any other on the machine's. ``progress``
-    is told the askings done and their number.
+    The log at ``path`` is begun or continued. What is in it is not asked again,
+    so the same call continues an interrupted recording. Without ``start`` or
+    ``every_s`` the log keeps its schedule; a new log begins now and asks every
+    :data:`EVERY_S`. Another start or interval than the log's is refused, but a
+    world may begin anew after everything that is in the log.
+
+    A quote that fails becomes a line that says why. A used-up budget ends the
+    recording: ``budget`` counts quotes, ``requests`` is a paid source's own and
+    is kept in the log. Both count all that was ever asked for the log.
+
+    Realised times come from ``realised``, or from the source if it is a world.
+    A world is asked on a virtual clock, any other source on the machine's.
+    ``progress`` is told the number of quotes done and of all.
     """
-    _check(source.network, pairs, start, every_s, count)
+    network, is_world = source.network, isinstance(source, TrafficWorld)
+    _check(network, pairs, start, every_s, count)
     pairs = [(int(origin), int(destination)) for origin, destination in pairs]
     world = realised or (source if isinstance(source, TrafficWorld) else None)
-    if clock is None and not isinstance(source, TrafficWorld):
-        clock = LiveClock()
-    open_log.begin(path, source.network, described(source), start, every_s, count, clock)
+    clock = clock or (None if is_world else Clock())
+    description = described(source)
+    _begin(path, network, description, start, every_s, count, clock)
     counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
     stopped = failure = ""
-    done = 0
+    done, name = 0, os.path.realpath(path)
+    quotes, sent = budget or RequestBudget(), requests or RequestBudget()
     with open(path, "ab") as file:
-        open_log.hold(file)
-        log = open_log.continued(path, source.network, described(source))
-        first, interval_s = open_log.first_and_interval(
-            log, path, start, every_s, isinstance(source, TrafficWorld)
-        )
-        dues = open_log.schedule(first, interval_s, count)
+        _hold(file)
+        log = _continued(path, network, description)
+        first, interval_s = _first_and_interval(log, path, start, every_s, is_world)
+        dues = _schedule(first, interval_s, count)
         clock = clock or VirtualClock(dues[0])
-        name = os.path.realpath(path)
-        if budget is not None:
-            budget.add_earlier(name, len(log.keys))
-        meter = _Meter(requests, name, log.requests)
+        quotes.add_earlier(name, len(log.keys))
+        sent.add_earlier(name, log.requests)
+        counted, elsewhere = sent.spent, sent.spent - log.requests
         try:
             for due in dues:
                 todo = [pair for pair in pairs if (due, *pair) not in log.keys]
@@ -107,9 +141,9 @@ def record_quotes(
                     if (now - due).total_seconds() >= interval_s:
                         counts["missed"] += 1
                         continue
-                    if budget is not None:
-                        budget.spend("quote")
-                    line = replace(_asked(source, world, due, pair, now), requests=meter.read())
+                    quotes.spend("quote")
+                    line = _asked(source, world, due, pair, now)
+                    line, counted = replace(line, requests=sent.spent - counted), sent.spent
                     counts["failed" if line.error else "quoted"] += 1
                     failure = failure or line.error
                     file.write(line.text().encode() + b"\n")
@@ -122,39 +156,17 @@ def record_quotes(
         except BudgetError as error:
             stopped = str(error)
         finally:
-            if sent := meter.read():
-                file.write(requests_text(sent).encode() + b"\n")
+            if sent.spent > counted:
+                file.write(requests_text(sent.spent - counted).encode() + b"\n")
             _sync(file)
-            if budget is not None:
-                budget.logged(name, len(log.keys) + counts["quoted"] + counts["failed"])
-            meter.close()
+            quotes.logged(name, len(log.keys) + counts["quoted"] + counts["failed"])
+            sent.logged(name, sent.spent - elsewhere)
     if counts["missed"] and not counts["quoted"] + counts["failed"]:
         stopped = stopped or (
-            f"{os.fspath(path)}: its last asking was due at {dues[-1].isoformat()}; raise the "
+            f"{os.fspath(path)}: its last quote was due at {dues[-1].isoformat()}; raise the "
             "count to go on, or name another file"
         )
     return RecordingSummary(**counts, stopped=stopped, notes=log.notes, failure=failure)
-
-
-class _Meter:
-    """Requests since it was last read."""
-
-    def __init__(self, requests: RequestBudget | None, log: str, earlier: int) -> None:
-        self._requests, self._log, self._earlier = requests, log, earlier
-        if requests is not None:
-            requests.add_earlier(log, earlier)
-            self._first = self._known = requests.spent
-
-    def read(self) -> int:
-        if self._requests is None:
-            return 0
-        before, self._known = self._known, self._requests.spent
-        return self._known - before
-
-    def close(self) -> None:
-        """All that was read is in the log."""
-        if self._requests is not None:
-            self._requests.logged(self._log, self._earlier + self._known - self._first)
 
 
 def described(source: object) -> Mapping[str, Any]:
@@ -166,7 +178,7 @@ def described(source: object) -> Mapping[str, Any]:
 
 
 def path_time_s(world: TrafficWorld, path: Path, at: datetime) -> float:
-    """Seconds that the path took for who set out at ``at``, edge by edge."""
+    """Seconds that the path took, edge by edge, for a vehicle that set out at ``at``."""
     elapsed_s = 0.0
     for edge in path.edges.tolist():
         elapsed_s += world.realised(edge, at + timedelta(seconds=elapsed_s))
@@ -194,6 +206,101 @@ def _asked(
         return replace(line, realised_s=path_time_s(world, quote.path, quote.asked_at))
     except IdealError as error:  # such as a recording that ends on the way
         return replace(line, realised_error=str(error))
+
+
+# --- the file and its schedule -------------------------------------------------------
+
+
+def _begin(
+    path: str | os.PathLike[str],
+    network: RoadNetwork,
+    description: Mapping[str, Any],
+    start: datetime | None,
+    every_s: float | None,
+    count: int,
+    clock: Clock | None,
+) -> None:
+    """Write the header of a new log; a log that exists stays as it is."""
+    check_target(path)
+    target = FilePath(path)
+    if target.exists() and target.stat().st_size:
+        return
+    if start is None and clock is None:
+        raise InputError("a recorded world has no present: say when to ask first")
+    first = start or (clock or Clock()).now()
+    interval_s = float(every_s or EVERY_S)
+    _schedule(first, interval_s, count)
+    header = header_text(network, description, first.astimezone(UTC), interval_s)
+    with atomic_write(path) as file:
+        file.write(header.encode() + b"\n")
+
+
+def _schedule(first: datetime, interval_s: float, count: int) -> list[datetime]:
+    """When to ask, ``count`` times."""
+    try:
+        return [first + timedelta(seconds=k * interval_s) for k in range(count)]
+    except OverflowError:
+        raise InputError(
+            f"{count} rounds every {interval_s:g} s from {first.isoformat()} on: the calendar "
+            "ends before; ask more often or fewer times"
+        ) from None
+
+
+def _hold(file: BinaryIO) -> None:
+    """Keep other processes from writing to the log until it is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{os.fspath(file.name)}: another process is recording there; name another file"
+        ) from None
+
+
+def _continued(
+    path: str | os.PathLike[str], network: RoadNetwork, description: Mapping[str, Any]
+) -> QuoteLog:
+    """The log, without a last line that was cut short."""
+    log, target = QuoteLog.load(path, network), FilePath(path)
+    if log.source != description:
+        raise InputError(
+            f"{target}: recorded from another source or with other settings; name another file"
+        )
+    if log.whole_bytes < target.stat().st_size:
+        os.truncate(path, log.whole_bytes)
+    return log
+
+
+def _first_and_interval(
+    log: QuoteLog,
+    path: str | os.PathLike[str],
+    start: datetime | None,
+    every_s: float | None,
+    is_world: bool,
+) -> tuple[datetime, float]:
+    """When to ask first and the interval: as told, or as the log was begun.
+
+    A world has gaps in its time. Its schedule may begin anew after everything
+    that is in the log, or where it began anew before.
+    """
+    first, interval_s = start or log.start, every_s or log.every_s
+    if first is None or np.isnan(interval_s):
+        raise InputError(f"{os.fspath(path)}: tells no schedule; give a start and an interval")
+    if log.start is not None:  # a log of the first version has no grid
+        if interval_s != log.every_s:
+            raise InputError(
+                f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
+                "leave the interval out, or name another file"
+            )
+        rounds = (first - log.start).total_seconds() / interval_s
+        dues = {due for due, *_ in log.keys}
+        anew = is_world and dues and (first in dues or first > max(dues))
+        if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
+            raise InputError(
+                f"{os.fspath(path)}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
+                f"never at {first.isoformat()}; leave the start out, or name another file"
+            )
+    # in UTC: a due time is the same moment however a later call writes its zone
+    return first.astimezone(UTC), interval_s
 
 
 def _check(

@@ -12,11 +12,15 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic.budget import RequestBudget
-from ideal_dispatch.traffic.clocks import VirtualClock
 from ideal_dispatch.traffic.google_routes import GoogleParams
-from ideal_dispatch.traffic.open_log import EVERY_S
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
-from ideal_dispatch.traffic.quote_recorder import RecordingSummary, path_time_s, record_quotes
+from ideal_dispatch.traffic.quote_recorder import (
+    EVERY_S,
+    RecordingSummary,
+    VirtualClock,
+    path_time_s,
+    record_quotes,
+)
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town
@@ -165,7 +169,7 @@ def test_a_log_goes_on_with_the_schedule_it_began(world: RecordedWorld, tmp_path
     late = VirtualClock(BEGIN + timedelta(hours=1))
     done = record_quotes(source, PAIRS, None, None, 8, path, clock=late)
     assert (done.present, done.missed) == (18, 6)
-    assert "its last asking was due at 2023-05-09T23:05:00+00:00; raise the count" in done.stopped
+    assert "its last quote was due at 2023-05-09T23:05:00+00:00; raise the count" in done.stopped
     with pytest.raises(InputError, match="asks every 300 s, not every 60 s; leave the interval"):
         record_quotes(source, PAIRS, None, 60.0, 6, path, clock=late)
 
@@ -248,7 +252,7 @@ class SlowClock(VirtualClock):
         return super().now()
 
 
-def test_askings_overdue_are_missed_not_made_up(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_overdue_quotes_are_missed_not_made_up(world: RecordedWorld, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     done = record(world, path, clock=SlowClock(BEGIN + timedelta(seconds=700), 1.0))
     assert (done.quoted, done.missed) == (6, 6)
