@@ -27,9 +27,9 @@ def argument(value: str, text: str) -> Any:
     return typer.Argument(metavar=value, help=text)
 
 
-def flag(name: str, text: str, **settings: Any) -> Any:
+def flag(name: str, text: str, *, special: bool = False, **settings: Any) -> Any:
     """An option that is given or not."""
-    return typer.Option(name, help=text, **settings)
+    return typer.Option(name, help=text, rich_help_panel=SPECIAL if special else None, **settings)
 
 
 ForceOption = Annotated[bool, flag("--force", "Overwrite what is there already.")]

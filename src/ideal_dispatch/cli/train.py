@@ -5,11 +5,16 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ideal_dispatch.cli.help import SPECIAL
-from ideal_dispatch.cli.options import ClusterOption, CoresOption, ForceOption
+from ideal_dispatch.cli.options import (
+    ClusterOption,
+    CoresOption,
+    ForceOption,
+    argument,
+    flag,
+    option,
+)
 from ideal_dispatch.cli.outputs import check_folder
+from ideal_dispatch.cli.terminal import bars, err, out, print_facts, print_next, print_table, warn
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
 
@@ -30,109 +35,79 @@ Examples:
 
 def train(
     trips_file: Annotated[
-        Path,
-        typer.Argument(metavar="TRIPS", help="The file trips.trips of `ideal records prepare`."),
+        Path, argument("TRIPS", "The file trips.trips of `ideal records prepare`.")
     ],
-    network_file: Annotated[
-        Path, typer.Option("--network", metavar="FILE", help="Your city's .network file.")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the model."),
-    ],
+    network_file: Annotated[Path, option("FILE", "Your city's .network file.", "--network")],
+    output: Annotated[Path, option("FOLDER", "Folder for the model.", "-o", "--output")],
     features: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What is known of a road: its location (default; more accurate, for this city "
+        option(
+            "NAME",
+            "What is known of a road: its location (default; more accurate, for this city "
             "only) or its attributes, such as length and lanes (for other cities, too).",
         ),
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(
-            metavar="polar|plain",
-            rich_help_panel=SPECIAL,
-            help="How roads may slow down together: polar (default) or the paper's plain.",
+        option(
+            "polar|plain",
+            "How roads may slow down together: polar (default) or the paper's plain.",
+            special=True,
         ),
     ] = None,
     dimension: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=SPECIAL,
-            help="How many numbers describe a road; 16 by default.",
-        ),
+        option("NUMBER", "How many numbers describe a road; 16 by default.", special=True),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=SPECIAL,
-            help="How often all trips are gone through, at most; 24 by default.",
+        option(
+            "NUMBER", "How often to go through all trips, at most; 24 by default.", special=True
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", help="Another number, other days to learn from and to test on."
-        ),
+        int | None, option("NUMBER", "Start of all random draws: another number, another result.")
     ] = None,
     params_file: Annotated[
         Path | None,
-        typer.Option(
-            "--params",
-            metavar="FILE",
-            rich_help_panel=SPECIAL,
-            help="A .toml file with further parameters.",
-        ),
+        option("FILE", "A .toml file with further parameters.", "--params", special=True),
     ] = None,
     paper: Annotated[
         bool,
-        typer.Option(
-            "--paper",
-            rich_help_panel=SPECIAL,
-            help="Train by the paper's Algorithm 1: slower and less accurate.",
+        flag(
+            "--paper", "Train by the paper's Algorithm 1: slower and less accurate.", special=True
         ),
     ] = False,
     split_by: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "day|trip",
+            "What is set aside to test on: whole days (default, where possible) or single trips.",
             "--split",
-            metavar="day|trip",
-            help="What is set aside to test on: whole days (default, where possible) or single "
-            "trips.",
         ),
     ] = None,
     radius_loss: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=SPECIAL,
-            help="How uncertainty is learned: quantile (default) or the paper's mean_absolute.",
+        option(
+            "NAME",
+            "How uncertainty is learned: quantile (default) or the paper's mean_absolute.",
+            special=True,
         ),
     ] = None,
     coverage: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="How cautious to be: this share of trips shall take no longer than the model "
+        option(
+            "SHARE",
+            "How cautious to be: this share of trips shall take no longer than the model "
             "thinks possible. 0.8 by default; 0 promises nothing.",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where training was interrupted.")
-    ] = False,
+    resume: Annotated[bool, flag("--resume", "Continue an interrupted training.")] = False,
     force: ForceOption = False,
     jobs: CoresOption = None,
     cluster: ClusterOption = None,
     distributed: Annotated[
-        bool,
-        typer.Option(
-            "--distributed",
-            rich_help_panel=SPECIAL,
-            help="For torchrun: this is one of several processes.",
-        ),
+        bool, flag("--distributed", "For torchrun: this is one of several processes.", special=True)
     ] = False,
 ) -> None:
     """Learn travel times and how far they may be off, from past trips.
@@ -183,7 +158,6 @@ def train(
 
 def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: bool) -> None:
     """Refuse before the work what would overwrite a model, or files that are none."""
-    from ideal_dispatch.cli.terminal import err
     from ideal_dispatch.forecast.model import MANIFEST
     from ideal_dispatch.learning.model_training import FILES
     from ideal_dispatch.learning.training import CHECKPOINT
@@ -207,8 +181,6 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
 @contextmanager
 def _progress(epochs: int) -> "Iterator[Watch]":
     """Bars on a terminal, a line an epoch elsewhere."""
-    from ideal_dispatch.cli.terminal import bars, err
-
     with bars() as show:
 
         def watch(progress: "TrainingProgress") -> None:
@@ -226,7 +198,6 @@ def _progress(epochs: int) -> "Iterator[Watch]":
 
 def _show(made: "TrainedModel") -> None:
     """Say how it went, and what comes next."""
-    from ideal_dispatch.cli.terminal import out, print_facts, print_next, print_table, warn
     from ideal_dispatch.learning.model_training import REPORT
 
     report, details = made.report, made.model.details
