@@ -66,14 +66,13 @@ class Ledger:
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
         self.followed = 0  # the last row that was seen here, whoever wrote it
-        self._pool = ThreadPoolExecutor(4, "ledger")
-        self._disk = ThreadPoolExecutor(2, "spooled")  # of its own: a disk may hang
-        self._pending = 0
+        self._database = _Questions("database", threads=4)
+        self._disk = _Questions("spool", threads=2)
 
     def close(self) -> None:
         """Write what waits and give up the database."""
-        for pool in (self._pool, self._disk):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._database.close()
+        self._disk.close()
         self.writer.close()
 
     # --- calls ------------------------------------------------------------------
@@ -141,7 +140,7 @@ class Ledger:
         entries: list[Entry] = []
         if self.writer.spool.knows(call_id):
             try:
-                entries = await self._spooled(
+                entries = await self._disk.ask(
                     partial(self.writer.spool.of_call, call_id), timeout_s
                 )
             except StoreError as error:
@@ -189,10 +188,12 @@ class Ledger:
                     return one.answered.answer
         if not len(self.writer.spool):
             return None
-        entry = await self._spooled(partial(self.writer.spool.get, id))
+        entry = await self._disk.ask(partial(self.writer.spool.get, id))
         if entry is None or entry.kind != "recommendation":
             return None
-        self._take_responses(await self._spooled(partial(self.writer.spool.of_call, entry.call_id)))
+        self._take_responses(
+            await self._disk.ask(partial(self.writer.spool.of_call, entry.call_id))
+        )
         return Answered.of(entry).answer
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
@@ -276,11 +277,7 @@ class Ledger:
 
     async def last_number(self) -> int:
         """The number of the last row."""
-        numbers = [0]
-        for kind in ("recommendation", "response", "units"):
-            rows = await self._ask(partial(self._store.recent, kind, 1))
-            numbers += [row.number for row in rows]
-        return max(numbers)
+        return await self._ask(self._store.last_number)
 
     async def prune(self, before: datetime) -> int:
         """Let go of old rows; how many."""
@@ -291,50 +288,47 @@ class Ledger:
         status = self.writer.status
         if not status.store_up:
             raise StoreError(f"the database does not answer: {status.error}")
-        if self._pending >= _PENDING:
-            raise StoreError("too many questions to the database wait")
-        self._pending += 1
-        return await self._in_time("the database", self._pool, question, timeout_s, self._asked)
-
-    async def _spooled(self, question: Callable[[], Found], timeout_s: float = 2.5) -> Found:
-        """What the spool's disk says in time; a StoreError otherwise."""
-        return await self._in_time("the spool", self._disk, question, timeout_s, _seen)
+        return await self._database.ask(question, timeout_s)
 
     async def _recently_spooled(self, kind: str, limit: int) -> list[Entry]:
         """The last entries of a kind that wait in the spool; none where its disk fails."""
         if not len(self.writer.spool):
             return []
         try:
-            return await self._spooled(partial(self.writer.spool.recent, kind, limit))
+            return await self._disk.ask(partial(self.writer.spool.recent, kind, limit))
         except StoreError as error:
             log.warning("%s entries in the spool are not known now (%s)", kind, error)
             return []
 
-    async def _in_time(
-        self,
-        who: str,
-        pool: ThreadPoolExecutor,
-        question: Callable[[], Found],
-        timeout_s: float,
-        done: Callable[["asyncio.Future[Any]"], None],
-    ) -> Found:
-        future = asyncio.get_running_loop().run_in_executor(pool, question)
-        future.add_done_callback(done)
+
+class _Questions:
+    """Questions to something that may hang, by threads of their own, each within a time."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name = name
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._pending = 0
+
+    async def ask(self, question: Callable[[], Found], timeout_s: float = 2.5) -> Found:
+        """What it says in time; a StoreError otherwise."""
+        if self._pending >= _PENDING:
+            raise StoreError(f"too many questions to the {self._name} wait")
+        self._pending += 1
+        future = asyncio.get_running_loop().run_in_executor(self._pool, question)
+        future.add_done_callback(self._done)
         try:
             return await asyncio.wait_for(asyncio.shield(future), timeout_s)
         except TimeoutError:
-            raise StoreError(f"{who} did not answer within {timeout_s:g} s") from None
-        except OSError as error:
-            raise StoreError(f"{who}: {error.strerror}") from None
+            raise StoreError(f"the {self._name} did not answer within {timeout_s:g} s") from None
 
-    def _asked(self, future: "asyncio.Future[Any]") -> None:
+    def _done(self, future: "asyncio.Future[Any]") -> None:
         self._pending -= 1
-        _seen(future)
+        if not future.cancelled():
+            future.exception()  # also where nobody waits any more
 
-
-def _seen(future: "asyncio.Future[Any]") -> None:
-    if not future.cancelled():
-        future.exception()  # also where nobody waits any more
+    def close(self) -> None:
+        """Leave unanswered what waits."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _asked(row: Row) -> str:

@@ -88,7 +88,7 @@ def read(connection: Connection, query: Any, **values: Any) -> list[Row]:
 
 def read_chain(connection: Connection) -> Chain:
     """The whole chain, its rows a page at a time."""
-    return Chain(_read_mark(connection, "anchor"), _read_mark(connection, "head"), _all(connection))
+    return Chain(read_mark(connection, "anchor"), read_mark(connection, "head"), _all(connection))
 
 
 def _all(connection: Connection) -> Iterator[Row]:
@@ -102,7 +102,7 @@ def append(
     connection: Connection, entries: Sequence[Entry], *, keep_duplicates: bool
 ) -> list[Outcome]:
     """Rows for the entries at the end of the chain, or why there are none."""
-    before = head = _read_mark(connection, "head", locked=True)
+    before = head = read_mark(connection, "head", locked=True)
     looked_up = entries if keep_duplicates else _not_new(connection, entries)
     new = {entry.call_id for entry in entries} - {entry.call_id for entry in looked_up}
     tables = UnitTables(connection, entries, new)
@@ -195,8 +195,8 @@ def prune(connection: Connection, before: datetime) -> tuple[int, bool]:
 
     How many went, and whether there may be more.
     """
-    head = _read_mark(connection, "head", locked=True)
-    anchor = _read_mark(connection, "anchor")
+    head = read_mark(connection, "head", locked=True)
+    anchor = read_mark(connection, "anchor")
     kept = select(rows.c.number).where(rows.c.at >= at_text(before))
     first_kept = connection.execute(kept.order_by(rows.c.number).limit(1)).scalar() or head.number
     last = min(first_kept - 1, anchor.number + _PRUNED_AT_ONCE)
@@ -215,7 +215,7 @@ def prune(connection: Connection, before: datetime) -> tuple[int, bool]:
     return gone, gone == _PRUNED_AT_ONCE
 
 
-def _read_mark(connection: Connection, name: str, *, locked: bool = False) -> Mark:
+def read_mark(connection: Connection, name: str, *, locked: bool = False) -> Mark:
     """The chain's head or anchor, for this transaction alone if ``locked``."""
     query = _MARK_LOCKED if locked else _MARK
     found = connection.execute(query, {"mark": name}).one_or_none()

@@ -76,6 +76,11 @@ class AuditStore:
         with self._reading() as connection:
             return chain.read(connection, rows_where(rows.c.number > after_number).limit(limit))
 
+    def last_number(self) -> int:
+        """The number of the last row, 0 where there is none."""
+        with self._reading() as connection:
+            return chain.read_mark(connection, "head").number
+
     @contextmanager
     def chain(self) -> Iterator[Chain]:
         """The whole chain as it is at one moment, not checked, for verification and export."""
