@@ -59,7 +59,7 @@ _ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trips:
+class Departures:
     """Departures in order of time: second of the day, first edge, last edge."""
 
     depart_s: FloatArray
@@ -69,7 +69,7 @@ class Trips:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """Zones of a city with their homes, jobs and distances; ``trips`` draws a day's drivers."""
+    """Zones of a city with their homes, jobs and distances; draws the drivers of a day."""
 
     zone: IntArray
     homes: FloatArray
@@ -93,7 +93,7 @@ class Demand:
         lane_km = float(network.length_m @ lanes_per_direction(network)) / 1000
         return cls(zone, homes, jobs, between_s, PEAK_TRIPS_PER_LANE_KM * lane_km)
 
-    def trips(self, plan: DayPlan, from_s: int, until_s: int) -> Trips:
+    def departures(self, plan: DayPlan, from_s: int, until_s: int) -> Departures:
         """The drivers who leave between two seconds of the day, the same for the same plan."""
         rng = np.random.default_rng([plan.seed, from_s % (24 * HOUR_S)])
         uneven = np.random.default_rng(plan.seed).lognormal(0, _UNEVEN, (2, len(self.between_s)))
@@ -124,7 +124,7 @@ class Demand:
             np.concatenate(column) for column in zip(*parts, strict=True)
         )
         order = np.argsort(depart_s, kind="stable")
-        return Trips(depart_s[order].round(1), origin[order], destination[order])
+        return Departures(depart_s[order].round(1), origin[order], destination[order])
 
     def _gravity(self, origin: FloatArray, destination: FloatArray) -> FloatArray:
         """Shares of zone pairs whose margins are the given weights (Furness's method)."""

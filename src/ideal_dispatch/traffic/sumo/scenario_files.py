@@ -9,7 +9,7 @@ from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, RAIN, Closure, DayPlan
-from ideal_dispatch.traffic.sumo.demand import Trips
+from ideal_dispatch.traffic.sumo.demand import Departures
 from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 
 CLOCK_S = HOUR_S
@@ -36,7 +36,7 @@ def rain_effect(rain_mm: float) -> tuple[float, float]:
     return 1 - _SLOWER * wet, 1 + _WIDER * wet
 
 
-def write_trips(plan: DayPlan, trips: Trips, path: Path) -> None:
+def write_trips(plan: DayPlan, departures: Departures, path: Path) -> None:
     """One vehicle type per hour, as its rain makes people drive, and every driver.
 
     Who warms up the roads of a period from midnight on drives in the hour before it.
@@ -51,9 +51,9 @@ def write_trips(plan: DayPlan, trips: Trips, path: Path) -> None:
             )
         for number, (depart_s, origin, destination) in enumerate(
             zip(
-                trips.depart_s.tolist(),
-                trips.origin.tolist(),
-                trips.destination.tolist(),
+                departures.depart_s.tolist(),
+                departures.origin.tolist(),
+                departures.destination.tolist(),
                 strict=True,
             )
         ):

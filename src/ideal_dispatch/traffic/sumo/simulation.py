@@ -13,7 +13,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo import output
 from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
-from ideal_dispatch.traffic.sumo.demand import Demand, Trips
+from ideal_dispatch.traffic.sumo.demand import Demand, Departures
 from ideal_dispatch.traffic.sumo.engine import SumoError, run, sumo_version
 from ideal_dispatch.traffic.sumo.network_export import export_network
 from ideal_dispatch.traffic.sumo.output import FloatGrid
@@ -108,8 +108,8 @@ def simulate_day(
     for first, last in plan.hours:
         with tempfile.TemporaryDirectory(dir=workdir, prefix=f"{plan.date}-{first}-") as name:
             folder = Path(name).resolve()
-            trips = period_trips(demand, plan, (first, last))
-            options = prepare_period(network, trips, plan, (first, last), net, folder)
+            departures = period_departures(demand, plan, (first, last))
+            options = prepare_period(network, departures, plan, (first, last), net, folder)
             done = run("sumo", options, folder, _LIMIT_S)
             passages = output.read_passages(folder / "routes.xml")
             summary = output.read_summary(folder / "summary.xml")
@@ -117,7 +117,7 @@ def simulate_day(
         from_s, bins = first * HOUR_S + CLOCK_S, (last - first) * HOUR_S // bin_s
         free_flow_s = network.free_flow_times_s
         grids.append(output.left_times_s(passages, free_flow_s, from_s, bins, bin_s))
-        hours += _hour_counts(plan, (first, last), trips, passages, summary, free_flow_s)
+        hours += _hour_counts(plan, (first, last), departures, passages, summary, free_flow_s)
         departed += summary["inserted"][-1]
         unfinished += summary["inserted"][-1] - summary["ended"][-1]
         commands.append(" ".join(_portable(done.command, (net.parent, folder))))
@@ -146,14 +146,14 @@ def _check_whole(summary: dict[str, FloatArray], end_s: float) -> None:
         )
 
 
-def period_trips(demand: Demand, plan: DayPlan, hours: tuple[int, int]) -> Trips:
+def period_departures(demand: Demand, plan: DayPlan, hours: tuple[int, int]) -> Departures:
     """Who leaves in a period and in the time before it that fills the roads."""
-    return demand.trips(plan, hours[0] * HOUR_S - WARM_UP_S, hours[1] * HOUR_S)
+    return demand.departures(plan, hours[0] * HOUR_S - WARM_UP_S, hours[1] * HOUR_S)
 
 
 def prepare_period(
     network: RoadNetwork,
-    trips: Trips,
+    departures: Departures,
     plan: DayPlan,
     hours: tuple[int, int],
     net: Path,
@@ -161,7 +161,7 @@ def prepare_period(
 ) -> list[str]:
     """Write what SUMO reads into ``folder``; the options of the run."""
     from_s, until_s = (hour * HOUR_S for hour in hours)
-    write_trips(plan, trips, folder / "trips.xml")
+    write_trips(plan, departures, folder / "trips.xml")
     write_closures(network, plan, folder / "closures.xml")
     return [
         "--net-file", str(net),
@@ -179,13 +179,13 @@ def prepare_period(
 def _hour_counts(
     plan: DayPlan,
     period: tuple[int, int],
-    trips: Trips,
+    departures: Departures,
     passages: output.Passages,
     summary: dict[str, FloatArray],
     free_flow_s: FloatArray,
 ) -> list[HourCount]:
     counts = []
-    leave_s = trips.depart_s + CLOCK_S
+    leave_s = departures.depart_s + CLOCK_S
     ideal_s, took_s = free_flow_s[passages.edge], passages.leave_s - passages.enter_s
     for hour in range(*period):
         from_s, until_s = hour * HOUR_S + CLOCK_S, (hour + 1) * HOUR_S + CLOCK_S

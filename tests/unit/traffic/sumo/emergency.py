@@ -17,7 +17,7 @@ from ideal_dispatch.traffic.sumo.demand import Demand
 from ideal_dispatch.traffic.sumo.engine import SumoError, sumo_version
 from ideal_dispatch.traffic.sumo.network_export import export_network
 from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S
-from ideal_dispatch.traffic.sumo.simulation import period_trips, prepare_period
+from ideal_dispatch.traffic.sumo.simulation import period_departures, prepare_period
 
 _LONGEST_S = 2 * HOUR_S
 
@@ -69,7 +69,7 @@ def emergency_drives(
     demand = Demand.of(network)
     for period, together in vehicles.items():
         with tempfile.TemporaryDirectory(dir=workdir, prefix="drives-") as name:
-            trips, folder = period_trips(demand, plan, period), Path(name).resolve()
+            trips, folder = period_departures(demand, plan, period), Path(name).resolve()
             options = prepare_period(network, trips, plan, period, net, folder)
             _drive(options, together, blue_light)
     asked = sorted((one for group in vehicles.values() for one in group), key=lambda v: v.number)

@@ -10,7 +10,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.traffic.sumo import engine
 from ideal_dispatch.traffic.sumo.day_plan import Closure
-from ideal_dispatch.traffic.sumo.demand import Demand, Trips
+from ideal_dispatch.traffic.sumo.demand import Demand, Departures
 from ideal_dispatch.traffic.sumo.engine import SumoError
 from ideal_dispatch.traffic.sumo.network_export import (
     export_network,
@@ -28,7 +28,7 @@ from ideal_dispatch.traffic.sumo.scenario_files import (
 from ideal_dispatch.traffic.sumo.simulation import (
     DayTimes,
     _check_whole,
-    period_trips,
+    period_departures,
     prepare_period,
     simulate_day,
 )
@@ -72,7 +72,7 @@ def test_rain_slows_and_spreads() -> None:
 def test_every_driver_has_a_type_that_exists(tmp_path: Path) -> None:
     """Departures are rounded: the last of a day may be at its very end."""
     place = np.zeros(3, np.int32)
-    trips = Trips(np.array([-30.0, 0.0, 24 * 3600.0]), place, place)
+    trips = Departures(np.array([-30.0, 0.0, 24 * 3600.0]), place, place)
     write_trips(plan(), trips, tmp_path / "trips.xml")
     root = ElementTree.parse(tmp_path / "trips.xml").getroot()
     types = {one.get("id") for one in root.iter("vType")}
@@ -221,7 +221,7 @@ def test_drives_of_a_day_come_back_in_the_order_asked(grid: RoadNetwork, folder:
 @needs_sumo
 def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
     net = export_network(grid, tmp_path)
-    trips = period_trips(Demand.of(grid), plan(**LIGHT), (7, 8))
+    trips = period_departures(Demand.of(grid), plan(**LIGHT), (7, 8))
     options = prepare_period(grid, trips, plan(**LIGHT), (7, 8), net, tmp_path)
     path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
     depart_s = 25_800
