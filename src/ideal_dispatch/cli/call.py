@@ -12,124 +12,121 @@ from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
+    from ideal_dispatch.context import Context
     from ideal_dispatch.dispatch import Situation
-    from ideal_dispatch.dispatch.fitted import FittedParts
     from ideal_dispatch.dispatch.trace import Trace
+    from ideal_dispatch.forecast import Model
     from ideal_dispatch.network import Depot, RoadNetwork
+    from ideal_dispatch.traffic.source import TrafficSource
 
 TRAIN = "train one with `ideal train` and give it as --model"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the call is: a city with all it knows, or a network and its depots."""
+class Area:
+    """The roads and depots around a call; ``city`` is the embedded one, where it is that."""
 
     network: "RoadNetwork"
     depots: "tuple[Depot, ...]"
     city: "City | None"
 
+    @classmethod
+    def read(cls, network_file: Path | None, depots_file: Path | None) -> "Area":
+        """The network and depots that are told, or the embedded city."""
+        from ideal_dispatch.cities import harbour_city
+        from ideal_dispatch.network import RoadNetwork
+
+        city = harbour_city() if network_file is None else None
+        network = city.network if city is not None else RoadNetwork.load(str(network_file))
+        if depots_file is not None:
+            return cls(network, tuple(depots_of(depots_file, network)), None)
+        if city is None:
+            raise InputError("--network needs --depots: whose ambulances are there?")
+        return cls(network, city.depots, city)
+
 
 @dataclass(frozen=True)
 class CallOptions:
-    """What the options say about the incident and the free units."""
+    """What the options say about a call."""
 
     node: int | None
     lon: float | None
     lat: float | None
     units: tuple[str, ...]
     primary: str | None
+    at: str | None
+    traffic_file: Path | None
+    time_zone: str
+    country: str
     seed: int
 
+    def situation(self, area: Area, model: "Model | None", trace: "Trace") -> "Situation":
+        """What is known when the call comes in: times from the traffic told, or the model's own."""
+        from ideal_dispatch.dispatch import Assignment, Incident, observe
 
-def read_place(network_file: Path | None, depots_file: Path | None) -> Place:
-    """The network and depots that are told, or the embedded city."""
-    from ideal_dispatch.cities import harbour_city
-    from ideal_dispatch.network import RoadNetwork
+        source, context = self._traffic(area, model, trace)
+        moment, depots, node = context.at, area.depots, self._node(area, trace)
+        sent = None
+        if self.primary is not None:
+            station = _depot("--primary", self.primary, depots)
+            sent = Assignment(station, source.quote(depots[station].node, node, moment).path)
+        return observe(
+            source, area.network, Incident("call", node, moment), context, depots,
+            units=_units(depots, self.units),
+            region=None if area.city is None else int(area.city.region[node]),
+            sent=sent,
+            trace=trace,
+        )  # fmt: skip
 
-    city = harbour_city() if network_file is None else None
-    network = city.network if city is not None else RoadNetwork.load(str(network_file))
-    if depots_file is not None:
-        return Place(network, tuple(depots_of(depots_file, network)), None)
-    if city is None:
-        raise InputError("--network needs --depots: whose ambulances are there?")
-    return Place(network, city.depots, city)
+    def _traffic(
+        self, area: Area, model: "Model | None", trace: "Trace"
+    ) -> "tuple[TrafficSource, Context]":
+        """Who tells travel times, and the moment of the call."""
+        if self.traffic_file is not None:
+            from ideal_dispatch.traffic.recorded import RecordedWorld
+            from ideal_dispatch.traffic.recording import RecordedTraffic
 
+            with trace.step("recorded traffic") as facts:
+                recording = RecordedTraffic.load(self.traffic_file, area.network)
+                facts["days"] = len(recording.days)
+            if self.at is None:
+                raise InputError(
+                    "--traffic needs --at: a moment of the recording, which begins at "
+                    f"{recording.stretches[0].start.isoformat()}"
+                )
+            return RecordedWorld(recording), recording.context(read_moment("--at", self.at))
+        if model is None:
+            raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
+        from ideal_dispatch.context import Calendar
+        from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 
-def situation_of(
-    place: Place,
-    parts: "FittedParts",
-    traffic_file: Path | None,
-    at: str | None,
-    told: CallOptions,
-    time_zone: str,
-    country: str,
-    trace: "Trace",
-) -> "Situation":
-    """What is known when the call comes in: times from the traffic told, or the model's own."""
-    from ideal_dispatch.context import Calendar
-    from ideal_dispatch.dispatch import Assignment, Incident, observe
-    from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-    from ideal_dispatch.traffic.recorded import RecordedWorld
-    from ideal_dispatch.traffic.recording import RecordedTraffic
+        moment = datetime.now(UTC) if self.at is None else read_moment("--at", self.at)
+        clock = area.city or self
+        context = Calendar(clock.time_zone, clock.country).context(moment)
+        return ForecastRouter(model, area.network, context), context
 
-    network, city = place.network, place.city
-    source: RecordedWorld | ForecastRouter
-    if traffic_file is not None:
-        with trace.step("recorded traffic") as facts:
-            world = source = RecordedWorld(RecordedTraffic.load(traffic_file, network))
-            facts["days"] = len(world.recording.days)
-        if at is None:
-            raise InputError(
-                "--traffic needs --at: a moment of the recording, which begins at "
-                f"{world.recording.stretches[0].start.isoformat()}"
-            )
-        moment = read_moment("--at", at)
-        context = world.recording.context(moment)
-    elif parts.model is not None:
-        moment = datetime.now(UTC) if at is None else read_moment("--at", at)
-        if city is not None:
-            time_zone, country = city.time_zone, city.country
-        context = Calendar(time_zone, country).context(moment)
-        source = ForecastRouter(parts.model, network, context)
-    else:
-        raise InputError(f"no travel times: give --traffic, or a model ({TRAIN})")
-    node = _node(place, told, trace)
-    sent = None
-    if told.primary is not None:
-        station = _depot("--primary", told.primary, place.depots)
-        quote = source.quote(place.depots[station].node, node, moment)
-        sent = Assignment(station, quote.path)
-    return observe(
-        source, network, Incident("call", node, moment), context, place.depots,
-        units=_units(place.depots, told.units),
-        region=None if city is None else int(city.region[node]),
-        sent=sent,
-        trace=trace,
-    )  # fmt: skip
+    def _node(self, area: Area, trace: "Trace") -> int:
+        network = area.network
+        if self.node is not None:
+            if self.lon is not None or self.lat is not None:
+                raise InputError("--node and --lon/--lat both name the incident; give one of them")
+            if not 0 <= self.node < network.num_nodes:
+                raise InputError(
+                    f"--node {self.node}: not a node of the network (0 … {network.num_nodes - 1})"
+                )
+            return self.node
+        if self.lon is not None and self.lat is not None:
+            with trace.step("snapping") as facts:
+                snap = network.snap(self.lon, self.lat)
+                facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
+            return snap.node
+        if self.lon is not None or self.lat is not None:
+            raise InputError("--lon and --lat belong together; give both")
+        if area.city is None:
+            raise InputError("where is the incident? Give --node, or --lon and --lat")
+        import numpy as np
 
-
-def _node(place: Place, told: CallOptions, trace: "Trace") -> int:
-    network = place.network
-    if told.node is not None:
-        if told.lon is not None or told.lat is not None:
-            raise InputError("--node and --lon/--lat both name the incident; give one of them")
-        if not 0 <= told.node < network.num_nodes:
-            raise InputError(
-                f"--node {told.node}: not a node of the network (0 … {network.num_nodes - 1})"
-            )
-        return told.node
-    if told.lon is not None and told.lat is not None:
-        with trace.step("snapping") as facts:
-            snap = network.snap(told.lon, told.lat)
-            facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
-        return snap.node
-    if told.lon is not None or told.lat is not None:
-        raise InputError("--lon and --lat belong together; give both")
-    if place.city is None:
-        raise InputError("where is the incident? Give --node, or --lon and --lat")
-    import numpy as np
-
-    return int(np.random.default_rng(told.seed).integers(network.num_nodes))
+        return int(np.random.default_rng(self.seed).integers(network.num_nodes))
 
 
 def _units(depots: "tuple[Depot, ...]", told: tuple[str, ...]) -> list[int]:

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ideal_dispatch.cli.call import TRAIN, CallOptions, read_place, situation_of
-from ideal_dispatch.cli.help import SPECIAL
+from ideal_dispatch.cli.call import TRAIN, Area, CallOptions
+from ideal_dispatch.cli.options import SeedOption, flag, option
 from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.errors import InputError
 
@@ -31,127 +29,101 @@ Examples:
 def decide(
     model_folder: Annotated[
         Path | None,
-        typer.Option(
-            "--model",
-            metavar="FOLDER",
-            help="A folder made by `ideal train`; the embedded city brings its own.",
+        option(
+            "FOLDER", "A folder made by `ideal train`; the embedded city brings its own.", "--model"
         ),
     ] = None,
     traffic_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "A .traffic file to take travel times from; by default the model's own are taken.",
             "--traffic",
-            metavar="FILE",
-            help="A .traffic file to take travel times from; by default the model's own are taken.",
         ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="When the call came in, such as 2023-05-08T08:10+08:00; now by default.",
-        ),
+        option("TIME", "When the call came in, such as 2023-05-08T08:10+08:00; now by default."),
     ] = None,
     node: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Where the call is: a junction of the network; or give --lon and --lat.",
-        ),
+        option("NUMBER", "Where the call is: a junction of the network; or give --lon and --lat."),
     ] = None,
-    lon: Annotated[
-        float | None, typer.Option(metavar="DEGREES", help="Where the call is: its longitude.")
-    ] = None,
-    lat: Annotated[
-        float | None, typer.Option(metavar="DEGREES", help="Where the call is: its latitude.")
-    ] = None,
+    lon: Annotated[float | None, option("DEGREES", "Where the call is: its longitude.")] = None,
+    lat: Annotated[float | None, option("DEGREES", "Where the call is: its latitude.")] = None,
     units: Annotated[
         list[str] | None,
-        typer.Option(
-            "--depot",
-            metavar="NAME=UNITS",
-            help="How many ambulances are free at a depot, besides one already sent; 2 by default; "
+        option(
+            "NAME=UNITS",
+            "How many ambulances are free at a depot, besides one already sent; 2 by default; "
             "may be repeated.",
+            "--depot",
         ),
     ] = None,
     primary: Annotated[
         str | None,
-        typer.Option(
-            metavar="DEPOT",
-            help="The depot whose ambulance was already sent; by default the quickest is taken.",
-        ),
+        option("DEPOT", "The depot whose ambulance was already sent; the quickest by default."),
     ] = None,
     policy: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
+        option(
+            "NAME",
+            "The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
             "interval, …",
         ),
     ] = "ideal",
     threshold: Annotated[
         str | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Send a second ambulance if it is worth more seconds than this; or write always.",
+        option(
+            "SECONDS",
+            "Send a second ambulance if it is worth more seconds than this; or write always.",
         ),
     ] = None,
     curve: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The published curve that says how survival falls with time; waalewijn-2001 by "
+        option(
+            "NAME",
+            "The published curve that says how survival falls with time; waalewijn-2001 by "
             "default.",
         ),
     ] = None,
     cost: Annotated[
         float | None,
-        typer.Option(
-            metavar="LIVES",
-            help="What a second ambulance must bring, in lives saved each time it is sent; 0.01 "
+        option(
+            "LIVES",
+            "What a second ambulance must bring, in lives saved each time it is sent; 0.01 "
             "by default, one in a hundred.",
         ),
     ] = None,
     drift_folder: Annotated[
         Path | None,
-        typer.Option(
-            "--drift",
-            metavar="FOLDER",
-            rich_help_panel=SPECIAL,
-            help="What a replay has learned about a router's errors.",
+        option(
+            "FOLDER", "What a replay has learned about a router's errors.", "--drift", special=True
         ),
     ] = None,
     gain_file: Annotated[
         Path | None,
-        typer.Option(
-            "--gain",
-            metavar="FILE",
-            rich_help_panel=SPECIAL,
-            help="What a replay has learned about how much gains vary: its gain.json; the embedded "
+        option(
+            "FILE",
+            "What a replay has learned about how much gains vary: its gain.json; the embedded "
             "city's own model brings one.",
+            "--gain",
+            special=True,
         ),
     ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
     time_zone: Annotated[
-        str,
-        typer.Option(metavar="ZONE", help="The city's clock (with --traffic it is known)."),
+        str, option("ZONE", "The city's clock (with --traffic it is known).")
     ] = "Asia/Hong_Kong",
     country: Annotated[
         str,
-        typer.Option(
-            metavar="CODE",
-            help="Whose public holidays: two letters (with --traffic they are known).",
-        ),
+        option("CODE", "Whose public holidays: two letters (with --traffic they are known)."),
     ] = "HK",
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other random choices.")
-    ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the answer for programs (JSON).")
-    ] = False,
+    seed: SeedOption = 0,
+    as_json: Annotated[bool, flag("--json", "Print the answer for programs (JSON).")] = False,
     traced: Annotated[
-        bool, typer.Option("--trace", help="Show every step, what it gave and how long it took.")
+        bool, flag("--trace", "Show every step, what it gave and how long it took.")
     ] = False,
 ) -> None:
     """Decide who drives to a call, and whether a second ambulance is worth it.
@@ -177,24 +149,26 @@ def decide(
     with stages("Deciding") as progress:
         progress("loading")
         with trace.step("city and model") as facts:
-            place = read_place(network_file, depots_file)
+            area = Area.read(network_file, depots_file)
             if network_file is None and model_folder is None:
                 model_folder = harbour_model_folder()
                 gain_file = gain_file or harbour_gain_file()
             parts = _parts(model_folder, drift_folder, gain_file)
             chosen = _policy(policy, limit, parts)
-            facts |= {"nodes": place.network.num_nodes, "edges": place.network.num_edges}
+            facts |= {"nodes": area.network.num_nodes, "edges": area.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        told = CallOptions(node, lon, lat, tuple(units or ()), primary, seed)
-        situation = situation_of(place, parts, traffic_file, at, told, time_zone, country, trace)
+        told = CallOptions(
+            node, lon, lat, tuple(units or ()), primary, at, traffic_file, time_zone, country, seed
+        )
+        situation = told.situation(area, parts.model, trace)
         progress("searching other roads")
         made = decided(situation, policy=chosen, rng=np.random.default_rng(seed))
         answer = Answer.of(made, getattr(chosen, "threshold", None), situation.reasons)
     if as_json:
         print_json(answer)
     else:
-        print_answer(answer, place.city)
+        print_answer(answer, area.city)
 
 
 def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:

@@ -11,7 +11,7 @@ from ideal_dispatch.dispatch.baselines import router_pair
 from ideal_dispatch.dispatch.candidate import alternative, primary_of
 from ideal_dispatch.dispatch.decision import Decision, by_score
 from ideal_dispatch.dispatch.path_pair import overlap, unshared_s
-from ideal_dispatch.dispatch.scenario_gap import Centre, outlook, situation_gap
+from ideal_dispatch.dispatch.scenario_gap import Centre, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, ConstantThreshold, Threshold
 from ideal_dispatch.errors import InputError
@@ -108,16 +108,16 @@ class GapTriggeredOtherDepot:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary, second = router_pair(situation)
-        seen = gap = None
+        outlook = gap = None
         if second is not None:
-            seen = outlook(situation, self.model, path=primary.path, centre=self.centre)
+            outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
             gap = situation_gap(
-                situation, seen.scenarios, primary, rng,
+                situation, outlook.scenarios, primary, rng,
                 method=self.method, time_limit_s=self.time_limit_s,
             )  # fmt: skip
         score_s = 0.0 if gap is None else gap.lower_s
         made = by_score(self.name, situation, (primary, second), score_s, self.threshold, "gap")
-        return replace(made, outlook=seen, gap=gap)
+        return replace(made, outlook=outlook, gap=gap)
 
 
 class Estimator(Protocol):

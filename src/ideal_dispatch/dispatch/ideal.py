@@ -22,7 +22,7 @@ from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.log_fields import worth_facts
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook, situation_gap
+from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import (
@@ -132,19 +132,19 @@ class Ideal:
         ]
         if situation.sent is None:
             first = min(routes, key=self._expected_s)
-            seen, gap = self._look(situation, first.assignment, rng)
+            outlook, gap = self._look(situation, first.assignment, rng)
         else:
-            seen, gap = self._look(situation, situation.sent, rng)
-            nominal = None if seen is None else seen.scenarios.nominal_times
+            outlook, gap = self._look(situation, situation.sent, rng)
+            nominal = None if outlook is None else outlook.scenarios.nominal_times
             first = sent_candidate(situation, situation.sent, drift_s, nominal)
         elsewhere = any(one.assignment.station != first.assignment.station for one in routes)
         kinds = self.seconds if elsewhere else ALL_KINDS
         seconds = second_candidates(
-            situation, first, routes, None if gap is None else gap.secondary, seen, drift_s,
+            situation, first, routes, None if gap is None else gap.secondary, outlook, drift_s,
             kinds, self.overlap_limit,
         )  # fmt: skip
         appraisal = Appraisal(
-            situation, first, seen, self.model, self.gain, self.curve, drift_s is not None
+            situation, first, outlook, self.model, self.gain, self.curve, drift_s is not None
         )
         with situation.trace.step("expected gain") as facts:
             considered = tuple(map(appraisal.worth, seconds))
@@ -161,7 +161,12 @@ class Ideal:
             score_s, self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
         )  # fmt: skip
         return replace(
-            made, primary_by="policy", outlook=seen, gap=gap, considered=considered, sooner=sooner
+            made,
+            primary_by="policy",
+            outlook=outlook,
+            gap=gap,
+            considered=considered,
+            sooner=sooner,
         )
 
     def _expected_s(self, one: Candidate) -> float:
@@ -176,14 +181,14 @@ class Ideal:
         wanted = self._needs_gap or self.report_gap
         if self.model is None or not (wanted or self.gain is None):
             return None, None
-        seen = outlook(situation, self.model, path=primary.path, centre=self.centre)
+        outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
         if not wanted:
-            return seen, None
+            return outlook, None
         gap = situation_gap(
-            situation, seen.scenarios, primary, rng,
+            situation, outlook.scenarios, primary, rng,
             method=self.method, time_limit_s=self.time_limit_s,
         )  # fmt: skip
-        return seen, gap
+        return outlook, gap
 
 
 def decide(

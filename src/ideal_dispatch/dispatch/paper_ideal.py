@@ -7,7 +7,7 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.dispatch.candidate import primary_of
 from ideal_dispatch.dispatch.decision import Decision, by_score
-from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path, outlook, situation_gap
+from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
@@ -48,12 +48,12 @@ class PaperIdeal:
         _check_prefix(self.prefix)
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, seen = primary_of(situation), outlook(situation, self.model)
+        primary, outlook = primary_of(situation), outlook_of(situation, self.model)
         gap = situation_gap(
-            situation, seen.scenarios, primary, rng,
+            situation, outlook.scenarios, primary, rng,
             method=self.method, time_limit_s=self.time_limit_s,
         )  # fmt: skip
-        return _by_gap(self, situation, primary, seen, gap)
+        return _by_gap(self, situation, primary, outlook, gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,19 @@ class NominalGap:
         _check_prefix(self.prefix)
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, seen = primary_of(situation), outlook(situation, self.model, radius=0.0)
-        gap = situation_gap(situation, seen.scenarios, primary, rng)
-        return _by_gap(self, situation, primary, seen, gap)
+        primary, outlook = primary_of(situation), outlook_of(situation, self.model, radius=0.0)
+        gap = situation_gap(situation, outlook.scenarios, primary, rng)
+        return _by_gap(self, situation, primary, outlook, gap)
 
 
 def _by_gap(
     policy: PaperIdeal | NominalGap,
     situation: Situation,
     primary: Assignment,
-    seen: Outlook,
+    outlook: Outlook,
     gap: OptimisticGap | None,
 ) -> Decision:
-    nominal_s = primary.path.time_s(seen.scenarios.nominal_times)
+    nominal_s = primary.path.time_s(outlook.scenarios.nominal_times)
     second, score_s = None, 0.0
     if gap is not None:
         second = on_path(situation, primary.station, gap.secondary, policy.prefix)
@@ -90,7 +90,7 @@ def _by_gap(
         policy.name, situation, (primary, second), score_s, policy.threshold, "gap",
         primary_s=nominal_s,
     )  # fmt: skip
-    return replace(made, primary_by="model", outlook=seen, gap=gap)
+    return replace(made, primary_by="model", outlook=outlook, gap=gap)
 
 
 def _check_prefix(prefix: int) -> None:

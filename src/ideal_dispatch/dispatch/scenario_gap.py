@@ -26,7 +26,7 @@ class Outlook:
     centre: Centre
 
 
-def outlook(
+def outlook_of(
     situation: Situation,
     model: Model,
     *,
@@ -51,9 +51,9 @@ def outlook(
         if anchored or radius is not None:  # the forecast's own radius leaves no bound
             most = forecast.bounds.greatest_radius(scenarios.nominal_times)
             scenarios = replace(scenarios, radius=min(scenarios.radius, most))
-        seen = Outlook(scenarios, forecast, "router" if anchored else "forecast")
-        facts |= outlook_facts(seen)
-    return seen
+        outlook = Outlook(scenarios, forecast, "router" if anchored else "forecast")
+        facts |= outlook_facts(outlook)
+    return outlook
 
 
 def recentred(embeddings: FloatArray, times_s: FloatArray) -> FloatArray:

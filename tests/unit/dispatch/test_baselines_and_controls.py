@@ -23,7 +23,7 @@ from ideal_dispatch.dispatch.controls import (
     router_features,
 )
 from ideal_dispatch.dispatch.log_fields import log_details
-from ideal_dispatch.dispatch.scenario_gap import outlook
+from ideal_dispatch.dispatch.scenario_gap import outlook_of
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import random_model, situation
@@ -139,7 +139,7 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     assert decided.second is not None
     assert router.second is not None
     assert decided.second.key == router.second.key
-    scenarios = outlook(call, model, path=decided.primary.path, centre="router").scenarios
+    scenarios = outlook_of(call, model, path=decided.primary.path, centre="router").scenarios
     free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
     gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)
     assert decided.score_s == gap.lower_s

@@ -15,7 +15,7 @@ from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.path_pair import overlap
-from ideal_dispatch.dispatch.scenario_gap import outlook, recentred
+from ideal_dispatch.dispatch.scenario_gap import outlook_of, recentred
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
 from ideal_dispatch.dispatch.worth import forecast_spread_s, gain_features
@@ -103,7 +103,7 @@ def test_without_a_quote_log_the_forecast_speaks(grid: RoadNetwork, model: Model
 def test_the_forecasts_spread_is_that_of_its_calibration(grid: RoadNetwork, model: Model) -> None:
     """The slowest scenario of a trip lies at the level's quantile of what it takes longer."""
     call = situation(grid, 65)
-    scenarios = outlook(call, model).scenarios
+    scenarios = outlook_of(call, model).scenarios
     path = call.quote(0).path
     here = grid.path([], 65)
     spread_s = forecast_spread_s(grid, scenarios, path, here, 0.8)
@@ -207,7 +207,7 @@ def test_a_way_no_router_quoted_is_expected_by_edge_times(grid: RoadNetwork, mod
 def test_the_gap_is_certified_around_the_routers_times(grid: RoadNetwork, model: Model) -> None:
     call = situation(grid, 65, (2, 1))
     made = decided(call, model=model, decide_by="gap")
-    seen = outlook(call, model, path=made.primary.path, centre="router")
+    seen = outlook_of(call, model, path=made.primary.path, centre="router")
     assert call.router_times_s is not None
     np.testing.assert_allclose(seen.scenarios.nominal_times, call.router_times_s)
     depots = [call.stations[n].depot for n in call.second_stations(made.primary.station)]
