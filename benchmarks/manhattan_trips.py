@@ -18,7 +18,7 @@ from ideal_dispatch.context.encoding import WEEKDAYS
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.readers.csv_files import read_csv_pair
+from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.records import Trips
 
 NODES, EDGES = "manhattan_osm_nodes.csv", "manhattan_osm_edges.csv.gz"
@@ -41,7 +41,7 @@ def manhattan(data_folder: str | os.PathLike[str]) -> tuple[RoadNetwork, Trips]:
     its order, is in the trips' provenance.
     """
     folder = Path(data_folder)
-    network = read_csv_pair(folder / EDGES, folder / NODES, directed=True, simplify=False)
+    network = read_network(folder / EDGES, nodes=folder / NODES, directed=True, simplify=False)
     columns = _columns(folder / TRIPS)
     observed_s, *ends = (columns[name] for name in ("duration", *_ENDS))
     (origin, from_m), (destination, to_m) = (

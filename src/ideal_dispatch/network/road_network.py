@@ -23,14 +23,12 @@ from ideal_dispatch.arrays import (
 )
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
-from ideal_dispatch.network.depot import Source
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
 
 if TYPE_CHECKING:
-    from ideal_dispatch.network.snapping import EdgeSnap, NodeSnap, Snapper
+    from ideal_dispatch.network.snapping import NodeSnap, Snapper
 
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
@@ -282,53 +280,12 @@ class RoadNetwork:
 
     # --- paths ------------------------------------------------------------------
 
-    def path(self, edges: npt.ArrayLike, origin: int | None = None) -> Path:
-        """A checked path of the given edges; ``origin`` is needed only when there are none."""
-        return routing.checked_path(self, edges, origin)
-
-    def own(self, path: Path) -> Path:
-        """The path, if its edges lead from one to the next in this network."""
-        return routing.own_path(self, path)
-
-    def shortest_path(
-        self,
-        times_s: npt.ArrayLike,
-        sources: Source | Sequence[Source],
-        target: int,
-        *,
-        potential_s: FloatArray | None = None,
-    ) -> Path:
-        """The fastest path from the best of the sources to the target.
-
-        Among equally fast paths the choice is canonical (see
-        :mod:`ideal_dispatch.network.canonical_path`). ``potential_s`` is a lower
-        bound on the time from each node to the target: A*, same answer, faster.
-        An infinite time closes an edge.
-        """
-        return routing.shortest_path(self, times_s, sources, target, potential_s)
-
-    def shortest_paths(
-        self,
-        times_s: npt.ArrayLike,
-        origins: npt.ArrayLike,
-        targets: npt.ArrayLike,
-        *,
-        threads: int | None = None,
-    ) -> list[Path]:
-        """One canonical path per row, from ``origins[i]`` to ``targets[i]``.
-
-        Row i is driven under row i of ``times_s``, or under its only row; rows
-        are shared among threads.
-        """
-        return routing.shortest_paths(self, times_s, origins, targets, threads)
-
-    def distances(self, times_s: npt.ArrayLike, sources: Source | Sequence[Source]) -> FloatArray:
-        """Seconds from the nearest source to every node, infinite where there is no way."""
-        return routing.distances(self, times_s, sources)
-
-    def distances_to(self, times_s: npt.ArrayLike, target: int) -> FloatArray:
-        """Seconds from every node to the target, infinite where there is no way."""
-        return routing.distances_to(self, times_s, target)
+    path = routing.checked_path
+    own = routing.own_path
+    shortest_path = routing.shortest_path
+    shortest_paths = routing.shortest_paths
+    distances = routing.distances
+    distances_to = routing.distances_to
 
     # --- places -----------------------------------------------------------------
 
@@ -342,10 +299,6 @@ class RoadNetwork:
     def snap(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "NodeSnap":
         """The nearest node within ``limit_m`` and its distance."""
         return self.snapper.node(lon, lat, limit_m)
-
-    def snap_to_edge(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "EdgeSnap":
-        """The nearest point of any edge within ``limit_m``."""
-        return self.snapper.edge(lon, lat, limit_m)
 
     def great_circle_m(self, from_node: int, to_node: int) -> float:
         """Straight-line metres between two nodes."""

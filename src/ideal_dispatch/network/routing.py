@@ -1,4 +1,4 @@
-"""Checked routing over a network: what :class:`RoadNetwork`'s path methods do."""
+"""Checked routing over a network: the path methods of :class:`RoadNetwork`."""
 
 import os
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ _ROWS_PER_TASK = 16
 _WORTH_THREADS = 1_000_000  # rows × edges; below, two cores lose more than they gain (measured)
 
 
-def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | None) -> Path:
-    """See :meth:`RoadNetwork.path`."""
+def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | None = None) -> Path:
+    """A checked path of the given edges; ``origin`` is needed only when there are none."""
     order = read_only(edges, np.int32, (None,), "path edges")
     if not order.size:
         if origin is None:
@@ -55,7 +55,7 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
 
 
 def own_path(network: "RoadNetwork", path: Path) -> Path:
-    """See :meth:`RoadNetwork.own`."""
+    """The path, if its edges lead from one to the next in this network."""
     origin = whole_number(path.origin, "origin")
     if len(path) and _connects(network.tail, network.head, path.edges, origin):
         return path
@@ -78,9 +78,16 @@ def shortest_path(
     times_s: npt.ArrayLike,
     sources: Source | Sequence[Source],
     target: int,
+    *,
     potential_s: FloatArray | None = None,
 ) -> Path:
-    """See :meth:`RoadNetwork.shortest_path`."""
+    """The fastest path from the best of the sources to the target.
+
+    Among equally fast paths the choice is canonical (see
+    :mod:`ideal_dispatch.network.canonical_path`). ``potential_s`` is a lower
+    bound on the time from each node to the target: A*, same answer, faster.
+    An infinite time closes an edge.
+    """
     times = edge_times(network, times_s)
     given = as_sources(sources)
     nodes = _source_nodes(network, given)
@@ -105,9 +112,14 @@ def shortest_paths(
     times_s: npt.ArrayLike,
     origins: npt.ArrayLike,
     targets: npt.ArrayLike,
+    *,
     threads: int | None = None,
 ) -> list[Path]:
-    """See :meth:`RoadNetwork.shortest_paths`."""
+    """One canonical path per row, from ``origins[i]`` to ``targets[i]``.
+
+    Row i is driven under row i of ``times_s``, or under its only row; rows
+    are shared among threads.
+    """
     starts = read_only(origins, np.int32, (None,), "origins")
     ends = read_only(targets, np.int32, starts.shape, "targets")
     times = np.atleast_2d(frozen(numbers(times_s, np.float64, "edge times")))
@@ -159,13 +171,13 @@ def _workers(threads: int | None, work: int) -> int:
 def distances(
     network: "RoadNetwork", times_s: npt.ArrayLike, sources: Source | Sequence[Source]
 ) -> FloatArray:
-    """See :meth:`RoadNetwork.distances`."""
+    """Seconds from the nearest source to every node, infinite where there is no way."""
     nodes = _source_nodes(network, as_sources(sources))
     return kernels.search(network.outgoing, edge_times(network, times_s), nodes)
 
 
 def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
-    """See :meth:`RoadNetwork.distances_to`."""
+    """Seconds from every node to the target, infinite where there is no way."""
     nodes = np.array([_node(network, target, "target")], np.int32)
     return kernels.search(network.incoming, edge_times(network, times_s), frozen(nodes))
 

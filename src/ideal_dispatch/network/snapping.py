@@ -1,4 +1,4 @@
-"""From coordinates to the network: nearest node, nearest point of an edge."""
+"""From coordinates to the network: the nearest node, and the edges around a point."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +11,7 @@ import shapely
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network import SNAP_LIMIT_M
-from ideal_dispatch.network.geodesy import (
-    LocalPlane,
-    chord_to_metres,
-    great_circle_m,
-    unit_vectors,
-)
+from ideal_dispatch.network.geodesy import LocalPlane, chord_to_metres, unit_vectors
 from ideal_dispatch.network.road_network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -33,22 +28,10 @@ class NodeSnap:
     distance_m: float
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeSnap:
-    """The nearest point of any edge; ``fraction`` is its place along the edge, 0 at the tail."""
-
-    edge: int
-    fraction: float
-    lon: float
-    lat: float
-    distance_m: float
-
-
 class Snapper:
     """Spatial indexes over one network's nodes and edges.
 
-    Distances are great-circle metres. Of the two directions of a street, and
-    of any equally near edges, the smallest edge index is taken.
+    Distances are great-circle metres.
     """
 
     def __init__(self, network: RoadNetwork) -> None:
@@ -102,26 +85,8 @@ class Snapper:
         lon, lat = self._checked(lon, lat, limit_m)
         node, distance = self.nodes(np.array([lon]), np.array([lat]))
         if distance[0] > limit_m:
-            raise self._off_network(lon, lat, limit_m, float(distance[0]), "node")
+            raise self._off_network(lon, lat, limit_m, float(distance[0]))
         return NodeSnap(int(node[0]), float(distance[0]))
-
-    def edge(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> EdgeSnap:
-        """The nearest point of any edge, or an :class:`OffNetworkError` beyond ``limit_m``."""
-        lon, lat = self._checked(lon, lat, limit_m)
-        if not self._network.num_edges:
-            raise InputError("this network has no edges; there is no road to snap to")
-        point = shapely.Point(self.plane.to_metres(np.array([lon, lat])))
-        edge = int(self._edges.query_nearest(point, all_matches=True).min())
-        line = self.edge_lines[edge]
-        along = shapely.line_locate_point(line, point)
-        nearest = shapely.line_interpolate_point(line, along)
-        x, y = self.plane.to_degrees(np.array([nearest.x, nearest.y])).tolist()
-        here = (np.array([value]) for value in (lon, lat, x, y))
-        distance = float(great_circle_m(*here)[0])
-        if distance > limit_m:
-            raise self._off_network(lon, lat, limit_m, distance, "road")
-        length = shapely.length(line)
-        return EdgeSnap(edge, float(along / length) if length else 0.0, x, y, distance)
 
     def edges_within(
         self, points: FloatArray, radius_m: float
@@ -148,7 +113,7 @@ class Snapper:
         return lon, lat
 
     def _off_network(
-        self, lon: float, lat: float, limit_m: float, distance_m: float, what: str
+        self, lon: float, lat: float, limit_m: float, distance_m: float
     ) -> OffNetworkError:
         where = f"longitude {lon:.6f}, latitude {lat:.6f}"
         far = f"{distance_m / 1000:,.1f} km" if distance_m >= 1000 else f"{distance_m:.0f} m"
@@ -157,6 +122,6 @@ class Snapper:
             if swapped[0] <= max(limit_m, SNAP_LIMIT_M):
                 return OffNetworkError(f"{where}: latitude and longitude are swapped")
         return OffNetworkError(
-            f"{where}: the nearest {what} is {far} away, beyond the limit of {limit_m:.0f} m; "
+            f"{where}: the nearest node is {far} away, beyond the limit of {limit_m:.0f} m; "
             "check the coordinates or the network's area"
         )

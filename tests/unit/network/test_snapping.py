@@ -34,11 +34,10 @@ def test_limit(grid: RoadNetwork) -> None:
         grid.snap(114, 22, limit_m=float("nan"))
 
 
-@pytest.mark.parametrize("method", ["snap", "snap_to_edge"])
 @pytest.mark.parametrize(
     ("lon", "lat", "message"),
     [
-        (115.0, 21.5, r"the nearest (node|road) is 11\d\.\d km away, beyond the limit of 300 m"),
+        (115.0, 21.5, r"the nearest node is 11\d\.\d km away, beyond the limit of 300 m"),
         (22.005, 114.005, "not degrees on Earth; are they swapped"),
         (float("nan"), 22.0, "longitude nan, latitude 22.0: not degrees on Earth"),
         (float("inf"), 22.0, "not degrees on Earth"),
@@ -46,9 +45,9 @@ def test_limit(grid: RoadNetwork) -> None:
         (None, 22.0, "not numbers"),
     ],
 )
-def test_bad_points(grid: RoadNetwork, method: str, lon: float, lat: float, message: str) -> None:
+def test_bad_points(grid: RoadNetwork, lon: float, lat: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        getattr(grid, method)(lon, lat)
+        grid.snap(lon, lat)
 
 
 def test_swapped_where_both_are_degrees() -> None:
@@ -57,15 +56,14 @@ def test_swapped_where_both_are_degrees() -> None:
         network.snap(43.73, 7.42)
 
 
-def test_nearest_point_of_an_edge(grid: RoadNetwork) -> None:
-    snap = grid.snap_to_edge(114.0025, 22.0001)
-    assert {int(grid.tail[snap.edge]), int(grid.head[snap.edge])} == {2, 3}
-    assert snap.lon == pytest.approx(114.0025)
-    assert snap.lat == pytest.approx(22.0)
-    assert snap.fraction == pytest.approx(0.5, abs=1e-6)
-    assert snap.distance_m == pytest.approx(11.12, abs=0.02)
+def test_edges_around_points(grid: RoadNetwork) -> None:
+    points = grid.snapper.plane.to_metres(np.array([[114.0025, 22.0001], [114.0, 22.0]]))
+    row, edge = grid.snapper.edges_within(points, 15.0)
     both = np.flatnonzero(np.isin(grid.tail, (2, 3)) & np.isin(grid.head, (2, 3)))
-    assert snap.edge == both.min(), "of the two directions the smaller index"
+    assert edge[row == 0].tolist() == both.tolist()
+    assert (np.diff(row) >= 0).all(), "sorted by point"
+    at_corner = np.flatnonzero((grid.tail == 0) | (grid.head == 0))
+    assert edge[row == 1].tolist() == at_corner.tolist()
 
 
 def test_edge_geometry_counts() -> None:
@@ -73,17 +71,12 @@ def test_edge_geometry_counts() -> None:
     network = RoadNetwork.from_arrays(
         [0, 1], [1, 0], [500.0, 500.0], [0.0, 0.002], [0.0, 0.0], geometry=[bend, None]
     )
-    snap = network.snap_to_edge(0.001, 0.0021)
-    assert snap.edge == 0
-    assert snap.fraction == pytest.approx(0.5)
-    assert network.snap_to_edge(0.001, 0.0001).edge == 1
+    points = network.snapper.plane.to_metres(np.array([[0.001, 0.0021], [0.001, 0.0001]]))
+    assert network.snapper.edges_within(points, 15.0)[1].tolist() == [0, 1]
 
 
 def test_no_edges() -> None:
-    network = RoadNetwork.from_arrays([], [], [], [7.0], [43.0])
-    assert network.snap(7.0, 43.0).node == 0
-    with pytest.raises(InputError, match="has no edges; there is no road to snap to"):
-        network.snap_to_edge(7.0, 43.0)
+    assert RoadNetwork.from_arrays([], [], [], [7.0], [43.0]).snap(7.0, 43.0).node == 0
 
 
 def test_no_coordinates() -> None:

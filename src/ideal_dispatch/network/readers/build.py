@@ -1,13 +1,13 @@
 """From road segments of any source to a :class:`RoadNetwork`, with a report.
 
-Every reader ends here: segments are checked, cut to the box asked for, reduced
-to the largest strongly connected part and simplified, in this order. What is
-lost on the way is counted by reason.
+Every reader gives :class:`RawRoads`. Here segments are checked, cut to the box
+asked for, reduced to the largest strongly connected part and simplified, in this
+order. What is lost on the way is counted by reason.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,18 +66,25 @@ class BuildReport:
         }
 
 
+class RawRoads(NamedTuple):
+    """What a reader found: places of nodes by their id, segments, and the report so far."""
+
+    places: Mapping[Any, Point]
+    segments: Iterable[Segment]
+    report: BuildReport
+
+
 def build_network(
-    places: Mapping[Any, Point],
-    segments: Iterable[Segment],
-    report: BuildReport,
+    roads: RawRoads,
     *,
     box: Box | None = None,
     simplify: bool = True,
     progress: Progress = lambda stage: None,
 ) -> RoadNetwork:
-    """The network of the given segments; ``report`` is filled and kept as its provenance."""
+    """The network of the given roads; their report is filled and kept as its provenance."""
+    places, _, report = roads
     progress("checking segments")
-    kept = _usable(places, segments, report, box)
+    kept = _usable(roads, box)
     if not kept:
         raise InputError(f"{report.source}: no drivable road found; check the area and the columns")
     ids = _sorted_ids(kept)
@@ -88,10 +95,9 @@ def build_network(
     edges, on_network = _largest_part(edges, len(ids), report)
 
     progress("simplifying")
-    chains = merge_chains(edges.tail, edges.head, edges.length_m) if simplify else [
-        [edge] for edge in range(len(edges.tail))
-    ]  # fmt: skip
+    chains = [[edge] for edge in range(len(edges.tail))]
     if simplify:
+        chains = merge_chains(edges.tail, edges.head, edges.length_m)
         report.read["nodes before simplification"] = int(on_network.sum())
         report.read["edges before simplification"] = len(edges.tail)
 
@@ -107,18 +113,11 @@ class _Directed(NamedTuple):
     backward: npt.NDArray[np.bool_]
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "_Directed":
-        return _Directed(
-            self.tail[keep],
-            self.head[keep],
-            self.length_m[keep],
-            self.segment[keep],
-            self.backward[keep],
-        )
+        return _Directed._make(column[keep] for column in self)
 
 
-def _usable(
-    places: Mapping[Any, Point], segments: Iterable[Segment], report: BuildReport, box: Box | None
-) -> list[Segment]:
+def _usable(roads: RawRoads, box: Box | None) -> list[Segment]:
+    places, segments, report = roads
     kept = []
     for segment in segments:
         report.read["road segments"] += 1
@@ -227,11 +226,7 @@ def _assemble(
     )
     for column, count in imputed_counts(network).items():
         report.assumed[f"edges with no {column}, filled in the features"] = count
-    return RoadNetwork(
-        **{name: getattr(network, name) for name in network.__dataclass_fields__
-           if name != "provenance"},
-        provenance={"report": report.as_dict()},
-    )  # fmt: skip
+    return replace(network, provenance={"report": report.as_dict()})
 
 
 def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) -> Segment:

@@ -13,17 +13,15 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
 from ideal_dispatch.network.readers import tables
 from ideal_dispatch.network.readers.build import (
-    Box,
     BuildReport,
     Point,
     Progress,
+    RawRoads,
     Segment,
-    build_network,
 )
 from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.readers.tables import DEGREES
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
-from ideal_dispatch.network.road_network import RoadNetwork
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -56,11 +54,9 @@ def read_csv_pair(
     *,
     columns: Mapping[str, Sequence[str]] | None = None,
     directed: bool = False,
-    box: Box | None = None,
-    simplify: bool = True,
     progress: Progress = lambda stage: None,
-) -> RoadNetwork:
-    """The network of an edge list and a node list.
+) -> RawRoads:
+    """The roads of an edge list and a node list.
 
     ``columns`` maps our fields (:data:`COLUMNS`) to the files' column names.
     A row is a street: driven both ways unless its one-way column says
@@ -80,8 +76,7 @@ def read_csv_pair(
     segments = list(_edges(where, edges, _metres_mark(edges, mark), places, directed, report))
     if not directed:
         _refuse_doubled(where, segments)
-    segments = _at_least_straight(where, segments, places, report)
-    return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
+    return RawRoads(places, _at_least_straight(where, segments, places, report), report)
 
 
 def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -13,15 +13,13 @@ from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network.geodesy import polyline_length_m
 from ideal_dispatch.network.readers.build import (
-    Box,
     BuildReport,
     Point,
     Progress,
+    RawRoads,
     Segment,
-    build_network,
 )
 from ideal_dispatch.network.readers.osm_tags import WayRule, way_rule
-from ideal_dispatch.network.road_network import RoadNetwork
 
 _Input = osmium.io.File | osmium.io.FileBuffer
 _UNREADABLE = (
@@ -36,14 +34,8 @@ class _Way(NamedTuple):
     rule: WayRule
 
 
-def read_osm(
-    path: str | os.PathLike[str],
-    *,
-    box: Box | None = None,
-    simplify: bool = True,
-    progress: Progress = lambda stage: None,
-) -> RoadNetwork:
-    """The drivable network of an OpenStreetMap extract."""
+def read_osm(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
+    """The drivable roads of an OpenStreetMap extract."""
     where = os.fspath(path)
     check_source(where)
     report = BuildReport(os.path.basename(where))
@@ -55,8 +47,7 @@ def read_osm(
     except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
-    segments = _segments(ways, places)
-    return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
+    return RawRoads(places, _segments(ways, places), report)
 
 
 def _source(where: str) -> _Input:

@@ -18,11 +18,10 @@ from ideal_dispatch.network.readers.build import (
     BuildReport,
     Point,
     Progress,
+    RawRoads,
     Segment,
-    build_network,
 )
 from ideal_dispatch.network.readers.osm_tags import is_road, way_rule
-from ideal_dispatch.network.road_network import RoadNetwork
 
 _TAGS = (
     "access", "area", "bus", "emergency", "highway", "junction", "lanes", "maxspeed",
@@ -31,14 +30,8 @@ _TAGS = (
 )  # fmt: skip
 
 
-def read_graphml(
-    path: str | os.PathLike[str],
-    *,
-    box: Box | None = None,
-    simplify: bool = True,
-    progress: Progress = lambda stage: None,
-) -> RoadNetwork:
-    """The network of a GraphML file as ``osmnx.save_graphml`` writes it."""
+def read_graphml(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
+    """The roads of a GraphML file as ``osmnx.save_graphml`` writes it."""
     where = os.fspath(path)
     check_source(where)
     progress("reading graph")
@@ -46,18 +39,11 @@ def read_graphml(
         graph = nx.read_graphml(where, force_multigraph=True)
     except (ElementTree.ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise FileFormatError(f"{where}: not a whole GraphML file ({error})") from None
-    report = BuildReport(os.path.basename(where))
-    return from_osmnx(graph, report, box=box, simplify=simplify, progress=progress)
+    return from_osmnx(graph, BuildReport(os.path.basename(where)))
 
 
-def download(
-    *,
-    box: Box | None = None,
-    place: str | None = None,
-    simplify: bool = True,
-    progress: Progress = lambda stage: None,
-) -> RoadNetwork:
-    """The drivable network of a box or a named place, fetched by OSMnx from OpenStreetMap."""
+def download(box: Box | None, place: str | None, progress: Progress) -> RawRoads:
+    """The drivable roads of a box or a named place, fetched by OSMnx from OpenStreetMap."""
     try:
         import osmnx
     except ImportError:
@@ -85,18 +71,11 @@ def download(
         ) from None
     finally:
         osmnx.settings.useful_tags_way = before
-    return from_osmnx(graph, BuildReport(f"OSMnx: {what}"), simplify=simplify, progress=progress)
+    return from_osmnx(graph, BuildReport(f"OSMnx: {what}"))
 
 
-def from_osmnx(
-    graph: Any,
-    report: BuildReport,
-    *,
-    box: Box | None = None,
-    simplify: bool = True,
-    progress: Progress = lambda stage: None,
-) -> RoadNetwork:
-    """The network of an OSMnx graph; each of its edges is one direction of travel."""
+def from_osmnx(graph: Any, report: BuildReport) -> RawRoads:
+    """The roads of an OSMnx graph; each of its edges is one direction of travel."""
     places = {}
     for node, data in graph.nodes(data=True):
         try:
@@ -110,8 +89,7 @@ def from_osmnx(
         raise FileFormatError(
             f"{report.source}: coordinates are not degrees; save the graph before projecting it"
         )
-    segments = _segments(graph, places, report)
-    return build_network(places, segments, report, box=box, simplify=simplify, progress=progress)
+    return RawRoads(places, _segments(graph, places, report), report)
 
 
 def _segments(graph: Any, places: Mapping[int, Point], report: BuildReport) -> Iterator[Segment]:

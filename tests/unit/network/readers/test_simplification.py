@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.network.readers.build import BuildReport, Segment, build_network
+from ideal_dispatch.network.readers.build import BuildReport, RawRoads, Segment, build_network
 
 
 def _build(
@@ -14,7 +14,7 @@ def _build(
     segments = [
         Segment(a, b, 100.0 + a + b, reverse=two_way, oneway=not two_way) for a, b, two_way in pairs
     ]
-    return build_network(places, segments, BuildReport("test"), simplify=simplify)
+    return build_network(RawRoads(places, segments, BuildReport("test")), simplify=simplify)
 
 
 def test_two_way_street_becomes_two_edges() -> None:
@@ -64,9 +64,9 @@ def test_merged_attributes() -> None:
         Segment(3, 2, 300.0, speed_kmh=90, lanes=4, road_class=5, name=""),
         Segment(3, 4, 150.0, speed_kmh=unknown, lanes=2, road_class=3, name="B"),
     ]
-    network = build_network(places, segments, BuildReport("test"))
+    network = build_network(RawRoads(places, segments, BuildReport("test")))
     assert network.num_edges == 2
-    before = build_network(places, segments, BuildReport("test"), simplify=False)
+    before = build_network(RawRoads(places, segments, BuildReport("test")), simplify=False)
     assert network.free_flow_times_s.sum() == pytest.approx(before.free_flow_times_s.sum())
     assert network.speed_kmh == pytest.approx([550 / (100 / 30 + 300 / 90 + 150 / 50)] * 2)
     assumed = network.provenance["report"]["assumed"]
@@ -82,7 +82,7 @@ def test_merged_oneway_is_that_of_the_greatest_length() -> None:
     ring = [(1, 2, 100.0, True), (2, 3, 300.0, False), (3, 4, 90.0, True), (4, 1, 80.0, True)]
     segments = [Segment(a, b, m, oneway=oneway, reverse=False) for a, b, m, oneway in ring]
     segments += [Segment(1, 3, 50.0), Segment(3, 5, 50.0)]
-    network = build_network(places, segments, BuildReport("test"))
+    network = build_network(RawRoads(places, segments, BuildReport("test")))
     long, short = (np.flatnonzero(network.length_m == m)[0] for m in (400.0, 170.0))
     assert not network.oneway[long]
     assert network.oneway[short]
@@ -92,7 +92,7 @@ def test_lengths_that_are_none() -> None:
     places = {n: (0.001 * n, 0.0) for n in range(4)}
     segments = [Segment(0, 1, 10.0), Segment(1, 2, 0.0)]
     segments += [Segment(2, 3, m) for m in (-1.0, float("nan"), float("inf"))]
-    network = build_network(places, segments, BuildReport("test"), simplify=False)
+    network = build_network(RawRoads(places, segments, BuildReport("test")), simplify=False)
     assert sorted(network.length_m) == [0.1, 0.1, 10, 10]
     assert network.provenance["report"]["dropped"]["segments without a length"] == 3
 
