@@ -13,6 +13,7 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 
 _T = TypeVar("_T")
+_PLAIN: Mapping[Any, str] = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:
     for item in known:
         key = f"{where}.{item.name}" if where else item.name
         if item.name in table:
-            values[item.name] = _value(table[item.name], item.type, key)
+            values[item.name] = checked_value(table[item.name], item.type, key)
         elif item.default is MISSING and item.default_factory is MISSING:
             what = f"[{key}]" if is_dataclass(item.type) else key
             raise InputError(f"{what} is missing")
@@ -45,13 +46,13 @@ def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:
         raise InputError(f"[{where}] {error}" if where else str(error)) from None
 
 
-def _value(value: Any, wanted: Any, key: str) -> Any:
-    """``value`` in the form that the annotation ``wanted`` asks for."""
+def checked_value(value: Any, wanted: Any, key: str) -> Any:
+    """``value`` in the form that the annotation ``wanted`` asks for, or as it is by any other."""
     if is_dataclass(wanted):
         return built(wanted, value, key)  # type: ignore[arg-type]
     origin, arguments = get_origin(wanted), get_args(wanted)
     if origin is types.UnionType:
-        return _value(value, arguments[0], key)
+        return checked_value(value, arguments[0], key)
     if origin is Literal:
         if value not in arguments:
             raise InputError(f"{key} {value!r}: one of {', '.join(map(repr, arguments))} is needed")
@@ -59,17 +60,20 @@ def _value(value: Any, wanted: Any, key: str) -> Any:
     if origin is tuple:
         items = [value] if isinstance(value, str) else value
         require(isinstance(items, list), f"{key} {value!r}: a list is needed")
-        return tuple(_value(item, arguments[0], key) for item in items)
+        return tuple(checked_value(item, arguments[0], key) for item in items)
     if origin is Mapping:
         require(isinstance(value, Mapping), f"{key} {value!r}: a table of names is needed")
-        return {name: _value(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
+        return {
+            name: checked_value(item, arguments[1], f"{key}.{name}") for name, item in value.items()
+        }
     if wanted is float:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         require(number and math.isfinite(value), f"{key} {value!r}: a number is needed")
         return float(value)
-    kind = {str: "a text", bool: "true or false", int: "a whole number"}[wanted]
+    if wanted not in _PLAIN:
+        return value
     exact = isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
-    require(exact, f"{key} {value!r}: {kind} is needed")
+    require(exact, f"{key} {value!r}: {_PLAIN[wanted]} is needed")
     return value
 
 

@@ -69,7 +69,7 @@ def decide(
         option(
             "NAME",
             "The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
-            "interval, …",
+            "interval, …, or a class of your own as module:Name.",
         ),
     ] = "ideal",
     threshold: Annotated[
@@ -202,18 +202,17 @@ def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "Fitted
 
 
 def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
-    from dataclasses import fields
+    from ideal_dispatch.dispatch.settings import policies_from, policy_class, threshold_from
+    from ideal_dispatch.plugins import parameters
 
-    from ideal_dispatch.dispatch.settings import KINDS, policies_from, threshold_from
-
-    offered = [name for name in KINDS if name not in ("learned-trigger", "quarter-hour")]
-    if kind not in offered:
-        raise InputError(f"--policy {kind}: choose one of {', '.join(offered)}")
     threshold_from(threshold)  # complaints about it name no table
-    names = {field.name for field in fields(KINDS[kind])}
-    if "model" in names and parts.model is None:
+    takes = parameters(policy_class(kind, "--policy"))
+    if "model" in takes and parts.model is None:
         raise InputError(f"--policy {kind} needs a trained model: {TRAIN}")
-    table = {"kind": kind} | ({"threshold": threshold} if "threshold" in names else {})
-    if kind == "ideal" and parts.drift is not None:
+    table = {"kind": kind} | ({"threshold": threshold} if "threshold" in takes else {})
+    if "drift" in takes and parts.drift is not None:
         table["use_drift"] = True
-    return policies_from({kind: table}, parts)[0]
+    try:
+        return policies_from({kind: table}, parts)[0]
+    except InputError as error:
+        raise InputError(str(error).replace(f"[policies.{kind}]", "--policy")) from None

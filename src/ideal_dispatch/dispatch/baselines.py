@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ class RegionPolicy:
     Where that depot has no free unit, the one with the shortest quote goes.
     """
 
+    role: ClassVar[str] = "region"
     name: str = "region"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
@@ -48,6 +50,7 @@ class RouterPolicy:
     exceeds its threshold of zero.
     """
 
+    role: ClassVar[str] = "router"
     name: str = "router"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
@@ -61,6 +64,7 @@ class RouterPolicy:
 class RouterDual:
     """Always the two depots with the shortest quotes."""
 
+    role: ClassVar[str] = "router-dual"
     name: str = "router-dual"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
@@ -76,6 +80,7 @@ class IntervalPolicy:
     without ranges is taken at its word: both are its durations.
     """
 
+    role: ClassVar[str] = "interval"
     name: str = "interval"
     threshold: Threshold = AT_ZERO
 

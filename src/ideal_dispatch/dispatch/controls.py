@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class QuoteDifferencePolicy:
     the features that a learned trigger is fitted on.
     """
 
+    role: ClassVar[str] = "control"
     name: str = "quote-difference"
     threshold: Threshold = AT_ZERO
 
@@ -61,6 +62,7 @@ class RandomTrigger:
     The score is uniform in 0 … 1: a threshold of 0.75 sends one in four.
     """
 
+    role: ClassVar[str] = "control"
     name: str = "random"
     threshold: Threshold = _TIE
 
@@ -79,6 +81,7 @@ class RouterAlternativePolicy:
     minus what the router says it takes longer.
     """
 
+    role: ClassVar[str] = "control"
     name: str = "router-alternative"
     threshold: Threshold = AT_ZERO
 
@@ -99,6 +102,7 @@ class RouterAlternativePolicy:
 class GapTriggeredOtherDepot:
     """Our gap decides whether, the router from where: the next shortest quote's depot."""
 
+    role: ClassVar[str] = "control"
     model: Model
     threshold: Threshold = AT_ZERO
     centre: Centre = "router"
@@ -132,11 +136,12 @@ class Estimator(Protocol):
 class LearnedTrigger:
     """A second from the depot with the next shortest quote, where a regressor says it saves.
 
-    ``estimator`` was fitted on :data:`ROUTER_FEATURES` of replayed training
+    ``trigger`` was fitted on :data:`ROUTER_FEATURES` of replayed training
     days, to the seconds that the second then saved.
     """
 
-    estimator: Estimator
+    role: ClassVar[str] = "control"
+    trigger: Estimator
     threshold: Threshold = AT_ZERO
     name: str = "learned-trigger"
 
@@ -150,9 +155,9 @@ class LearnedTrigger:
                 situation.quote(second.station),
                 _hour(situation),
             )
-            score_s = float(np.ravel(self.estimator.predict(row[None, :]))[0])
+            score_s = float(np.ravel(self.trigger.predict(row[None, :]))[0])
             if not math.isfinite(score_s):
-                raise InputError(f"policy {self.name}: its estimator predicts {score_s}; fit again")
+                raise InputError(f"policy {self.name}: its trigger predicts {score_s}; fit again")
         return by_score(
             self.name, situation, (primary, second), score_s, self.threshold, "predicted saving"
         )

@@ -126,6 +126,8 @@ class Policy(Protocol):
 def decided(policy: Policy, situation: Situation, rng: np.random.Generator) -> Decision:
     """The policy's decision, with the situation that it is about."""
     made = policy.decide(situation, rng)
+    if not isinstance(made, Decision):
+        raise InputError(f"policy {policy.name}: decide() gives {made!r}; a Decision is needed")
     return made if made.situation is not None else replace(made, situation=situation)
 
 

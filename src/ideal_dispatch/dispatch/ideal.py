@@ -5,7 +5,7 @@ As printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`.
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class Ideal:
     the ambulance that was sent, and surely enough, the decision names it as ``sooner``.
     """
 
+    role: ClassVar[str] = "ideal"
     model: Model | None = None
     gain: GainModel | None = None
     drift: DriftModel | None = None

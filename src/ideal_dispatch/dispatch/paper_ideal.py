@@ -1,6 +1,7 @@
 """IDEAL as printed, and the same without any uncertainty."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class PaperIdeal:
     ``form`` says in words which network and radius the model has.
     """
 
+    role: ClassVar[str] = "paper"
+    model_form: ClassVar[tuple[str, str]] = ("paper", "paper")
     model: Model
     threshold: Threshold = AT_ZERO
     prefix: int = PREFIX
@@ -60,6 +63,7 @@ class PaperIdeal:
 class NominalGap:
     """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
 
+    role: ClassVar[str] = "control"
     model: Model
     threshold: Threshold = AT_ZERO
     prefix: int = PREFIX

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -86,17 +87,20 @@ class QuarterHourPolicy:
     """Our form on quotes that are multiplied by their quarter hour's ratio.
 
     The second is another depot's route and the score its expected gain, by a
-    ``gain`` that was fitted on quotes corrected in the same way.
+    ``hours_gain`` that was fitted on quotes corrected in the same way.
     """
 
+    role: ClassVar[str] = "control"
     hours: QuarterHours
-    gain: GainModel
+    hours_gain: GainModel
     threshold: Threshold = AT_ZERO
     name: str = "quarter-hour"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         ratio = self.hours.ratio(situation.context.at)
-        ours = Ideal(None, self.gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name)
+        ours = Ideal(
+            None, self.hours_gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name
+        )
         made = ours.decide(_scaled(situation, ratio), rng)
         return replace(made, situation=situation, facts={"quarter_hour_ratio": round(ratio, 4)})
 

@@ -1,8 +1,10 @@
-"""Policies from the tables of an experiment file."""
+"""Policies from the tables of an experiment file: ours, and those that others add."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from types import ModuleType
 from typing import Any, get_args
 
 from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal, quarter_hours
@@ -26,32 +28,19 @@ from ideal_dispatch.dispatch.threshold import (
     Threshold,
 )
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.plugins import POLICIES, find_plugin, make_plugin, parameters
 from ideal_dispatch.toml_tables import built
 
-KINDS: Mapping[str, type[Any]] = {
-    "region": baselines.RegionPolicy,
-    "router": baselines.RouterPolicy,
-    "router-dual": baselines.RouterDual,
-    "interval": baselines.IntervalPolicy,
-    "quote-difference": controls.QuoteDifferencePolicy,
-    "random": controls.RandomTrigger,
-    "router-alternative": controls.RouterAlternativePolicy,
-    "gap-other-depot": controls.GapTriggeredOtherDepot,
-    "nominal-gap": paper_ideal.NominalGap,
-    "learned-trigger": controls.LearnedTrigger,
-    "quarter-hour": quarter_hours.QuarterHourPolicy,
-    "paper-ideal": paper_ideal.PaperIdeal,
-    "ideal": ideal.Ideal,
-}
-"""The policies by the ``kind`` of their table."""
-
-_PARTS = {"estimator": "trigger", "hours": "hours", "gain": "hours_gain"}
-_NEEDED = {
-    "estimator": "a trigger fitted on replays",
+_PARTS = {
     "model": "a trained model",
+    "gain": "a gain fitted on replays",
+    "drift": "a fitted drift of quotes",
+    "trigger": "a trigger fitted on replays",
     "hours": "ratios of quarter hours",
-    "gain": "a gain fitted on quotes corrected by the quarter hour",
+    "hours_gain": "a gain fitted on quotes corrected by the quarter hour",
 }
+"""The parts of :class:`FittedParts` that a policy gets by naming them, and what they are."""
+
 _WORDS = {
     "practical": "network trained in our practical mode",
     "paper": "network trained by Algorithm 1",
@@ -60,7 +49,22 @@ _RADIUS_WORDS = {
     "calibrated": "radius by the quantile loss, conformally scaled",
     "paper": "radius by the mean absolute loss",
 }
-_PRINTED: Form = ("paper", "paper")
+
+
+def _policies_of(*modules: ModuleType) -> dict[str, type[Any]]:
+    """The policies that modules define, each under the default of its ``name``."""
+    return {
+        signature(cls).parameters["name"].default: cls
+        for module in modules
+        for cls in vars(module).values()
+        if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "decide")
+    }
+
+
+KINDS: Mapping[str, type[Any]] = _policies_of(
+    baselines, paper_ideal, ideal, controls, quarter_hours
+)
+"""Our policies by the ``kind`` of their table, which is the default of their ``name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +88,34 @@ class _Clinical:
 def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy, ...]:
     """The policies of ``[policies.NAME]`` tables, in their order.
 
-    A table has a ``kind`` (see :data:`KINDS`), a ``threshold`` and the fields of
-    that policy; a ``time_limit_s`` of "none" leaves the search its time. What was
-    fitted comes from ``parts``; ``use_drift`` true corrects quotes by the drift,
+    A table has a ``kind`` (see :func:`policy_class`), a ``threshold`` and the
+    other arguments of that policy; a ``time_limit_s`` of "none" leaves the search
+    its time. What was fitted comes from ``parts``, where the policy has an argument
+    of that name (``model``, ``gain``, ``drift``, ``trigger``, ``hours``, ``hours_gain``).
+    ``use_drift`` true corrects quotes by the drift,
     ``use_reversion`` false takes them as they are, ``use_gain`` false leaves the gain
     to the forecast. ``trained`` ("practical" or "paper") and ``radius``
     ("calibrated" or "paper") choose among the forms of the model: both are "paper"
     for paper-ideal unless told, and our own for all others. Where ``parts`` has
     a single model and the table does not choose, it is that one as it is.
     """
-    return tuple(_policy(name, table, parts) for name, table in tables.items())
+    return tuple(_Table.read(name, table).policy(parts) for name, table in tables.items())
 
 
 def check_policies(tables: Mapping[str, Any]) -> None:
-    """Refuse tables that :func:`policies_from` would refuse once all is fitted."""
+    """Refuse tables that :func:`policies_from` would refuse once all is fitted.
+
+    Policies of others that take a fitted part are not made before there is one.
+    """
     any_part: Any = object()
     forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
-    policies_from(
-        tables,
-        FittedParts(any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part),
+    parts = FittedParts(
+        any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part
     )
+    for name, table in tables.items():
+        asked = _Table.read(name, table)
+        if asked.made_by in KINDS.values() or not _PARTS.keys() & asked.needs.keys():
+            asked.policy(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +131,25 @@ class NeededParts:
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
     """The parts that :func:`policies_from` will look for."""
-    models, gains, drift = set(), set(), False
-    found = [(name, dict(table)) for name, table in tables.items() if isinstance(table, Mapping)]
-    for name, table in found:
-        kind, where = str(table.get("kind")), f"policies.{name}"
-        if kind in KINDS and "model" in {field.name for field in fields(KINDS[kind])}:
-            models.add(_form(table, kind, where)[0])
-        if kind == "ideal":
-            corrected = _flag(table, "use_drift", where, False)
-            drift |= corrected
-            gains.add((in_order(_kinds(table)), corrected))
-    used = {table.get("kind") for _, table in found}
+    found = [_Table.read(name, table) for name, table in tables.items()]
+
+    def some(*names: str) -> bool:
+        return any(name in one.needs for one in found for name in names)
+
     return NeededParts(
-        frozenset(models), frozenset(gains), drift, "quarter-hour" in used,
-        "learned-trigger" in used,
-    )  # fmt: skip
+        frozenset(one.form for one in found if "model" in one.needs),
+        frozenset((one.seconds, one.corrected) for one in found if "gain" in one.needs),
+        any(one.corrected for one in found),
+        some("hours", "hours_gain"),
+        some("trigger"),
+    )
+
+
+def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
+    """The policy of a kind: one of :data:`KINDS`, a registered name, or ``"module:Name"``."""
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    return find_plugin(POLICIES, kind, KINDS, where)
 
 
 def threshold_from(value: Any, where: str = "threshold") -> Threshold:
@@ -154,70 +170,108 @@ def threshold_from(value: Any, where: str = "threshold") -> Threshold:
     return ConstantThreshold(float(value))
 
 
-def _policy(name: str, table: Any, parts: FittedParts) -> Policy:
-    where = f"policies.{name}"
-    if not isinstance(table, Mapping):
-        raise InputError(f"[{where}] must be a table of keys, not {table!r}")
-    values = dict(table)
-    kind = values.pop("kind", None)
-    if kind not in KINDS:
-        raise InputError(f"{where}.kind {kind!r}: choose one of {', '.join(KINDS)}")
-    cls = KINDS[kind]
-    known = {field.name for field in fields(cls)}
-    given: dict[str, Any] = {"name": name}
-    if "threshold" in known and "threshold" in values:
-        given["threshold"] = threshold_from(values.pop("threshold"), f"{where}.threshold")
-    if "time_limit_s" in known and values.get("time_limit_s") == "none":
-        del values["time_limit_s"]
-        given["time_limit_s"] = None
-    for field, part in _PARTS.items():
-        if field in known:
-            given[field] = getattr(parts, part)
-    if "model" in known:
-        form, chosen = _form(values, kind, where)
-        model = parts.model if form == USUAL else parts.models.get(form)
-        alone = not chosen and not parts.models
-        given["model"] = parts.model if alone else model
-        if "form" in known:
-            words = f"{_WORDS[form[0]]}, {_RADIUS_WORDS[form[1]]}"
-            given["form"] = "the model that was given" if alone else words
-    if "drift" in known:
-        corrected = _flag(values, "use_drift", where, False)
-        given["drift"] = parts.drift if corrected else None
-        given["gain"] = parts.gain_for(_kinds(values), corrected)
-        if not _flag(values, "use_gain", where, True):
-            given["gain"] = None
-        if not _flag(values, "use_reversion", where, True) and given["gain"] is not None:
-            given["gain"] = replace(given["gain"], reversion=(0.0, 0.0))
-    for field, what in _NEEDED.items():
-        if field in given and given[field] is None and kind != "ideal":
-            raise InputError(f"[{where}] {kind} needs {what}; none was given")
-    policy: Policy = built(cls, values, where, **given)
-    return policy
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One table read: the policy's class, its own keys, and which fitted parts it takes.
+
+    ``needs`` has the arguments of the class and whether each must be given.
+    ``chosen`` says that the table itself chooses the form of the model.
+    """
+
+    name: str
+    kind: str
+    made_by: Callable[..., Any]
+    needs: Mapping[str, bool]
+    keys: Mapping[str, Any]
+    form: Form
+    chosen: bool
+    corrected: bool
+    use_gain: bool
+    use_reversion: bool
+    seconds: SecondKinds
+
+    @classmethod
+    def read(cls, name: str, table: Any) -> "_Table":
+        where = f"policies.{name}"
+        if not isinstance(table, Mapping):
+            raise InputError(f"[{where}] must be a table of keys, not {table!r}")
+        keys = dict(table)
+        kind = keys.pop("kind", None)
+        made_by = policy_class(kind, f"{where}.kind")
+        needs = parameters(made_by)
+        usual: Form = getattr(made_by, "model_form", USUAL)
+        form, chosen = usual, False
+        if "model" in needs:
+            chosen = "trained" in keys or "radius" in keys
+            form = (
+                _choice(keys, "trained", get_args(Trained), usual[0], where),
+                _choice(keys, "radius", get_args(Radius), usual[1], where),
+            )
+        corrected = "drift" in needs and _flag(keys, "use_drift", where, needs["drift"])
+        with_gain = "gain" in needs
+        seconds = keys.get("seconds")
+        listed: Any = [seconds] if isinstance(seconds, str) else seconds
+        known = isinstance(listed, list | tuple) and set(listed) <= set(ALL_KINDS)
+        return cls(
+            name, str(kind), made_by, needs, keys, form, chosen, corrected,
+            with_gain and _flag(keys, "use_gain", where, True),
+            with_gain and _flag(keys, "use_reversion", where, True),
+            in_order(tuple(listed) if known else ALL_KINDS),  # nonsense is refused later
+        )  # fmt: skip
+
+    def policy(self, parts: FittedParts) -> Policy:
+        """The policy with its parts."""
+        where, keys = f"policies.{self.name}", dict(self.keys)
+        given: dict[str, Any] = {"name": self.name, **self._parts(parts)}
+        for part in _PARTS.keys() & given.keys():
+            if given[part] is None and self.needs[part]:
+                raise InputError(f"[{where}] {self.kind} needs {_PARTS[part]}; none was given")
+        if "threshold" in self.needs and "threshold" in keys:
+            given["threshold"] = threshold_from(keys.pop("threshold"), f"{where}.threshold")
+        if "time_limit_s" in self.needs and keys.get("time_limit_s") == "none":
+            del keys["time_limit_s"]
+            given["time_limit_s"] = None
+        made = make_plugin(self.made_by, keys, where, **given)
+        if not isinstance(made, Policy):
+            raise InputError(f"[{where}] {self.kind} is no policy: it needs a name and decide()")
+        if made.name != self.name:
+            raise InputError(
+                f"[{where}] {self.kind} calls itself {made.name!r}; give it an argument `name`, "
+                f"or call its table [policies.{made.name}]"
+            )
+        return made
+
+    def _parts(self, parts: FittedParts) -> dict[str, Any]:
+        """What the class names of the fitted parts."""
+        alone = not self.chosen and not parts.models
+        model = parts.model if alone or self.form == USUAL else parts.models.get(self.form)
+        words = f"{_WORDS[self.form[0]]}, {_RADIUS_WORDS[self.form[1]]}"
+        gain = parts.gain_for(self.seconds, self.corrected) if self.use_gain else None
+        if gain is not None and not self.use_reversion:
+            gain = replace(gain, reversion=(0.0, 0.0))
+        found = {
+            "model": model,
+            "form": "the model that was given" if alone else words,
+            "gain": gain,
+            "drift": parts.drift if self.corrected else None,
+            "trigger": parts.trigger,
+            "hours": parts.hours,
+            "hours_gain": parts.hours_gain,
+        }
+        return {name: part for name, part in found.items() if name in self.needs}
 
 
-def _form(values: dict[str, Any], kind: str, where: str) -> tuple[Form, bool]:
-    """The form of the model that a table takes, and whether it says so itself."""
-    usual = _PRINTED if kind == "paper-ideal" else USUAL
-    chosen = "trained" in values or "radius" in values
-    trained = values.pop("trained", usual[0])
-    radius = values.pop("radius", usual[1])
-    for key, value, choices in (
-        ("trained", trained, get_args(Trained)), ("radius", radius, get_args(Radius)),
-    ):  # fmt: skip
-        if value not in choices:
-            raise InputError(f"{where}.{key} {value!r}: choose {' or '.join(choices)}")
-    return (trained, radius), chosen
+def _choice(
+    keys: dict[str, Any], key: str, choices: tuple[Any, ...], usual: str, where: str
+) -> Any:
+    value = keys.pop(key, usual)
+    if value not in choices:
+        raise InputError(f"{where}.{key} {value!r}: choose {' or '.join(choices)}")
+    return value
 
 
-def _kinds(values: Mapping[str, Any]) -> SecondKinds:
-    """The kinds of second that a table of our form considers; nonsense is refused later."""
-    given = values.get("seconds", ALL_KINDS)
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
-
-
-def _flag(values: dict[str, Any], key: str, where: str, default: bool) -> bool:
-    flag = values.pop(key, default)
+def _flag(keys: dict[str, Any], key: str, where: str, default: bool) -> bool:
+    flag = keys.pop(key, default)
     if not isinstance(flag, bool):
         raise InputError(f"{where}.{key} {flag!r}: true or false is needed")
     return flag

@@ -38,6 +38,7 @@ _ROLE_COLOURS = {
     "paper": PURPLE,
     "ideal": ACCENT,
 }
+_FREE_COLOURS = (VERMILLION, SKY, "#9C7A00")
 _CONTROL_COLOURS = (SKY, VERMILLION, GREEN, MUTED, "#9C7A00", PURPLE, INK)
 _DASHES = ((0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 
@@ -64,12 +65,15 @@ _ASIDE = Style("#c9ced4", width=1.0)
 
 
 def styles(judged: Judged) -> Mapping[str, Style]:
-    """A style per policy: solid for those of the story, dashed for controls."""
+    """A style per policy: solid for those of the story and your own, dashed for controls."""
     roles = {name: role for role, name in judged.outcomes.roles.items()}
     found = {
         name: Style(_ROLE_COLOURS[roles[name]], "-", 2.6 if roles[name] == "ideal" else 2.0)
         for name in judged.main
+        if name in roles
     }
+    for number, name in enumerate(judged.outcomes.free):
+        found[name] = Style(_FREE_COLOURS[number % len(_FREE_COLOURS)], "-", 2.0)
     for number, name in enumerate(judged.others):
         turn, colour = divmod(number, len(_CONTROL_COLOURS))
         found[name] = Style(_CONTROL_COLOURS[colour], _DASHES[turn % len(_DASHES)])
@@ -181,10 +185,9 @@ def _sorted(judged: Judged) -> Sequence[str]:
 def _curve(judged: Judged, name: str, world: str) -> Sweep:
     """All thresholds of a policy, or the one point where it has no choice."""
     found = sweep(judged.outcomes, name, world)
-    if sends_one(judged.outcomes, name):
-        return _only(found, 0)
-    if not is_selective(judged.outcomes.policy(name)):
-        return _only(found, -1)
+    policy = judged.outcomes.policy(name)
+    if not is_selective(policy):
+        return _only(found, 0 if sends_one(policy) else -1)
     return found
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import WORLD_WORDS, Judged
-from ideal_dispatch.evaluation.roles import first_of, type_of
+from ideal_dispatch.evaluation.roles import first_of
 from ideal_dispatch.evaluation.significance import day_interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
@@ -19,9 +19,7 @@ _GAP = ("method", "time_limit_s", "name")
 def gap_pairs(outcomes: Outcomes) -> Iterator[tuple[str, str, str]]:
     """Policies that differ in the gap's method alone: Algorithm 2's, another's, and its method."""
     known = outcomes.manifest.get("policies", {})
-    forms = {
-        name: known[name] for name in outcomes.policies if type_of(known.get(name)) == "PaperIdeal"
-    }
+    forms = {name: known.get(name) for name, claim in outcomes.claims.items() if claim == "paper"}
     for name, form in forms.items():
         for other, better in forms.items():
             method = _method(better)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.evaluation.roles import roles_of
+from ideal_dispatch.evaluation.roles import claims_of, players
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
@@ -81,9 +81,9 @@ class Outcomes:
 
     ``day`` numbers the local days of ``days``. ``best_s`` has the time of the
     best drive by world and benchmark; a benchmark that the log lacks is absent.
-    ``roles`` names the policies of :data:`~ideal_dispatch.evaluation.roles.ROLES`
-    that took part. ``name`` is for messages; ``title`` is the experiment's name
-    and days, empty where the run is part of none.
+    ``claims`` has the role of every policy, ``roles`` who plays each part of
+    :data:`~ideal_dispatch.evaluation.roles.STORY`. ``name`` is for messages; ``title``
+    is the experiment's name and days, empty where the run is part of none.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Outcomes:
     days: tuple[str, ...]
     policies: Mapping[str, PolicyOutcomes]
     best_s: Mapping[str, Mapping[Benchmark, FloatArray]]
+    claims: Mapping[str, str]
     roles: Mapping[str, str]
     title: str = ""
 
@@ -125,6 +126,11 @@ class Outcomes:
     @property
     def worlds(self) -> tuple[str, ...]:
         return tuple(self.best_s)
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The policies without a role, such as a user's own."""
+        return tuple(name for name, claim in self.claims.items() if not claim)
 
     def only(self, world: str) -> "Outcomes":
         """The same run judged in one world alone."""
@@ -169,6 +175,7 @@ class _Reader:
         self._day = array("i")
         self._policies: tuple[str, ...] = ()
         self._worlds: tuple[str, ...] = ()
+        self._claims: dict[str, str] = {}
         self._roles: dict[str, str] = {}
         self._columns: defaultdict[tuple[str, ...], array[float]] = defaultdict(lambda: array("d"))
 
@@ -194,7 +201,8 @@ class _Reader:
         self._worlds = tuple(world for world in World if known.get(world))
         if not self._policies or not self._worlds:
             raise InputError("no policy or no drive; nothing can be judged")
-        self._roles = roles_of(self._manifest, self._policies)
+        self._claims = claims_of(self._manifest, self._policies)
+        self._roles = players(self._claims)
 
     def _add_best(self, entry: dict[str, Any], world: str) -> None:
         times = {key: _total_s(drive[world]) for key, drive in entry["drives"].items()}
@@ -246,6 +254,7 @@ class _Reader:
             days=tuple(self._days),
             policies=MappingProxyType({name: self._policy(name) for name in self._policies}),
             best_s=MappingProxyType({world: self._best(world) for world in self._worlds}),
+            claims=MappingProxyType(self._claims),
             roles=MappingProxyType(self._roles),
             title=_title(folder),
         )

@@ -20,7 +20,7 @@ from ideal_dispatch.evaluation.result_tables import (
     Judged,
     arrival_table,
     benchmark_table,
-    our_policies,
+    candidates,
     regret_table,
     second_table,
     wilcoxon_table,
@@ -28,7 +28,7 @@ from ideal_dispatch.evaluation.result_tables import (
 from ideal_dispatch.evaluation.significance import day_t_interval
 from ideal_dispatch.evaluation.standing_out import standing_out
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.evaluation.tables import Table
+from ideal_dispatch.evaluation.tables import Table, file_name
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.drawing import save_figure
 from ideal_dispatch.pages import Page
@@ -70,7 +70,7 @@ def write_report(
         progress("maps")
         for name, figure, caption in _maps(judged, network, chosen):
             page.figure(figure, caption)
-            made += _save(figure, where / "figures" / f"incident-{_file_name(name)}", (".png",))
+            made += _save(figure, where / "figures" / f"incident-{file_name(name)}", (".png",))
     _conventions(page, judged)
     page.save(where / "report.html")
     return [*made, where / "report.html"]
@@ -82,7 +82,7 @@ def tables(judged: Judged) -> list[Table]:
     for world in judged.outcomes.worlds:
         made += [arrival_table(judged, world), difference_table(judged, world)]
         made += [regret_table(judged, world)]
-        made += [wilcoxon_table(judged, own, world) for own in our_policies(judged.outcomes)]
+        made += [wilcoxon_table(judged, own, world) for own in candidates(judged.outcomes)]
         made += [benchmark_table(judged, world), second_table(judged, world)]
         made += [gap_table(judged, world)]
         if judged.others:
@@ -127,7 +127,7 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
         each_world(lambda world: difference_table(judged, world))
     page.heading("As in the paper: regret against its candidate set")
     each_world(lambda world: regret_table(judged, world))
-    for own in our_policies(outcomes):
+    for own in candidates(outcomes):
         each_world(lambda world, own=own: wilcoxon_table(judged, own, world))  # type: ignore[misc]
     for name in ("candidate-optimal", "pareto", "regret-cdf"):
         figure(name)
@@ -139,9 +139,10 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
         page.heading("What a better gap than Algorithm 2's changes")
         each_world(lambda world: gap_table(judged, world))
     if judged.others:
-        page.heading("Controls")
+        page.heading("Controls and variants")
         page.text(
-            "How much any second ambulance would have brought: chance, quotes alone, other paths."
+            "How much any second ambulance would have brought (chance, quotes alone, other paths), "
+            "and other forms of the policies above."
         )
         each_world(lambda world: arrival_table(judged, world, judged.others))
     return page
@@ -282,7 +283,3 @@ def _save(figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf
     for path in made:
         save_figure(figure, path)
     return made
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)

@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.evaluation.metrics import ArrivalSummary, RegretSummary
 from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
-from ideal_dispatch.evaluation.roles import ROLES, first_of, type_of
+from ideal_dispatch.evaluation.roles import STORY, first_of
 from ideal_dispatch.evaluation.significance import paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import (
     VOLUMES,
@@ -21,7 +21,7 @@ from ideal_dispatch.evaluation.strategies import (
     single,
     strategies,
 )
-from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.evaluation.tables import Cell, Column, Table, file_name
 from ideal_dispatch.replay.drive import World
 
 WORLD_WORDS: Mapping[str, str] = {world: world.words for world in World}
@@ -44,25 +44,25 @@ class Judged:
 
     @property
     def main(self) -> tuple[str, ...]:
-        """Policies with a part in the story, in the order of telling."""
-        found = (self.outcomes.roles.get(role) for role in ROLES)
-        return tuple(name for name in found if name is not None)
+        """Policies with a part in the story, in the order of telling, then those without a role."""
+        roles = self.outcomes.roles
+        return (*(roles[role] for role in STORY if role in roles), *self.outcomes.free)
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Controls: every other policy."""
+        """Every other policy: controls and variants."""
         return tuple(name for name in self.outcomes.policies if name not in self.main)
 
     def rows(self, policies: Iterable[str], as_set: bool = False) -> list[Strategy]:
         """The strategies of the given policies, one after the other.
 
-        With ``as_set``, ours also at the thresholds they were given, where those select.
+        With ``as_set``, the candidates also at the thresholds they were given, where those select.
         """
         found = []
         for name in policies:
             found += strategies(self.outcomes, name, self.calibration)
             own = as_decided(self.outcomes.policy(name))
-            if as_set and name in our_policies(self.outcomes) and 0.0 < own.extra < 1.0:
+            if as_set and name in candidates(self.outcomes) and 0.0 < own.extra < 1.0:
                 found.append(own)
         return found
 
@@ -76,25 +76,27 @@ class Judged:
 
     @property
     def own(self) -> str | None:
-        """The policy a report is about: ours, else the paper's, else any that selects."""
-        outcomes = self.outcomes
-        named = [outcomes.roles[role] for role in ("ideal", "paper") if role in outcomes.roles]
-        return next(iter([*named, *self.rivals()]), None)
+        """The policy a report is about.
+
+        It is ours, else the first without a role, else the paper's, else any that selects.
+        """
+        roles, free = self.outcomes.roles, self.outcomes.free
+        named = (roles.get("ideal"), *free, roles.get("paper"), *self.rivals())
+        return next((name for name in named if name is not None), None)
 
     def rivals(self, reference: str | None = None) -> list[str]:
         """Policies that choose who gets a second, but for the one they are compared with."""
         return [
             name
             for name, policy in self.outcomes.policies.items()
-            if name != reference and is_selective(policy) and not sends_one(self.outcomes, name)
+            if name != reference and is_selective(policy)
         ]
 
     @property
     def printed(self) -> tuple[str, ...]:
         """Every form of the paper's policy, the one with a part in the story first."""
-        known = self.outcomes.manifest.get("policies", {})
         main = self.outcomes.roles.get("paper")
-        forms = [n for n in self.outcomes.policies if type_of(known.get(n)) == "PaperIdeal"]
+        forms = [name for name, claim in self.outcomes.claims.items() if claim == "paper"]
         return tuple(sorted(forms, key=lambda name: name != main))
 
     def bold(self, policies: Iterable[str]) -> frozenset[int]:
@@ -176,7 +178,7 @@ def wilcoxon_table(judged: Judged, own: str, world: str) -> Table:
         cells.append((f"({len(cells) + 1}) {one.name}", test.incidents, test.nonzero,
                       test.difference, whole(test.statistic), test.p_value))  # fmt: skip
     return Table(
-        f"wilcoxon-{own}-{world}",
+        f"wilcoxon-{file_name(own)}-{world}",
         f"One-sided paired Wilcoxon signed-rank tests against {own}, dual in {WORLD_WORDS[world]}",
         columns,
         tuple(cells),
@@ -225,7 +227,7 @@ def second_table(judged: Judged, world: str) -> Table:
     names = []
     for name, policy in judged.outcomes.policies.items():
         has, drives = policy.has_second, policy.drives[world]
-        if not has.any() or sends_one(judged.outcomes, name):
+        if not has.any() or sends_one(policy):
             continue
         saved = np.fmax(drives.primary_s - drives.second_s, 0.0)
         few = judged.at(name, VOLUMES[0]).sent if is_selective(policy) else np.zeros_like(has)
@@ -266,6 +268,7 @@ def whole(value: float) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def our_policies(outcomes: Outcomes) -> list[str]:
-    """The paper's policy and ours, those that took part."""
-    return [outcomes.roles[role] for role in ("paper", "ideal") if role in outcomes.roles]
+def candidates(outcomes: Outcomes) -> list[str]:
+    """The policies to be judged: the paper's, ours, and those without a role."""
+    known = [outcomes.roles[role] for role in ("paper", "ideal") if role in outcomes.roles]
+    return [*known, *outcomes.free]

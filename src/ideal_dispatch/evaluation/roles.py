@@ -1,32 +1,43 @@
-"""Which policies of a run play a part in the story that tables and figures tell."""
+"""Which part every policy of a run plays in tables and figures: what its ``role`` says.
+
+A policy without a role is shown like our own. One of the parts in
+:data:`STORY` is played by a single policy: by the one of that name, else by the
+first that claims it. All others that claim it, and those with the role
+:data:`CONTROL`, stand apart.
+"""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
-ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "region": ("RegionPolicy", "region"),
-        "router": ("RouterPolicy", "router"),
-        "interval": ("IntervalPolicy", "interval"),
-        "router-dual": ("RouterDual", "router-dual"),
-        "paper": ("PaperIdeal", "paper-ideal", "paper"),
-        "ideal": ("Ideal", "ideal"),
-    }
-)
-"""Policies that tables and figures know by their part in the story: type, and usual names."""
+from ideal_dispatch.dispatch.settings import KINDS
+
+STORY = ("region", "router", "interval", "router-dual", "paper", "ideal")
+"""The parts that tables and figures refer to, in the order of telling."""
+
+CONTROL = "control"
 
 
-def roles_of(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Who plays which part: by the type in the manifest, and by name where there are several."""
-    types = {name: type_of(manifest.get("policies", {}).get(name)) for name in names}
-    known = {kind for kind, *_ in ROLES.values()}
+def claims_of(manifest: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """The role of each policy, empty where it has none.
+
+    Runs before version 0.2 do not say roles: there the type and the name tell.
+    """
+    if "roles" in manifest:
+        return {name: str(manifest["roles"].get(name, "")) for name in names}
+    ours = {role: role for role in STORY}
+    for kind, policy in KINDS.items():
+        ours[kind] = ours[policy.__name__] = policy.role
+    types = {name: first_of(manifest.get("policies", {}).get(name)).get("type") for name in names}
+    return {name: ours.get(str(types[name])) or ours.get(name, CONTROL) for name in names}
+
+
+def players(claims: Mapping[str, str]) -> dict[str, str]:
+    """The policy that plays each part of :data:`STORY`, of parts that are claimed."""
     found = {}
-    for role, (kind, *usual) in ROLES.items():
-        able = [name for name in names if types[name] == kind]
-        able = able or [name for name in names if name in usual and types[name] not in known]
+    for role in STORY:
+        able = [name for name, claim in claims.items() if claim == role]
         if able:
-            found[role] = next((name for name in able if name in usual), able[0])
+            found[role] = role if role in able else able[0]
     return found
 
 
@@ -38,8 +49,3 @@ def first_of(described: Any) -> Mapping[str, Any]:
     if isinstance(by_day, dict) and by_day:
         return first_of(next(iter(by_day.values())))
     return described
-
-
-def type_of(described: Any) -> str:
-    """The type of a policy by what a manifest says of it."""
-    return str(first_of(described).get("type", ""))

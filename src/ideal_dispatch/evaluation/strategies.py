@@ -130,14 +130,12 @@ def strategies(
 ) -> list[Strategy]:
     """The rows of a policy in a table.
 
-    Region and router send one ambulance; a policy whose scores are all equal
-    does what it decided; every other one is shown at each of ``volumes`` and,
+    A policy whose scores are all equal does what it decided; every other one
+    is shown at each of ``volumes`` and,
     but for interval-selective, which then is router dual, as dual; and without
     a second where its primary is not always the router's.
     """
     one, roles = outcomes.policy(policy), outcomes.roles
-    if sends_one(outcomes, policy):
-        return [single(one, "")]
     if not is_selective(one):
         return [as_decided(one, "")]
     trained = None if calibration is None else calibration.policy(policy)
@@ -150,9 +148,9 @@ def strategies(
     return rows
 
 
-def sends_one(outcomes: Outcomes, policy: str) -> bool:
-    """Whether it is a baseline that never sends a second, whatever it considered."""
-    return policy in (outcomes.roles.get("region"), outcomes.roles.get("router"))
+def sends_one(policy: PolicyOutcomes) -> bool:
+    """Whether it never sends a second, whatever it considered, and could not be made to choose."""
+    return not is_selective(policy) and not as_decided(policy).sent.any()
 
 
 def _share(share: float) -> float:

@@ -200,3 +200,8 @@ def _digits(value: float | int | None, column: Column) -> str:
     if isinstance(value, int):
         return str(value)
     return f"{100 * value if column.percent else value:.6g}"
+
+
+def file_name(name: str) -> str:
+    """A name as part of a file's: what is no letter, number or one of ``-_.`` becomes ``-``."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)

@@ -16,5 +16,10 @@ class ByDay:
     name: str
     policies: Mapping[str, Policy]
 
+    @property
+    def role(self) -> str:
+        """That of all of them."""
+        return str(getattr(next(iter(self.policies.values())), "role", ""))
+
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         return self.policies[situation.incident.at.date().isoformat()].decide(situation, rng)

@@ -118,7 +118,7 @@ def drive(
             if len(edges) < len(prefix):
                 edge = prefix[len(edges)]
                 end = int(network.head[edge])
-                shown_s = _shown_s(source, network, edge, now)
+                shown_s = edge_shown_s(source, network, edge, now)
                 rest_s = 0.0 if end == destination else way_on(end, destination, now)[2]
                 promised_s = shown_s + rest_s
             else:
@@ -170,7 +170,7 @@ def _quoted(
     return int(quote.path.edges[0]), quote.next_segment_s, quote.duration_s
 
 
-def _shown_s(source: TrafficSource, network: RoadNetwork, edge: int, now: datetime) -> float:
+def edge_shown_s(source: TrafficSource, network: RoadNetwork, edge: int, now: datetime) -> float:
     """What the router says of one segment."""
     if isinstance(source, TellsEdgeTimes):
         return float(source.router_times(now)[edge])

@@ -16,12 +16,15 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
 from ideal_dispatch.records.depots import plain_name
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.toml_tables import built, read_toml
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.routed_world import ReplayedWorld, RoutedWorld
+from ideal_dispatch.traffic.source import TrafficSource
 
 Printed = Literal["hong-kong-island", "sha-tin"]
 """The experiments whose tables the paper prints."""
@@ -51,6 +54,18 @@ class CityFiles:
         for name in ("depots", "traffic"):
             if self.network and not getattr(self, name):
                 raise InputError(f"{name} is missing: a network of your own needs it")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Who gives the quotes: without ``source`` the router of the recording does.
+
+    A source of one's own is a registered name or ``"module:Name"``, made with
+    ``options``; what really happens on the roads is the recording's all the same.
+    """
+
+    source: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,7 @@ class Experiment:
     worlds: tuple[str, ...] = tuple(World)
     city: CityFiles = field(default_factory=CityFiles)
     router: RouterParams = field(default_factory=RouterParams)
+    traffic: Traffic = field(default_factory=Traffic)
     calls: Calls = field(default_factory=Calls)
     past: Past = field(default_factory=Past)
     policies: Mapping[str, Any] = field(default_factory=dict)
@@ -226,8 +242,17 @@ class Ground:
         times = self.network.free_flow_times_s
         return np.array([self.network.distances(times, depot) for depot in self.depots])
 
-    def world(self, experiment: Experiment) -> RecordedWorld:
-        return RecordedWorld(self.recording, experiment.router)
+    def world(self, experiment: Experiment) -> ReplayedWorld:
+        """The recorded traffic, and the router that the experiment asks."""
+        recorded, asked = RecordedWorld(self.recording, experiment.router), experiment.traffic
+        if not asked.source:
+            return recorded
+        source = load_plugin(
+            TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
+            TrafficSource,  # type: ignore[type-abstract]
+            network=self.network, recorded=recorded, folder=experiment.folder,
+        )  # fmt: skip
+        return RoutedWorld(recorded, source)
 
     def dates(self) -> list[str]:
         """The local dates of the recorded days."""

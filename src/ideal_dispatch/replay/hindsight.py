@@ -8,18 +8,19 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context.context import require_zone
+from ideal_dispatch.dispatch.situation import TellsEdgeTimes
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.replay.drive import Drive, DriveError, World
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.routed_world import ReplayedWorld
 
 _FIRST_BINS = 8
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def hindsight_optimum(
-    world: RecordedWorld,
+    world: ReplayedWorld,
     network: RoadNetwork,
     origins: Sequence[int],
     destination: int,
@@ -67,9 +68,13 @@ def hindsight_optimum(
     return _read(network, times, clock, arrival_s, by, destination)
 
 
-def _rows(world: RecordedWorld, first: datetime, bins: int, convention: World) -> FloatArray:
+def _rows(world: ReplayedWorld, first: datetime, bins: int, convention: World) -> FloatArray:
     """Edge times of so many bins, or of as many as are recorded without a gap."""
-    ask = world.router_times if World(convention) is World.INSTANTANEOUS else world.realised_times
+    ask = world.realised_times
+    if World(convention) is World.INSTANTANEOUS:
+        if not isinstance(world, TellsEdgeTimes):
+            raise InputError("the router tells no edge times; hindsight needs them")
+        ask = world.router_times
     rows = [ask(first)]
     for number in range(1, bins):
         try:

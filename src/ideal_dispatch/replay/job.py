@@ -12,14 +12,14 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.log import dropped_text, line_text
 from ideal_dispatch.replay.simulation import PolicyError, simulate_incident
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.routed_world import ReplayedWorld
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """All that a worker needs besides the incidents."""
 
-    world: RecordedWorld
+    world: ReplayedWorld
     depots: tuple[Depot, ...]
     policies: tuple[Policy, ...]
     units: tuple[int, ...]

@@ -18,6 +18,7 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.job import Job
 from ideal_dispatch.replay.lock import NAME as LOCK
+from ideal_dispatch.traffic.routed_world import RoutedWorld
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
 
@@ -98,6 +99,7 @@ def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
         "network": world.network.checksum,
         "recording": world.recording.checksum,
         "router": asdict(world.params),
+        **({"source": described(world.source)} if isinstance(world, RoutedWorld) else {}),
         "depots": [
             {"name": depot.name, "node": depot.node, "units": count}
             for depot, count in zip(job.depots, job.units, strict=True)
@@ -105,6 +107,7 @@ def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
         "region": None if job.region is None else described(job.region),
         "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())},
         "policies": {policy.name: described(policy) for policy in job.policies},
+        "roles": {policy.name: str(getattr(policy, "role", "")) for policy in job.policies},
         "seed": job.seed,
         "versions": {
             "python": platform.python_version(),

@@ -11,20 +11,20 @@ from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
-from ideal_dispatch.replay.drive import DriveError, World, drive
+from ideal_dispatch.replay.drive import DriveError, World, drive, edge_shown_s
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.trained import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.quote_recorder import record_quotes
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.routed_world import ReplayedWorld
 from ideal_dispatch.traffic.source import RouteQuote
 
 
 class ShownWorld:
     """Instantaneous traffic as a world: an edge takes what the router shows when it is entered."""
 
-    def __init__(self, world: RecordedWorld) -> None:
+    def __init__(self, world: ReplayedWorld) -> None:
         self.world = world
 
     @property
@@ -37,7 +37,7 @@ class ShownWorld:
 
     def realised(self, edge: int, at: datetime) -> float:
         """What the router shows."""
-        return float(self.world.router_times(at)[edge])
+        return edge_shown_s(self.world, self.network, edge, at)
 
     def describe(self) -> dict[str, object]:
         """The recorded world's description and its convention."""

@@ -27,7 +27,7 @@ from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.job import Job
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.manifest import Manifest, settings
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.routed_world import ReplayedWorld
 
 LOG = "incidents.jsonl"
 
@@ -38,7 +38,7 @@ Chunk = tuple[int, Sequence[Incident]]
 
 
 def replay(
-    world: RecordedWorld,
+    world: ReplayedWorld,
     network: RoadNetwork,
     depots: Sequence[Depot],
     incidents: Sequence[Incident],

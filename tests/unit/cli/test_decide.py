@@ -225,8 +225,11 @@ def test_the_embedded_city_takes_another_model(
         ({"units": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
         ({"units": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
         ({"units": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
-        ({"policy": "oracle"}, "--policy oracle: choose one of region, router"),
-        ({"policy": "learned-trigger"}, "--policy learned-trigger: choose one of"),
+        ({"policy": "oracle"}, "--policy 'oracle': choose one of region, router"),
+        (
+            {"policy": "learned-trigger"},
+            "--policy learned-trigger needs a trigger fitted",
+        ),
         ({"threshold": "soon"}, "--threshold soon: seconds or always is needed"),
         ({"threshold": "5", "cost": 0.1}, "choose one way"),
         ({"curve": "nobody-1900"}, "^threshold: survival curve 'nobody-1900': choose one"),

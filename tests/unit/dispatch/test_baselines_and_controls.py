@@ -167,7 +167,7 @@ def test_a_learned_trigger_is_asked_about_the_routers_features(three: Situation)
     expected = router_features(three.network, *quotes, 8 + 10 / 60)
     np.testing.assert_allclose(estimator.rows, [expected])
     assert len(expected) == len(ROUTER_FEATURES)
-    with pytest.raises(InputError, match="policy learned-trigger: its estimator predicts nan"):
+    with pytest.raises(InputError, match="policy learned-trigger: its trigger predicts nan"):
         LearnedTrigger(Fitted(math.nan)).decide(three, rng())
 
 

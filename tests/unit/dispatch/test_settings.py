@@ -117,7 +117,7 @@ def test_what_must_be_fitted() -> None:
         (("alternative", "other-depot"), False), (in_order(ALL_KINDS), True),
     }  # fmt: skip
     assert (asked.drift, asked.hours, asked.trigger) == (True, False, True)
-    little = needed_parts({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}, "c": 3})
+    little = needed_parts({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}})
     assert (little.models, little.gains) == (frozenset(), frozenset())
     assert (little.drift, little.hours, little.trigger) == (False, True, False)
 

@@ -26,6 +26,7 @@ from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import collect_quotes, collect_trips
 from ideal_dispatch.replay.study import calibration_of, run_experiment
 from ideal_dispatch.replay.trained import PastDays
+from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording
 
@@ -105,10 +106,12 @@ def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(town: Path) -> Path:
     steps: list[str] = []
     made = run_experiment(
-        Experiment.load(town / "B.toml"), town / "run", watch=lambda step, _: steps.append(step)
+        Experiment.load(town / "experienced.toml"),
+        town / "run",
+        watch=lambda step, _: steps.append(step),
     )
-    assert steps[0] == "B: trips of the past"
-    assert steps[-1] == "B: replaying 2 test days"
+    assert steps[0] == "experienced: trips of the past"
+    assert steps[-1] == "experienced: replaying 2 test days"
     return made
 
 
@@ -137,7 +140,10 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
     policies = json.loads((run / "experienced" / "training" / "run.json").read_text())["policies"]
     by_day = policies["learned"]["policies"]
     assert len({json.dumps(one) for one in by_day.values()}) == 3
-    own = {entry["incident"]["day"] for entry in read_log(run / "B/fold-1/replay/incidents.jsonl")}
+    own = {
+        entry["incident"]["day"]
+        for entry in read_log(run / "experienced/fold-1/replay/incidents.jsonl")
+    }
     assert own == set(by_day) - {min(by_day)}  # the first fold leaves the first day out
 
 
@@ -167,19 +173,21 @@ def test_going_on_changes_nothing(town: Path, run: Path) -> None:
     ).unlink()  # as if interrupted before it was written
     for name in ("incidents.jsonl", "run.json"):
         (run / "experienced" / "test" / name).unlink()
-    run_experiment(Experiment.load(town / "B.toml"), run)
+    run_experiment(Experiment.load(town / "experienced.toml"), run)
     assert log.read_bytes() == before
 
 
 def test_the_first_day_is_history(town: Path, run: Path) -> None:
-    dates = Experiment.load(town / "B.toml").ground().dates()
-    days = {entry["incident"]["day"] for entry in read_log(run / "B/training/incidents.jsonl")}
+    dates = Experiment.load(town / "experienced.toml").ground().dates()
+    days = {
+        entry["incident"]["day"] for entry in read_log(run / "experienced/training/incidents.jsonl")
+    }
     assert sorted(days) == dates[1:4]
 
 
 def test_starts_are_written_down(town: Path, run: Path) -> None:
     starts = [json.loads(line) for line in (run / "starts.jsonl").read_text().splitlines()]
-    digest = hashlib.blake2b((town / "B.toml").read_bytes(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b((town / "experienced.toml").read_bytes(), digest_size=16).hexdigest()
     assert {start["experiment_file"] for start in starts} == {digest}
     assert starts[0]["test_days"] is True
     assert datetime.fromisoformat(starts[0]["at"]).tzinfo is not None
@@ -220,7 +228,9 @@ def test_another_run_is_carried_over(town: Path, run: Path) -> None:
     with pytest.raises(InputError, match="nothing is fitted, so there are no training days"):
         run_experiment(Experiment.load(file), town / "carried", test=False)
     file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
-    with pytest.raises(InputError, match="nowhere/B has no gain.json, calls.trigger of all"):
+    with pytest.raises(
+        InputError, match="nowhere/experienced has no gain.json, calls.trigger of all"
+    ):
         run_experiment(Experiment.load(file), town / "carried-2")
 
 
@@ -280,7 +290,7 @@ def test_another_experiment_is_not_mixed_in(town: Path, run: Path) -> None:
 
 
 def test_trips_tell_the_whole_time_and_no_route(town: Path) -> None:
-    experiment = Experiment.load(town / "B.toml")
+    experiment = Experiment.load(town / "experienced.toml")
     ground = experiment.ground()
     trips = {
         world: collect_trips(experiment, ground, world, range(2), town / f"{world}.trips")
@@ -293,11 +303,12 @@ def test_trips_tell_the_whole_time_and_no_route(town: Path) -> None:
     assert (trips[World.INSTANTANEOUS].observed_s != trips[World.EXPERIENCED].observed_s).any()
 
 
-def test_quotes_of_world_a_come_true_as_shown(town: Path) -> None:
-    experiment = Experiment.load(town / "A.toml")
+def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
+    experiment = Experiment.load(town / "instantaneous.toml")
     ground = experiment.ground()
     log = collect_quotes(experiment, ground, World.INSTANTANEOUS, range(1), town / "a.jsonl")
     world = ground.world(experiment)
+    assert isinstance(world, RecordedWorld)
     line = log.lines[0]
     first_bin_s = 60 - line.asked_at.second
     shown = world.router_times(line.asked_at)[list(line.edges)]
@@ -331,7 +342,7 @@ def test_a_wrong_file_is_one_line(town: Path, change: tuple[str, str], message: 
 def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     text = TEXT.format(world="experienced", per_day=15)
     for change, message in (
-        (("[training]\nepochs", "[training]\nepoks"), "[training] epoks: no such training"),
+        (("[training]\nepochs", "[training]\nepoks"), "[training] epoks is not known"),
         (("[paper_training]\nepochs = 1", "[paper_training]\nepochs = 0"), "[paper_training] epo"),
         (("per_day = 15", "per_day = 0"), "per_day 0: at least one call a day"),
         (("margin_s = 1800", "margin_s = -1"), "margin_s -1.0: a finite number"),
@@ -344,7 +355,7 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     # of a transfer, the parts of all worlds
     both = text.replace('["experienced"]', '["experienced", "instantaneous"]')
     (town / "checked.toml").write_text(both + CARRIED)
-    with pytest.raises(InputError, match="run/A has no gain.json"):
+    with pytest.raises(InputError, match="run/instantaneous has no gain.json"):
         run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
     assert not (town / "checked").exists()
 
@@ -352,8 +363,8 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
 def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
     ideal = Path(sys.executable).with_name("ideal")
     done = subprocess.run(
-        [ideal, "replay", "B.toml", "-o", "run"], cwd=town, capture_output=True, text=True,
-        check=True,
+        [ideal, "replay", "experienced.toml", "-o", "run"],
+        cwd=town, capture_output=True, text=True, check=True,
     )  # fmt: skip
     (printed,) = re.findall("next: (.*)", done.stdout)
     words = shlex.split(printed)
@@ -362,7 +373,7 @@ def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
         [ideal, *words[1:]], cwd=town, capture_output=True, text=True, check=False
     )
     assert shown.returncode == 0, shown.stderr
-    assert "No maps" not in (town / "run/B/report/report.html").read_text()
+    assert "No maps" not in (town / "run/experienced/report/report.html").read_text()
 
 
 def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> None:
@@ -377,7 +388,7 @@ def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> No
 
 
 def test_two_depots_must_compete(grid: RoadNetwork, town: Path) -> None:
-    experiment = Experiment.load(town / "B.toml")
+    experiment = Experiment.load(town / "experienced.toml")
     made = recording(grid, days=2)
     with pytest.raises(InputError, match="1 depots on the network: at least two"):
         Ground(made, (Depot("W", 0),))

@@ -1,0 +1,140 @@
+"""Classes that others add: found by a registered name or as ``"module:Name"``, and made.
+
+A package registers its classes as entry points of the groups below. Without
+any registration a class is named by its module, which must be on the Python
+path or in the working directory. See ``docs/plugins.md``.
+"""
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.toml_tables import checked_value, refuse_unknown
+
+POLICIES = "ideal_dispatch.policies"
+TRAFFIC_SOURCES = "ideal_dispatch.traffic_sources"
+WEATHER = "ideal_dispatch.weather"
+
+
+_T = TypeVar("_T")
+
+
+def load_plugin(
+    group: str,
+    asked: Any,
+    options: Mapping[str, Any],
+    where: str,
+    protocol: type[_T],
+    own: Iterable[str] = (),
+    **offered: Any,
+) -> _T:
+    """An object of the class that ``asked`` names: see :func:`find_plugin`, :func:`make_plugin`.
+
+    ``where`` is the table of the file that asks; it has ``options`` as a table of its own.
+    """
+    made = make_plugin(find_plugin(group, asked, own, where), options, "options", **offered)
+    if not isinstance(made, protocol):
+        raise InputError(f"{where} {asked!r}: not a {protocol.__name__}; see docs/plugins.md")
+    return made
+
+
+def find_plugin(group: str, asked: Any, own: Iterable[str], where: str) -> Callable[..., Any]:
+    """The class or function that ``asked`` names in a group; ``own`` names are ours.
+
+    ``where`` is the key of the file that asks, for the error.
+    """
+    found = [entry for entry in entry_points(group=group) if entry.name == asked]
+    if isinstance(asked, str) and ":" in asked:
+        target = asked
+    elif len(found) == 1:
+        target = found[0].value
+    elif found:
+        packages = " and ".join(entry.dist.name if entry.dist else "?" for entry in found)
+        raise InputError(f'{where} {asked!r}: registered by {packages}; name it as "module:Name"')
+    else:
+        known = [*own, *sorted(registered(group))]
+        choice = f"choose one of {', '.join(known)}, or name" if known else "name"
+        raise InputError(f'{where} {asked!r}: {choice} a class as "module:Name"')
+    made = _imported(target, f"{where} {asked!r}")
+    if not callable(made):
+        raise InputError(f"{where} {asked!r}: it is no class or function, but {made!r}")
+    return made  # type: ignore[no-any-return]
+
+
+def registered(group: str) -> set[str]:
+    """The names that installed packages have registered in a group."""
+    return {entry.name for entry in entry_points(group=group)}
+
+
+def parameters(made_by: Callable[..., Any]) -> dict[str, bool]:
+    """The keyword arguments of a constructor, and whether each must be given."""
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(made_by).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
+def make_plugin(
+    made_by: Callable[..., Any], table: Mapping[str, Any], where: str, **offered: Any
+) -> Any:
+    """An object from the keys of its table, and of what is ``offered`` all that it names.
+
+    Keys are checked by the annotations of the constructor. Every complaint
+    names its key, and a fault of foreign code its type.
+    """
+    known = parameters(made_by)
+    given = {name: value for name, value in offered.items() if name in known}
+    open_names = [name for name in known if name not in given]
+    refuse_unknown(table, open_names, where)
+    missing = [name for name in open_names if known[name] and name not in table]
+    if missing:
+        raise InputError(f"{where}.{missing[0]} is missing")
+    hints = _annotations(made_by)
+    values = {
+        name: checked_value(value, hints.get(name), f"{where}.{name}")
+        for name, value in table.items()
+    }
+    try:
+        return made_by(**given, **values)
+    except IdealError as error:
+        raise InputError(f"[{where}] {error}") from None
+    except Exception as error:
+        raise InputError(f"[{where}] cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _annotations(made_by: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a constructor; none where they cannot be resolved."""
+    try:
+        signature = inspect.signature(made_by, eval_str=True)
+    except Exception:  # names that only a type checker imports
+        return {}
+    return {name: parameter.annotation for name, parameter in signature.parameters.items()}
+
+
+def _imported(target: str, what: str) -> Any:
+    module, _, name = target.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last, where it hides nothing
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+    except ModuleNotFoundError as error:
+        if error.name is not None and not f"{module}.".startswith(f"{error.name}."):
+            raise InputError(f"{what}: module {module} needs {error.name}; install it") from error
+        raise InputError(
+            f"{what}: there is no module {error.name}; install its package, or put it on "
+            "PYTHONPATH or into the working directory"
+        ) from None
+    except AttributeError as error:
+        raise InputError(f"{what}: {error}") from None
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise InputError(f"{what}: module {module} fails at import ({why})") from error
