@@ -1,16 +1,70 @@
-"""Proved, selective dual dispatch of ambulances: the IDEAL framework as software."""
+"""Is a second ambulance worth sending? From an agency's records to the decision at a call.
 
+The first decision, in the city that comes with the package::
+
+    import ideal_dispatch as ideal
+
+    city = ideal.harbour_city()
+    situation = city.call(node=700)
+    decision = ideal.decide(situation, model=city.model, gain=city.gain)
+    print(decision.explain())
+
+Contents, by task:
+
+A city and its roads
+    harbour_city        the fictional city that comes with the package
+    City                roads, depots and model; City.from_files for your own, City.call for a call
+    RoadNetwork         roads and shortest paths; Depot, Path
+An agency's records
+    prepare_records     a file of past calls, or a DataFrame, to trips; AgencySettings
+    Trips               what a model learns from; Trip, one of them
+A model
+    fit                 a model of travel times and their uncertainty, from trips
+    train_model         the same with a report, as a model directory; TrainingSettings
+    Model               load one; ask it for the scenario set of a context
+    Context, Calendar   hour, weekday, holiday; Weather and WeatherValue
+A decision
+    decide              who goes to a call, and whether a second ambulance does
+    Situation           what a dispatcher knows at the call; observe makes one from any router
+    Decision            the answer, with all that was computed; Policy is a rule of your own
+The method
+    ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
+    optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
+    target_radius       how uncertain a past trip says that times are
+    OptimisticGap, TargetRadius, pairwise_gap, explain_gap
+A replay
+    Experiment          calls, days and policies of a replay, from a TOML file
+    run_experiment      fit and replay it into a folder
+    run_replay          the given calls under the given policies
+    Outcomes            a finished replay in arrays; load one
+    Judged, write_report    its tables, figures and page
+
+Tables become pandas DataFrames by ``to_frame()``: Trips, RoadNetwork, Outcomes, Decision and
+the tables of a report. Everything else is in the packages below; docs/api.md has it in full.
+"""
+
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
+    from ideal_dispatch.cities import City, harbour_city
     from ideal_dispatch.context import Calendar, Context, Weather, WeatherValue
+    from ideal_dispatch.dispatch import Decision, Policy, Situation, decide, observe
+    from ideal_dispatch.evaluation.outcomes import Outcomes
+    from ideal_dispatch.evaluation.report import write_report
+    from ideal_dispatch.evaluation.result_tables import Judged
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
-    from ideal_dispatch.learning import fit
+    from ideal_dispatch.learning import TrainingSettings, fit, train_model
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Trip, Trips
+    from ideal_dispatch.records.agency import AgencySettings
+    from ideal_dispatch.records.prepare import prepare as prepare_records
+    from ideal_dispatch.replay.experiment import Experiment
+    from ideal_dispatch.replay.run import replay as run_replay
+    from ideal_dispatch.replay.study import run_experiment
     from ideal_dispatch.scenarios import (
         ScenarioSet,
         TargetRadius,
@@ -21,44 +75,41 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Calendar",
-    "Context",
-    "Depot",
-    "Model",
-    "OptimisticGap",
-    "Path",
-    "RoadNetwork",
-    "ScenarioSet",
-    "TargetRadius",
-    "Trip",
-    "Trips",
-    "Weather",
-    "WeatherValue",
-    "__version__",
-    "burg_divergence",
-    "explain_gap",
-    "fit",
-    "minimise_linear",
-    "optimistic_gap",
-    "pairwise_gap",
-    "target_radius",
-]
-
 _NAMES = {
+    "cities": ("City", "harbour_city"),
     "context": ("Calendar", "Context", "Weather", "WeatherValue"),
+    "dispatch": ("Decision", "Policy", "Situation", "decide", "observe"),
+    "evaluation.outcomes": ("Outcomes",),
+    "evaluation.report": ("write_report",),
+    "evaluation.result_tables": ("Judged",),
     "forecast": ("Model",),
     "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
-    "learning": ("fit",),
+    "learning": ("TrainingSettings", "fit", "train_model"),
     "network": ("Depot", "Path", "RoadNetwork"),
     "records": ("Trip", "Trips"),
+    "records.agency": ("AgencySettings",),
+    "records.prepare:prepare": ("prepare_records",),
+    "replay.experiment": ("Experiment",),
+    "replay.run:replay": ("run_replay",),
+    "replay.study": ("run_experiment",),
     "scenarios": (
         "ScenarioSet", "TargetRadius", "burg_divergence", "minimise_linear", "target_radius",
     ),
 }  # fmt: skip
 
+__all__ = [
+    "AgencySettings", "Calendar", "City", "Context", "Decision", "Depot", "Experiment", "Judged",
+    "Model", "OptimisticGap", "Outcomes", "Path", "Policy", "RoadNetwork", "ScenarioSet",
+    "Situation", "TargetRadius", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherValue",
+    "__version__", "burg_divergence", "decide", "explain_gap", "fit", "harbour_city",
+    "minimise_linear", "observe", "optimistic_gap", "pairwise_gap", "prepare_records",
+    "run_experiment", "run_replay", "target_radius", "train_model", "write_report",
+]  # fmt: skip
+
 __getattr__ = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})
 
 
 def __dir__() -> list[str]:
-    return __all__
+    """All names but those whose extra is not installed: ``help`` looks at each."""
+    missing = () if find_spec("torch") else _NAMES["learning"]
+    return [name for name in __all__ if name not in missing]

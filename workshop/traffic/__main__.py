@@ -64,7 +64,9 @@ def plausibility(
         raise InputError(f"{figures_folder}: no such folder; create it first")
     network = read_network(network_file)
     depots = told_depots(network, network_file, depots_file)
-    region = harbour_city().region if depots_file is None else nearest_region(network, depots)
+    region = harbour_city().region if depots_file is None else None
+    if region is None:
+        region = nearest_region(network, depots)
     recordings = {}
     for file in files:
         whole = RecordedTraffic.load(file, network)

@@ -1,4 +1,4 @@
-"""Cities that come with the package: no download is needed for the demo and the tests."""
+"""A city and the calls in it; one comes with the package, for the demo and the tests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cities.city import City, Hospital
+    from ideal_dispatch.cities.city import City, Hospital, depots_of
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
 TRAINING_DAYS = 8
+GAIN = "gain.json"
+"""The file beside a model that says how much gains vary."""
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 
 
 def harbour_city() -> "City":
-    """The embedded harbour city, Port Almery: fictional, at the paper's scale."""
+    """The embedded harbour city, Port Almery, with its model: fictional, at the paper's scale."""
     from ideal_dispatch.cities.city import City
 
-    return City.load(HARBOUR_STEM)
+    return City.load(HARBOUR_STEM, model=harbour_model_folder())
 
 
 def harbour_traffic(city: "City") -> "RecordedTraffic":
@@ -41,17 +43,18 @@ def harbour_model_folder() -> Path:
 
 def harbour_gain_file() -> Path:
     """How much gains vary in the harbour city, beside its model."""
-    return harbour_model_folder() / "gain.json"
+    return harbour_model_folder() / GAIN
 
 
 __all__ = [
     "TRAINING_DAYS",
     "City",
     "Hospital",
+    "depots_of",
     "harbour_city",
     "harbour_gain_file",
     "harbour_model_folder",
     "harbour_traffic",
 ]
 
-__getattr__ = on_first_use(__name__, {"City": "city", "Hospital": "city"})
+__getattr__ = on_first_use(__name__, dict.fromkeys(("City", "Hospital", "depots_of"), "city"))

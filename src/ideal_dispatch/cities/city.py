@@ -2,15 +2,29 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only
+from ideal_dispatch.cities import GAIN
+from ideal_dispatch.context import Calendar, Context
+from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+from ideal_dispatch.dispatch.situation import Assignment, Incident, Situation, observe
+from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
+from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.traffic.source import TrafficSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,28 +35,32 @@ class Hospital:
     node: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class City:
-    """A road network with its depots, hospitals, territories and districts.
+    """A road network with its depots, and what else is known there.
 
+    ``time_zone`` is an IANA name and ``country`` the code of the holiday calendar.
     ``region`` is the agency's static territory, an index into ``depots`` per
-    node; ``district`` is an index into ``districts`` per node. ``time_zone`` is
-    an IANA name and ``country`` the code of the holiday calendar.
+    node; ``district`` is an index into ``districts`` per node. Both are None where
+    nobody knows them. ``model_folder`` holds the model of the city's travel times.
     """
 
     name: str
     network: RoadNetwork
     depots: tuple[Depot, ...]
-    hospitals: tuple[Hospital, ...]
-    region: IntArray
-    districts: tuple[str, ...]
-    district: IntArray
     time_zone: str
     country: str
+    hospitals: tuple[Hospital, ...] = ()
+    region: IntArray | None = None
+    districts: tuple[str, ...] = ()
+    district: IntArray | None = None
+    model_folder: Path | None = None
 
     def __post_init__(self) -> None:
         nodes = self.network.num_nodes
         for column, names in (("region", self.depots), ("district", self.districts)):
+            if getattr(self, column) is None:
+                continue
             index = read_only(getattr(self, column), np.int32, (nodes,), column)
             if index.min() < 0 or index.max() >= len(names):
                 raise InputError(f"{column}: every node needs one of {len(names)} numbers from 0")
@@ -53,7 +71,31 @@ class City:
                 raise InputError(f"{place.name}: {place.node} is not a node (0 … {nodes - 1})")
 
     @classmethod
-    def load(cls, stem: str | os.PathLike[str]) -> "City":
+    def from_files(
+        cls,
+        network: str | os.PathLike[str],
+        depots: str | os.PathLike[str],
+        *,
+        time_zone: str,
+        country: str,
+        model: str | os.PathLike[str] | None = None,
+        name: str = "",
+    ) -> "City":
+        """A city of your own: its .network file, a CSV of depots and, where there is one, a model.
+
+        The CSV has the columns name, lon and lat.
+        """
+        roads = RoadNetwork.load(network)
+        folder = None if model is None else Path(model)
+        return cls(
+            name or Path(network).stem, roads, depots_of(depots, roads), time_zone, country,
+            model_folder=folder,
+        )  # fmt: skip
+
+    @classmethod
+    def load(
+        cls, stem: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+    ) -> "City":
         """Read ``stem.network`` and ``stem.json``, as written by :meth:`save`."""
         where = f"{os.fspath(stem)}.json"
         try:
@@ -70,6 +112,7 @@ class City:
                 "depots": tuple(Depot(**depot) for depot in sides["depots"]),
                 "hospitals": tuple(Hospital(**hospital) for hospital in sides["hospitals"]),
                 "districts": tuple(sides["districts"]),
+                "model_folder": None if model is None else Path(model),
             }
         )
 
@@ -80,11 +123,114 @@ class City:
             "name": self.name,
             "depots": [asdict(depot) for depot in self.depots],
             "hospitals": [asdict(hospital) for hospital in self.hospitals],
-            "region": self.region.tolist(),
+            "region": None if self.region is None else self.region.tolist(),
             "districts": self.districts,
-            "district": self.district.tolist(),
+            "district": None if self.district is None else self.district.tolist(),
             "time_zone": self.time_zone,
             "country": self.country,
         }
         with atomic_write(f"{os.fspath(stem)}.json") as file:
             file.write(json.dumps(sides, ensure_ascii=False).encode() + b"\n")
+
+    # --- a call -------------------------------------------------------------------
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The model of the city's travel times, where it has one."""
+        return None if self.model_folder is None else Model.load(self.model_folder)
+
+    @cached_property
+    def gain(self) -> GainModel | None:
+        """How much gains vary, where a replay has fitted it with the model."""
+        file = None if self.model_folder is None else self.model_folder / GAIN
+        return GainModel.load(file) if file is not None and file.exists() else None
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """Local time and public holidays."""
+        return Calendar(self.time_zone, self.country)
+
+    @cached_property
+    def node_districts(self) -> tuple[str, ...]:
+        """The name of every node's district; empty where districts are not known."""
+        return () if self.district is None else tuple(self.districts[i] for i in self.district)
+
+    def call(
+        self,
+        *,
+        node: int | None = None,
+        lon: float | None = None,
+        lat: float | None = None,
+        at: datetime | None = None,
+        units: Mapping[str, int] | None = None,
+        sent: str | None = None,
+        traffic: TrafficSource | None = None,
+        context: Context | None = None,
+        trace: Trace = UNTRACED,
+    ) -> Situation:
+        """A call as a dispatcher knows it: at a node, or at the road nearest to ``lon``, ``lat``.
+
+        It comes in ``at`` a moment with its zone, now by default. ``units`` says how
+        many ambulances are free at a depot, by its name; two each, where not told.
+        ``sent`` names the depot whose ambulance is already on its way. Travel times
+        are those of ``traffic``, or of the city's own model. ``context`` replaces
+        what the calendar knows, to add weather for instance.
+        """
+        moment = datetime.now(UTC) if at is None else at
+        if context is None:
+            context = self.calendar.context(moment)
+        source = traffic
+        if source is None:
+            if self.model is None:
+                raise InputError(f"{self.name}: no travel times; give traffic, or a city a model")
+            source = ForecastRouter(self.model, self.network, context)
+        target = self._node(node, lon, lat, trace)
+        primary = None
+        if sent is not None:
+            station = self._station(sent)
+            quote = source.quote(self.depots[station].node, target, moment)
+            primary = Assignment(station, quote.path)
+        free = [2] * len(self.depots)
+        for name, count in (units or {}).items():
+            free[self._station(name)] = count
+        return observe(
+            source, self.network, Incident("call", target, moment), context, self.depots,
+            units=free,
+            region=None if self.region is None else int(self.region[target]),
+            sent=primary,
+            trace=trace,
+        )  # fmt: skip
+
+    def _node(self, node: int | None, lon: float | None, lat: float | None, trace: Trace) -> int:
+        if node is not None:
+            if lon is not None or lat is not None:
+                raise InputError("node and lon, lat both name the place of the call; give one")
+            if not 0 <= node < self.network.num_nodes:
+                raise InputError(
+                    f"node {node}: not a node of the network (0 … {self.network.num_nodes - 1})"
+                )
+            return node
+        if lon is None and lat is None:
+            raise InputError("where is the call? Give node, or lon and lat")
+        if lon is None or lat is None:
+            raise InputError("lon and lat belong together; give both")
+        with trace.step("snapping") as facts:
+            snap = self.network.snap(lon, lat)
+            facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
+        return snap.node
+
+    def _station(self, name: str) -> int:
+        names = [depot.name for depot in self.depots]
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise InputError(f"depot {name}: no such depot; {advice}")
+        return names.index(name)
+
+
+def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot, ...]:
+    """The depots of a CSV that lie on the network, of which there must be one."""
+    depots, elsewhere = read_depots(file, network)
+    if not depots:
+        raise InputError(f"{os.fspath(file)}: no depot lies on this network; {elsewhere[0]}")
+    return tuple(depots)

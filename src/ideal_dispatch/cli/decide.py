@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ideal_dispatch.cli.call import TRAIN, Area, CallOptions
-from ideal_dispatch.cli.options import SeedOption, flag, option
+from ideal_dispatch.cli.options import SeedOption, flag, option, read_moment
 from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.dispatch import Policy
+    from ideal_dispatch.cities import City
+    from ideal_dispatch.dispatch import Policy, Situation
     from ideal_dispatch.dispatch.fitted import FittedParts
+    from ideal_dispatch.dispatch.trace import Trace
 
 EPILOG = """\
 Examples:
@@ -24,6 +25,8 @@ Examples:
   ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 \\
     --node 700 --policy interval --threshold 60
 """
+
+_TRAIN = "train one with `ideal train` and give it as --model"
 
 
 def decide(
@@ -137,7 +140,6 @@ def decide(
     """
     import numpy as np
 
-    from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
     from ideal_dispatch.cli.decision_view import print_answer, print_json
     from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.dispatch import Answer
@@ -149,26 +151,24 @@ def decide(
     with stages("Deciding") as progress:
         progress("loading")
         with trace.step("city and model") as facts:
-            area = Area.read(network_file, depots_file)
-            if network_file is None and model_folder is None:
-                model_folder = harbour_model_folder()
-                gain_file = gain_file or harbour_gain_file()
-            parts = _parts(model_folder, drift_folder, gain_file)
+            city = _city(network_file, depots_file, model_folder, time_zone, country)
+            embedded = network_file is None
+            parts = _parts(city, drift_folder, gain_file, embedded and model_folder is None)
             chosen = _policy(policy, limit, parts)
-            facts |= {"nodes": area.network.num_nodes, "edges": area.network.num_edges}
+            facts |= {"nodes": city.network.num_nodes, "edges": city.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        told = CallOptions(
-            node, lon, lat, tuple(units or ()), primary, at, traffic_file, time_zone, country, seed
-        )
-        situation = told.situation(area, parts.model, trace)
+        if embedded and node is None and lon is None and lat is None:
+            node = int(np.random.default_rng(seed).integers(city.network.num_nodes))
+        place = {"node": node, "lon": lon, "lat": lat}
+        situation = _situation(city, traffic_file, at, place, units or [], primary, trace)
         progress("searching other roads")
         made = decided(situation, policy=chosen, rng=np.random.default_rng(seed))
         answer = Answer.of(made, getattr(chosen, "threshold", None), situation.reasons)
     if as_json:
         print_json(answer)
     else:
-        print_answer(answer, area.city)
+        print_answer(answer, city)
 
 
 def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
@@ -186,19 +186,80 @@ def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> An
         raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
 
 
-def _parts(model: Path | None, drift: Path | None, gain: Path | None) -> "FittedParts":
+def _city(
+    network_file: Path | None,
+    depots_file: Path | None,
+    model_folder: Path | None,
+    time_zone: str,
+    country: str,
+) -> "City":
+    """The embedded city with what is told, or the city of a network and its depots."""
+    from dataclasses import replace
+
+    from ideal_dispatch.cities import City, depots_of, harbour_city
+
+    if network_file is not None:
+        if depots_file is None:
+            raise InputError("--network needs --depots: whose ambulances are there?")
+        return City.from_files(
+            network_file, depots_file, time_zone=time_zone, country=country, model=model_folder
+        )
+    city = harbour_city()
+    if depots_file is not None:
+        city = replace(city, depots=depots_of(depots_file, city.network), region=None)
+    return city if model_folder is None else replace(city, model_folder=model_folder)
+
+
+def _situation(
+    city: "City",
+    traffic_file: Path | None,
+    at: str | None,
+    place: dict[str, Any],
+    units: list[str],
+    primary: str | None,
+    trace: "Trace",
+) -> "Situation":
+    """What is known when the call comes in: times from the traffic told, or the model's own."""
+    from ideal_dispatch.traffic.recorded import RecordedWorld
+    from ideal_dispatch.traffic.recording import RecordedTraffic
+
+    free = {}
+    for text in units:
+        name, equals, count = text.rpartition("=")
+        if not equals or not count.strip().isdecimal():
+            example = city.depots[0].name
+            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
+        free[name.strip()] = int(count)
+    world = context = None
+    moment = None if at is None else read_moment("--at", at)
+    if traffic_file is not None:
+        with trace.step("recorded traffic") as facts:
+            world = RecordedWorld(RecordedTraffic.load(traffic_file, city.network))
+            facts["days"] = len(world.recording.days)
+        if moment is None:
+            raise InputError(
+                "--traffic needs --at: a moment of the recording, which begins at "
+                f"{world.recording.stretches[0].start.isoformat()}"
+            )
+        context = world.recording.context(moment)
+    elif city.model is None:
+        raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
+    return city.call(
+        **place, at=moment, units=free, sent=primary, traffic=world, context=context, trace=trace
+    )
+
+
+def _parts(city: "City", drift: Path | None, gain: Path | None, own: bool) -> "FittedParts":
+    """What policies are fitted with; ``own`` takes the gain that comes with the city's model."""
     from ideal_dispatch.dispatch.expected_gain import GainModel
     from ideal_dispatch.dispatch.fitted import FittedParts
-    from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.drift import DriftModel
 
-    spread = None if gain is None else GainModel.load(gain)
-    return FittedParts(
-        None if model is None else Model.load(model),
-        None if drift is None else DriftModel.load(drift),
-        spread,
-        drift_gain=spread,
-    )
+    spread = city.gain if own else None
+    if gain is not None:
+        spread = GainModel.load(gain)
+    corrected = None if drift is None else DriftModel.load(drift)
+    return FittedParts(city.model, corrected, spread, drift_gain=spread)
 
 
 def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
@@ -208,7 +269,7 @@ def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
     threshold_from(threshold)  # complaints about it name no table
     takes = parameters(policy_class(kind, "--policy"))
     if "model" in takes and parts.model is None:
-        raise InputError(f"--policy {kind} needs a trained model: {TRAIN}")
+        raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
     table = {"kind": kind} | ({"threshold": threshold} if "threshold" in takes else {})
     if "drift" in takes and parts.drift is not None:
         table["use_drift"] = True

@@ -165,8 +165,8 @@ def _orders(made: Decision) -> list[str]:
 
 def _heading(situation: Situation, city: City | None) -> str:
     where = f"node {situation.incident.node}"
-    if city is not None:
-        where = f"{city.districts[city.district[situation.incident.node]]}, {where}"
+    if city is not None and city.node_districts:
+        where = f"{city.node_districts[situation.incident.node]}, {where}"
     return f"The call: {where}, {situation.context.at:%a %d %b %Y %H:%M}"
 
 

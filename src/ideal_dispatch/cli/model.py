@@ -24,8 +24,6 @@ Examples:
 """,
 )
 
-_GAIN = "gain.json"
-
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder made by `ideal train`.")
 ]
@@ -124,19 +122,20 @@ def rescale(
     """
     from dataclasses import replace
 
+    from ideal_dispatch.cities import GAIN
     from ideal_dispatch.cli.terminal import out, print_facts, print_next, warn
     from ideal_dispatch.forecast.model import CARD, MANIFEST
     from ideal_dispatch.learning.assessment import local_scale, rescaled_error_s
     from ideal_dispatch.learning.scores import scores
 
-    check_folder(output, (MANIFEST, CARD, _GAIN), force, [model_folder / MANIFEST])
+    check_folder(output, (MANIFEST, CARD, GAIN), force, [model_folder / MANIFEST])
     model, network, trips = _load(model_folder, network_file, trips_file)
     found = _assess(model, network, trips, jobs)
     factor = local_scale(trips.observed_s, found.predicted_s)
     local = model.rescaled(factor)
     origin = {"trips": len(trips), "checksum": trips.checksum, "network": network.checksum}
     replace(local, details={**local.details, "rescaled_on": origin}).save(output)
-    (output / _GAIN).unlink(missing_ok=True)  # it was fitted with the model that was here
+    (output / GAIN).unlink(missing_ok=True)  # it was fitted with the model that was here
     after = scores(trips.observed_s, factor * found.predicted_s).mae_s
     others = rescaled_error_s(trips.observed_s, found.predicted_s)
     print_facts(

@@ -31,21 +31,13 @@ def read_network(file: Path | None) -> "RoadNetwork":
     return harbour_city().network if file is None else RoadNetwork.load(file)
 
 
-def depots_of(file: Path, network: "RoadNetwork") -> "Sequence[Depot]":
-    """The depots of a file that lie on the network, of which there must be one."""
-    from ideal_dispatch.network.readers.depots import read_depots
-
-    depots, elsewhere = read_depots(file, network)
-    if not depots:
-        raise InputError(f"{file}: no depot lies on this network; {elsewhere[0]}")
-    return depots
-
-
 def told_depots(
     network: "RoadNetwork", network_file: Path | None, file: Path | None
 ) -> "Sequence[Depot]":
     """The depots of a file, or the embedded city's where no network is given."""
     if file is not None:
+        from ideal_dispatch.cities import depots_of
+
         return depots_of(file, network)
     if network_file is not None:
         raise InputError("--network needs --depots: whose ambulances shall be asked for?")

@@ -1,21 +1,17 @@
 """``ideal records``: from an agency's file of calls to trips a model learns from."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import ForceOption, OutputFolder, SeedOption, argument, option
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.places import DepotsOption, NetworkOption, depots_of
+from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.cli.terminal import err, out, print_facts, print_next, stages
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ideal_dispatch.network import Depot, RoadNetwork
-    from ideal_dispatch.records.agency import Agency
+    from ideal_dispatch.cities import City
 
 app = CommandLine(
     "Turn an agency's records into trips that a model can learn from.",
@@ -135,8 +131,8 @@ def synthesise(
     files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
     check_folder(output, files, force, [network_file, depots_file])
     with stages("Making up records"):
-        place = _place(network_file, depots_file, time_zone, country)
-        _write_agency(place, output, count, seed)
+        city = _city(network_file, depots_file, time_zone, country)
+        _write_agency(city, output, count, seed)
     out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
     print_next(
         "ideal", "records", "prepare", output / "records.csv",
@@ -145,50 +141,33 @@ def synthesise(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where records are made up; ``districts`` has a name per node."""
-
-    name: str
-    network: "RoadNetwork"
-    depots: "Sequence[Depot]"
-    agency: "Agency"
-    districts: "Sequence[str] | None" = None
-
-
-def _place(
+def _city(
     network_file: Path | None, depots_file: Path | None, time_zone: str | None, country: str | None
-) -> _Place:
-    from ideal_dispatch.cities import harbour_city
-    from ideal_dispatch.network import RoadNetwork
-    from ideal_dispatch.records.agency import Agency
+) -> "City":
+    from ideal_dispatch.cities import City, harbour_city
 
     given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
              "--country": country}  # fmt: skip
     if not any(given.values()):
-        city = harbour_city()
-        districts = [city.districts[index] for index in city.district]
-        agency = Agency(city.time_zone, city.country)
-        return _Place(city.name, city.network, city.depots, agency, districts)
+        return harbour_city()
     if network_file is None or depots_file is None or not time_zone or not country:
         missing = next(name for name, value in given.items() if not value)
         raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
-    agency = Agency(time_zone, country)
-    network = RoadNetwork.load(network_file)
-    return _Place(network_file.stem, network, depots_of(depots_file, network), agency)
+    return City.from_files(network_file, depots_file, time_zone=time_zone, country=country)
 
 
-def _write_agency(place: _Place, folder: Path, count: int, seed: int) -> None:
+def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
     from ideal_dispatch.files import atomic_write, write_csv
     from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
     params = SyntheticParams(count=count)
-    network, time_zone = place.network, place.agency.time_zone
+    network, calendar = city.network, city.calendar
+    time_zone = calendar.time_zone
     weather = SyntheticWeather.of_year(params.year, time_zone, seed)
     made = synthesise(
-        network, place.depots, time_zone, seed=seed, params=params, weather=weather,
-        districts=place.districts,
+        network, city.depots, time_zone, seed=seed, params=params, weather=weather,
+        districts=city.node_districts or None,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     made.save(folder / "records.csv")
@@ -198,10 +177,10 @@ def _write_agency(place: _Place, folder: Path, count: int, seed: int) -> None:
     lon, lat = network.lon, network.lat
     rows = [
         (depot.name, f"A{number}", f"{lon[depot.node]:.6f}", f"{lat[depot.node]:.6f}")
-        for number, depot in enumerate(place.depots, 1)
+        for number, depot in enumerate(city.depots, 1)
     ]
     write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
-    settings = _SETTINGS.format(name=place.name, time_zone=time_zone, country=place.agency.country)
+    settings = _SETTINGS.format(name=city.name, time_zone=time_zone, country=calendar.country)
     with atomic_write(folder / "agency.toml") as file:
         file.write(settings.encode())
 

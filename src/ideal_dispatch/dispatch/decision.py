@@ -12,6 +12,7 @@ from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import Threshold
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.frames import DataFrame, frame
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.explanation import Explanation
@@ -101,6 +102,29 @@ class Decision:
                 "ask the policy through ideal_dispatch.decide"
             )
         return self.situation
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame with a row per second ambulance that was considered.
+
+        ``second`` marks the one that the decision is about. It is empty where the
+        policy appraises none.
+        """
+        stations = self.about.stations
+        rows = [
+            {
+                "depot": stations[one.candidate.assignment.station].depot.name,
+                "path_from": one.candidate.source,
+                "expected_s": one.candidate.expected_s,
+                "length_m": float(self.about.network.length_m[one.candidate.path.edges].sum()),
+                "gain_s": one.gain_s,
+                "mean_s": one.mean_s,
+                "spread_s": one.spread_s,
+                "survival_gain": one.survival_gain,
+                "second": one.candidate.assignment == self.second,
+            }
+            for one in self.considered
+        ]
+        return frame({name: [row[name] for row in rows] for name in rows[0]} if rows else {})
 
     def explain(self) -> "Explanation":
         """Why, by road, from what was computed: nothing is searched again."""

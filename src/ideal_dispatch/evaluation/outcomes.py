@@ -21,6 +21,7 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.roles import claims_of, players
+from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
@@ -138,6 +139,36 @@ class Outcomes:
         if found is None:
             raise InputError(f"{self.name}: no world {world}; it has {', '.join(self.worlds)}")
         return replace(self, best_s=MappingProxyType({found: self.best_s[found]}))
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame with a row per incident, policy and world.
+
+        ``sent`` says whether a second ambulance went, ``arrival_s`` when the first of
+        those that went arrived; ``second_s`` is NaN where there is no second.
+        """
+        columns: dict[str, list[FloatArray]] = {}
+        for name, policy in self.policies.items():
+            sent = policy.sent_above(policy.threshold_s)
+            for world in self.worlds:
+                drives = policy.drives[world]
+                arrival_s = np.where(
+                    sent, np.fmin(drives.primary_s, drives.second_s), drives.primary_s
+                )
+                part = {
+                    "incident": np.array(self.incidents),
+                    "day": np.array(self.days)[self.day],
+                    "policy": np.full(len(self), name),
+                    "world": np.full(len(self), world),
+                    "sent": sent,
+                    "score_s": policy.score_s,
+                    "threshold_s": policy.threshold_s,
+                    "primary_s": drives.primary_s,
+                    "second_s": drives.second_s,
+                    "arrival_s": arrival_s,
+                }
+                for key, values in part.items():
+                    columns.setdefault(key, []).append(values)
+        return frame({key: np.concatenate(parts) for key, parts in columns.items()})
 
     def policy(self, name: str) -> PolicyOutcomes:
         """The outcomes of a policy by its name."""

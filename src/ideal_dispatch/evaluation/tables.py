@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.significance import Interval
 from ideal_dispatch.files import atomic_write
+from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.pages import Page
 
 Cell = str | float | int | Interval | None
@@ -61,6 +62,12 @@ class Table:
                     f"table {self.name}: a row of {len(row)} cells, "
                     f"there are {len(self.columns)} columns"
                 )
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame of the numbers as they are, unrounded."""
+        cells = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.columns)
+        names = (column.name for column in self.columns)
+        return frame({name: list(column) for name, column in zip(names, cells, strict=True)})
 
     @property
     def header(self) -> list[str]:

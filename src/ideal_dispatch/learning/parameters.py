@@ -70,13 +70,14 @@ class TrainParams:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {', '.join(known)}")
-        positive = ("learning_rate", "huber_s", "step_delay", "step_power")
+        positive = ("learning_rate", "huber_s", "step_delay")
         not_negative = ("smoothness", "weight_decay", "perturbation", "perturbation_power")
         counts = {"epochs": 1, "batch_size": 1, "path_refreshes": 0, "patience": 1}
         _check(self, positive, not_negative, counts)
-        if self.step_power > 1:
+        if not 0 < self.step_power <= 1:
             raise InputError(
-                f"step_power {self.step_power}: the steps must sum to infinity, so it is at most 1"
+                f"step_power {self.step_power}: the steps must sum to infinity and vanish, "
+                "so it lies above 0 and at most at 1"
             )
 
     @classmethod
@@ -135,10 +136,10 @@ class RadiusParams:
     def __post_init__(self) -> None:
         if self.loss not in ("mean_absolute", "quantile"):
             raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
-        positive = ("learning_rate", "level", *(() if self.coverage is None else ("coverage",)))
-        _check(self, positive, ("weight_decay",), {"width": 1, "epochs": 1}, "radius ")
+        counts = {"width": 1, "epochs": 1}
+        _check(self, ("learning_rate",), ("weight_decay",), counts, "radius ")
         for name, share in (("level", self.level), ("coverage", self.coverage)):
-            if share is not None and share >= 1:
+            if share is not None and not 0 < share < 1:
                 raise InputError(f"radius {name} {share}: it lies between 0 and 1")
 
 

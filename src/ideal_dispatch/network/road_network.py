@@ -22,6 +22,7 @@ from ideal_dispatch.arrays import (
     whole_number,
 )
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.road_class import ROAD_CLASSES
@@ -279,6 +280,13 @@ class RoadNetwork:
         return f"RoadNetwork({self.num_nodes:,} nodes, {self.num_edges:,} edges)"
 
     # --- paths ------------------------------------------------------------------
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame with a row per edge: ends, length, speed, lanes, class and name."""
+        names = ("tail", "head", "length_m", "speed_kmh", "lanes", "oneway", "name")
+        columns = {name: getattr(self, name) for name in names}
+        classes = [ROAD_CLASSES[code] for code in self.road_class]
+        return frame(columns | {"road_class": classes, "free_flow_s": self.free_flow_times_s})
 
     path = routing.checked_path
     own = routing.own_path

@@ -15,6 +15,7 @@ from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import RoadNetwork
 
 KIND = ArchiveKind("trips", 1, "make one with `ideal records prepare`")
@@ -162,6 +163,12 @@ class Trips:
         rows = rows if rows.size else rows.astype(np.int64)
         names = ("origin", "destination", "observed_s", "contexts", "at", "target", "row")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame: ends, seconds, UTC time, then the columns of the context."""
+        names = ("origin", "destination", "observed_s", "at")
+        columns = {name: getattr(self, name) for name in names}
+        return frame(columns | dict(zip(self.encoding.columns, self.contexts.T, strict=True)))
 
     def check(self, network: RoadNetwork) -> None:
         """Refuse trips of another network."""

@@ -1,10 +1,14 @@
+"""A city: saved and loaded, made of one's own files, and the calls in it."""
+
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ideal_dispatch.cities import City, Hospital
+from ideal_dispatch import Context, Weather, WeatherValue
+from ideal_dispatch.cities import City, Hospital, harbour_city
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 
@@ -30,12 +34,12 @@ def test_a_saved_city_comes_back(hamlet: City, tmp_path: Path) -> None:
     assert again.network.checksum == hamlet.network.checksum
     assert again.depots == hamlet.depots
     assert again.hospitals == hamlet.hospitals
-    assert again.district.tolist() == [0, 1]
+    assert again.node_districts == ("Upper", "Lower")
 
 
 def test_territories_are_read_only(hamlet: City) -> None:
     with pytest.raises(ValueError, match="read-only"):
-        hamlet.region[0] = 1
+        hamlet.region[0] = 1  # type: ignore[index]
 
 
 def test_a_territory_without_a_depot_is_refused(hamlet: City) -> None:
@@ -54,3 +58,87 @@ def test_files_that_are_no_city(hamlet: City, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(FileFormatError, match="bad.json: not a city file"):
         City.load(tmp_path / "bad")
+
+
+# --- calls --------------------------------------------------------------------------
+
+AT = datetime.fromisoformat("2025-01-24T08:16:00+08:00")
+
+
+@pytest.fixture(scope="module")
+def harbour() -> City:
+    return harbour_city()
+
+
+def test_a_call_at_a_node(harbour: City) -> None:
+    situation = harbour.call(node=700, at=AT)
+    assert (situation.incident.node, situation.incident.at) == (700, AT)
+    assert [station.units for station in situation.stations] == [2, 2]
+    assert harbour.model is not None
+    expected = harbour.model.forecast(harbour.calendar.context(AT), harbour.network)
+    for station in situation.stations:
+        assert station.quote is not None
+        quoted = station.quote.path.time_s(expected.nominal_times)
+        assert station.quote.duration_s == pytest.approx(quoted)
+    assert harbour.region is not None
+    assert situation.region == harbour.region[700]
+
+
+def test_a_call_at_a_place_with_units_weather_and_an_ambulance_sent(harbour: City) -> None:
+    lon, lat = float(harbour.network.lon[700]), float(harbour.network.lat[700])
+    context = Context(at=AT, weather=Weather(temperature_c=WeatherValue(4.0)))
+    situation = harbour.call(
+        lon=lon, lat=lat, at=AT, units={"Kelp Point": 0}, sent="Kelp Point", context=context
+    )
+    assert situation.incident.node == 700
+    assert [station.units for station in situation.stations] == [0, 2]
+    assert situation.sent is not None
+    assert situation.sent.station == 0
+    assert situation.context is context
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({}, "where is the call. Give node, or lon and lat"),
+        ({"lon": 114.1}, "lon and lat belong together"),
+        ({"node": 1, "lat": 22.0}, "both name the place of the call"),
+        ({"node": 9999}, r"node 9999: not a node of the network \(0 … 1414\)"),
+        (
+            {"node": 1, "units": {"Kelp Pont": 1}},
+            "depot Kelp Pont: no such depot; did you mean Kelp Point",
+        ),
+        ({"node": 1, "sent": "X"}, "depot X: no such depot; there are Kelp Point, Gannet Bay"),
+        ({"node": 1, "at": datetime(2025, 1, 1)}, "zone"),
+    ],
+)
+def test_calls_that_cannot_be(harbour: City, told: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        harbour.call(**told)  # type: ignore[arg-type]
+
+
+def test_a_city_of_ones_own_files(harbour: City, tmp_path: Path) -> None:
+    network = harbour.network
+    network.save(tmp_path / "town.network")
+    rows = [f"{d.name},{network.lon[d.node]},{network.lat[d.node]}" for d in harbour.depots]
+    (tmp_path / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]))
+    files = (tmp_path / "town.network", tmp_path / "depots.csv")
+    bare = City.from_files(*files, time_zone="Asia/Hong_Kong", country="HK")
+    assert (bare.name, bare.depots, bare.model, bare.gain) == ("town", harbour.depots, None, None)
+    with pytest.raises(InputError, match="town: no travel times"):
+        bare.call(node=700)
+    assert harbour.model_folder is not None
+    own = City.from_files(
+        *files, time_zone="Asia/Hong_Kong", country="HK", model=harbour.model_folder
+    )
+    assert own.gain is not None
+    ours, theirs = (city.call(node=700, at=AT) for city in (own, harbour))
+    assert ours.region is None
+    assert [s.quote and s.quote.duration_s for s in ours.stations] == [
+        s.quote and s.quote.duration_s for s in theirs.stations
+    ]
+    bare.save(tmp_path / "again")
+    assert City.load(tmp_path / "again").region is None
+    (tmp_path / "depots.csv").write_text("name,lon,lat\nFar,7.0,43.0\n")
+    with pytest.raises(InputError, match="no depot lies on this network; depot Far"):
+        City.from_files(*files, time_zone="UTC", country="HK")

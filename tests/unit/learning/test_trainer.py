@@ -326,9 +326,9 @@ def test_parameters_as_plain_values() -> None:
     assert TrainParams.from_dict(params.as_dict()) == params
     assert TrainParams.from_dict({"architecture": {"width": 3}}).architecture.width == 3
     for values, message in (
-        ({"depth": 2}, "depth: no such training parameter"),
-        ({"architecture": {"depth": 2}}, "depth: no such training parameter"),
-        ({"architecture": "large"}, "architecture 'large': a table is needed"),
+        ({"depth": 2}, "depth is not known"),
+        ({"architecture": {"depth": 2}}, "architecture.depth is not known"),
+        ({"architecture": "large"}, r"\[architecture\] must be a table of keys"),
         ({"huber_s": "long"}, "huber_s 'long': a number is needed"),
     ):
         with pytest.raises(InputError, match=message):

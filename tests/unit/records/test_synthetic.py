@@ -53,7 +53,7 @@ def made(city: City, folder: Path) -> SyntheticRecords:
     records = synthesise(
         city.network, city.depots, city.time_zone, seed=1,
         params=SyntheticParams(count=COUNT), weather=weather,
-        districts=[city.districts[i] for i in city.district],
+        districts=list(city.node_districts),
     )  # fmt: skip
     records.save(folder / "records.csv")
     weather.save(folder / "weather.csv")

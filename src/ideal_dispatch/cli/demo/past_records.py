@@ -81,7 +81,7 @@ def write_records(
         params=SyntheticParams(count=count, year=_YEAR),
         travel_time=RecordedDrives(world, one_more),
         weather=weather,
-        districts=[city.districts[index] for index in city.district],
+        districts=list(city.node_districts),
     )
     folder.mkdir(parents=True)
     made.save(folder / "records.csv")

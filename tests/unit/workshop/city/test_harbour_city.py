@@ -100,6 +100,7 @@ def test_both_depots_compete_for_many_nodes(depot_times_s: FloatArray) -> None:
 def test_territories_are_mostly_but_not_always_the_nearest(
     city: City, depot_times_s: FloatArray
 ) -> None:
+    assert city.region is not None
     assert set(city.region.tolist()) == {0, 1}
     wrong = city.region != depot_times_s.argmin(axis=0)
     assert 0.02 <= wrong.mean() <= 0.2
@@ -108,6 +109,7 @@ def test_territories_are_mostly_but_not_always_the_nearest(
 
 
 def test_every_district_has_nodes(city: City) -> None:
+    assert city.district is not None
     assert np.bincount(city.district, minlength=len(city.districts)).min() > 0
 
 
