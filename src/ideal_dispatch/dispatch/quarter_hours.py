@@ -15,7 +15,7 @@ from ideal_dispatch.dispatch.candidate import OTHER_DEPOT
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.situation import Situation, Station
+from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.source import RouteQuote
@@ -108,19 +108,16 @@ class QuarterHourPolicy:
 def _scaled(situation: Situation, ratio: float) -> Situation:
     """The same situation with a router that says so many times as much."""
     times = situation.router_times_s
-    return replace(
-        situation,
-        stations=tuple(_scaled_station(station, ratio) for station in situation.stations),
-        router_times_s=None if times is None else times * ratio,
+    stations = tuple(
+        replace(
+            one,
+            quote=_scaled_quote(one.quote, ratio),
+            alternative=_scaled_quote(one.alternative, ratio),
+        )
+        for one in situation.stations
     )
-
-
-def _scaled_station(station: Station, ratio: float) -> Station:
-    return replace(
-        station,
-        quote=_scaled_quote(station.quote, ratio),
-        alternative=_scaled_quote(station.alternative, ratio),
-    )
+    times = None if times is None else times * ratio
+    return replace(situation, stations=stations, router_times_s=times)
 
 
 def _scaled_quote(quote: RouteQuote | None, ratio: float) -> RouteQuote | None:

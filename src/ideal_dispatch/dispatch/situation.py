@@ -244,24 +244,27 @@ def observe(
     *,
     units: Sequence[int] | None = None,
     region: int | None = None,
-    sent: Assignment | None = None,
+    sent: Assignment | int | None = None,
+    sent_ago_s: float = 0.0,
     alternatives: bool = True,
     trace: Trace = UNTRACED,
 ) -> Situation:
     """Ask the router for every depot with a free unit (two each, where not told).
 
-    The depot of an ambulance that was ``sent`` is asked about in any case. Other
-    routes than the fastest are asked for only with ``alternatives``, or where a
-    single depot has a route: a policy then has nothing else to choose from.
+    The depot of an ambulance that was ``sent`` is asked about in any case; given as the
+    number of its station, the ambulance is on the router's route. Other routes than the
+    fastest are asked for only with ``alternatives``, or where a single depot has a
+    route: a policy then has nothing else to choose from.
     """
     free = [2] * len(depots) if units is None else list(units)
     if len(free) != len(depots):
         raise InputError(f"free units of {len(free)} depots given, there are {len(depots)}")
+    sent_from = sent.station if isinstance(sent, Assignment) else sent
     with trace.step("the call") as facts:
         facts |= _came_in(incident, context)
     stations = []
     for number, (depot, count) in enumerate(zip(depots, free, strict=True)):
-        asked = count > 0 or (sent is not None and sent.station == number)
+        asked = count > 0 or number == sent_from
         with trace.step(f"quotes from {depot.name}") as facts:
             station = _station(source, incident, depot, count) if asked else Station(depot, 0, None)
             if alternatives:
@@ -274,9 +277,16 @@ def observe(
         times = source.router_times(incident.at) if _tells_edge_times(source) else None
         facts["edges"] = 0 if times is None else times.size
     forecast = source.forecast if _quotes_forecast(source) else None
+    if isinstance(sent, int):
+        quote = stations[sent].quote
+        if quote is None:
+            raise UnreachableError(
+                f"no way leads from {depots[sent].name} to the incident; check one-way roads there"
+            )
+        sent = Assignment(sent, quote.path)
     return Situation(
         network, incident, context, tuple(stations), region, times, sent, trace, forecast,
-        reasons=fallbacks(stations),
+        sent_ago_s, fallbacks(stations),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherV
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Assignment, Incident, Situation, observe
 from ideal_dispatch.dispatch.reasons import Reason
-from ideal_dispatch.errors import IdealError, InputError, UnreachableError
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.call import Call, Sent
@@ -38,19 +38,17 @@ class NoAdviceError(IdealError):
 class Case:
     """What is known about a call at this moment, before any router is asked.
 
-    The node of the incident is ``snapped_m`` away from the place told. ``station`` is
-    the depot of an ambulance that left ``sent_ago_s`` ago, ``path`` its path where that
-    is known; else the router's is assumed. ``alternatives`` says whether a depot's other
-    route is wanted also where other depots have one. ``weather_s`` and ``units_s`` are
-    ages, None where not known.
+    The node of the incident is ``snapped_m`` away from the place told. ``sent`` is an
+    ambulance that left ``sent_ago_s`` ago: its station alone where the router's route is
+    assumed. ``alternatives`` says whether a depot's other route is wanted also where other
+    depots have one. ``weather_s`` and ``units_s`` are ages, None where not known.
     """
 
     incident: Incident
     depots: Sequence[Depot]
     units: Sequence[int]
     weather: Weather
-    station: int | None = None
-    path: Path | None = None
+    sent: Assignment | int | None = None
     sent_ago_s: float = 0.0
     alternatives: bool = True
     snapped_m: float = 0.0
@@ -61,36 +59,16 @@ class Case:
         self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
     ) -> Situation:
         """What the source says about it; the incident may be of a replayed moment."""
-        situation = observe(
-            source, network, incident, context, self.depots,
-            units=self.wanted, alternatives=self.alternatives,
+        return observe(
+            source, network, incident, context, self.depots, units=self.units,
+            sent=self.sent, sent_ago_s=self.sent_ago_s, alternatives=self.alternatives,
         )  # fmt: skip
-        return self.completed(situation)
 
     @property
-    def wanted(self) -> list[int]:
-        """Units by which a router knows the depots to be asked about."""
-        return [max(n, 1) if i == self.station else n for i, n in enumerate(self.units)]
-
-    def completed(self, situation: Situation) -> Situation:
-        """The situation with the ambulance that was sent, and no longer among the units."""
-        if self.station is None:
-            return situation
-        stations = tuple(
-            replace(one, units=units)
-            for one, units in zip(situation.stations, self.units, strict=True)
-        )
-        quote, path = stations[self.station].quote, self.path
-        if path is None and quote is None:
-            raise UnreachableError(
-                f"no way leads from {self.depots[self.station].name} to the incident; "
-                "check one-way roads there"
-            )
-        if path is None:
-            assert quote is not None
-            path = quote.path
-        sent = Assignment(self.station, path)
-        return replace(situation, stations=stations, sent=sent, sent_ago_s=self.sent_ago_s)
+    def asked(self) -> list[Depot]:
+        """The depots that a router must be asked about."""
+        sent = self.sent.station if isinstance(self.sent, Assignment) else self.sent
+        return [d for n, d in enumerate(self.depots) if self.units[n] > 0 or n == sent]
 
 
 class CaseReader:
@@ -133,7 +111,8 @@ class CaseReader:
                 raise NoAdviceError("last_unit_promised", promised)
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
         return Case(
-            Incident(call.call_id, snap.node, now), self._assets.depots, units, weather, sent, path,
+            Incident(call.call_id, snap.node, now), self._assets.depots, units, weather,
+            sent if sent is None or path is None else Assignment(sent, path),
             max((now - call.received_at).total_seconds(), 0.0),
             "alternative" in self._assets.policy.seconds, snap.distance_m, units_s, weather_s,
         )  # fmt: skip

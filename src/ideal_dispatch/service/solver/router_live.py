@@ -1,15 +1,14 @@
 """A live routing service, asked about each call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from datetime import datetime
 from threading import Lock
 
 import numpy as np
 
 from ideal_dispatch.dispatch import Situation
-from ideal_dispatch.dispatch.reasons import fallbacks
-from ideal_dispatch.dispatch.situation import Station
 from ideal_dispatch.errors import IdealError, UnreachableError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.service.logs import without_secrets
@@ -35,7 +34,7 @@ class RouterLive:
     ) -> None:
         self.source, self._otherwise, self._close = source, otherwise, close
         self._pool = ThreadPoolExecutor(_THREADS, "router")
-        self._overdue: set[Future[RouteQuote | None]] = set()
+        self._overdue: set[Future[RouteQuote]] = set()
         self._lock = Lock()
         self.status = "ready"
 
@@ -68,36 +67,30 @@ class RouterLive:
             overdue = len(self._overdue)
         if overdue > _MOST_OVERDUE:
             raise TrafficServiceError("the router has not answered many questions; not asked again")
-        futures = {
-            number: self._pool.submit(self._quote, case.depots[number].node, case)
-            for number, units in enumerate(case.wanted)
-            if units > 0
-        }
+        names = {depot.node: depot.name for depot in case.asked}
+        where, at = case.incident.node, case.incident.at
+        futures = {node: self._pool.submit(self.source.quote, node, where, at) for node in names}
         wait(futures.values(), wait_s)
-        late = [number for number, future in futures.items() if not future.done()]
+        late = [name for node, name in names.items() if not futures[node].done()]
         if late:
             running = {future for future in futures.values() if not future.cancel()}
             with self._lock:
                 self._overdue |= running
             raise TrafficServiceError(
-                f"the router did not answer within {wait_s:.2g} s about {case.depots[late[0]].name}"
+                f"the router did not answer within {wait_s:.2g} s about {late[0]}"
             )
-        quotes = {number: future.result() for number, future in futures.items()}
-        stations = tuple(
-            Station(depot, units, quotes.get(number))
-            for number, (depot, units) in enumerate(zip(case.depots, case.wanted, strict=True))
-        )
         context = self._otherwise.context(case)
-        situation = Situation(
-            self._otherwise.network, case.incident, context, stations, reasons=fallbacks(stations)
-        )
-        return case.completed(situation)
+        return case.observed(_Answers(futures), self._otherwise.network, case.incident, context)
 
-    def _quote(self, origin: int, case: Case) -> RouteQuote | None:
-        try:
-            return self.source.quote(origin, case.incident.node, case.incident.at)
-        except UnreachableError:
-            return None
+
+class _Answers:
+    """A router that has answered, by the node where a route begins."""
+
+    def __init__(self, quotes: Mapping[int, Future[RouteQuote]]) -> None:
+        self._quotes = quotes
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        return self._quotes[origin].result()
 
 
 def live_router(

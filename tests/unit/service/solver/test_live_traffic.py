@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch import Incident
+from ideal_dispatch.dispatch import Assignment, Incident
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.service.solver.case import Case
@@ -25,9 +25,9 @@ def forecast(grid: RoadNetwork) -> ForecastTraffic:
     return ForecastTraffic(grid, CALENDAR, random_model(grid))
 
 
-def asked(units: tuple[int, ...] = (1, 1), station: int | None = None, path: object = None) -> Case:
+def asked(units: tuple[int, ...] = (1, 1), sent: Assignment | int | None = None) -> Case:
     incident = Incident("x", 65, datetime.now(UTC))
-    return Case(incident, depots(len(units)), units, Weather(), station, path)  # type: ignore[arg-type]
+    return Case(incident, depots(len(units)), units, Weather(), sent)
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
@@ -77,7 +77,7 @@ def test_until_it_is_read_the_forecast_answers(
 
 
 def test_who_was_sent_is_no_longer_free(forecast: ForecastTraffic) -> None:
-    seen = forecast.look(asked((0, 1), station=0), 1.0)
+    seen = forecast.look(asked((0, 1), 0), 1.0)
     assert seen.sent is not None
     assert seen.sent.path == seen.stations[0].quote.path  # type: ignore[union-attr]
     assert [station.units for station in seen.stations] == [0, 1]
@@ -89,7 +89,7 @@ def test_who_was_sent_is_no_longer_free(forecast: ForecastTraffic) -> None:
 def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
     rng = np.random.default_rng(1)
     path = grid.shortest_path(rng.uniform(1, 50, grid.num_edges), 0, 65)
-    seen = forecast.look(asked((0, 1), station=0, path=path), 1.0)
+    seen = forecast.look(asked((0, 1), Assignment(0, path)), 1.0)
     assert seen.sent is not None
     assert seen.sent.path == path
 
