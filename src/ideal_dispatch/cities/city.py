@@ -17,7 +17,7 @@ from ideal_dispatch.cities import GAIN
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.situation import Assignment, Incident, Situation, observe
+from ideal_dispatch.dispatch.situation import Incident, Situation, observe
 from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
@@ -185,11 +185,6 @@ class City:
                 raise InputError(f"{self.name}: no travel times; give traffic, or a city a model")
             source = ForecastRouter(self.model, self.network, context)
         target = self._node(node, lon, lat, trace)
-        primary = None
-        if sent is not None:
-            station = self._station(sent)
-            quote = source.quote(self.depots[station].node, target, moment)
-            primary = Assignment(station, quote.path)
         free = [2] * len(self.depots)
         for name, count in (units or {}).items():
             free[self._station(name)] = count
@@ -197,7 +192,7 @@ class City:
             source, self.network, Incident("call", target, moment), context, self.depots,
             units=free,
             region=None if self.region is None else int(self.region[target]),
-            sent=primary,
+            sent=None if sent is None else self._station(sent),
             trace=trace,
         )  # fmt: skip
 
