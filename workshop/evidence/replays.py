@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
-from ideal_dispatch.evaluation.difference_tables import difference_table
-from ideal_dispatch.evaluation.gap_tables import gap_table
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.races import races_of
 from ideal_dispatch.evaluation.result_tables import (
-    Judged,
     arrival_table,
     benchmark_table,
+    difference_table,
+    gap_table,
     regret_table,
     second_table,
 )

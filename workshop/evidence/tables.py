@@ -1,9 +1,9 @@
 """Tables of replays that only the evidence shows."""
 
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.significance import day_t_interval, days_won
-from ideal_dispatch.evaluation.strategies import VOLUMES, matched_arrival_s
+from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
 
 OTHER_DEPOT, ANY_SECOND = "ideal-other-depot", "ideal"
@@ -23,10 +23,7 @@ def training_table(judged: Judged, world: str) -> Table | None:
     names = judged.rivals(reference)
     rows: list[tuple[Cell, ...]] = []
     for name in names:
-        saved = [
-            judged.at(reference, share).arrival_s[world] - judged.at(name, share).arrival_s[world]
-            for share in VOLUMES
-        ]
+        saved = [judged.saved_s(name, reference, share, world) for share in VOLUMES]
         ahead = ", ".join(f"{days_won(one, outcomes.day)[0]}" for one in saved)
         rows.append(
             (name, *(day_t_interval(one, outcomes.day) for one in saved),
@@ -48,11 +45,8 @@ def which_second(outcomes: Outcomes, world: str) -> Table | None:
     """What any road for the second wins over another depot's alone, at the same volume."""
     if not {OTHER_DEPOT, ANY_SECOND} <= set(outcomes.policies):
         return None
-    others, any_second = (
-        [matched_arrival_s(outcomes.policy(policy), share, world) for share in VOLUMES]
-        for policy in (OTHER_DEPOT, ANY_SECOND)
-    )
-    saved = [other - own for other, own in zip(others, any_second, strict=True)]
+    judged = Judged(outcomes)
+    saved = [judged.matched_saved_s(ANY_SECOND, OTHER_DEPOT, share, world) for share in VOLUMES]
     return Table(
         "which_second",
         f"Seconds that `{ANY_SECOND}` saves over `{OTHER_DEPOT}`, at the same volume",

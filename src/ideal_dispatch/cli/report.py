@@ -10,8 +10,8 @@ from ideal_dispatch.cli.terminal import out, print_table, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
+    from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
-    from ideal_dispatch.evaluation.result_tables import Judged
     from ideal_dispatch.evaluation.tables import Table
     from ideal_dispatch.network import RoadNetwork
 
@@ -102,8 +102,8 @@ def _judged(
     runs: list[Path], calibration: list[Path], world: str | None, survival: str, seed: int
 ) -> "list[Judged]":
     from ideal_dispatch.dispatch.survival import survival_curve
+    from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
-    from ideal_dispatch.evaluation.result_tables import Judged
 
     if calibration and len(calibration) not in (1, len(runs)):
         raise InputError(

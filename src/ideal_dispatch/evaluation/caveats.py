@@ -1,6 +1,6 @@
 """What a reader must know before trusting the numbers of a run."""
 
-from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.judged import Judged
 
 ENOUGH_DAYS = 10
 _OFF_TARGET = 0.03

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.caveats import caveats
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import ArrivalSummary
-from ideal_dispatch.evaluation.result_tables import WORLD_WORDS, Judged
+from ideal_dispatch.evaluation.report import make_folders, save_drawn
+from ideal_dispatch.evaluation.result_tables import WORLD_WORDS
 from ideal_dispatch.evaluation.significance import Interval, day_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
-from ideal_dispatch.network.drawing import save_figure
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -36,10 +37,8 @@ _COLOURS = (ACCENT, ORANGE, GREEN, PURPLE, SKY, VERMILLION, INK, MUTED)
 
 def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> list[Path]:
     """Write tables, a figure and ``comparison.html`` of several runs; gives the files."""
-    found, where = worlds(runs), Path(folder)
+    found, where = worlds(runs), make_folders(folder)
     page = Page("Runs side by side", ", ".join(names(runs)))
-    for part in ("tables", "figures"):
-        (where / part).mkdir(parents=True, exist_ok=True)
     for name, run in zip(names(runs), runs, strict=True):
         for line in caveats(run):
             page.warning(f"{name}: {line}")
@@ -61,10 +60,7 @@ def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> 
                 "intervals that draw whole days: right of the line a policy is better, and an "
                 "interval that does not touch the line is more than chance.",
             )
-            made.append(where / "figures" / f"saving-{world}.png")
-            save_figure(figure, made[-1])
-            made.append(made[-1].with_suffix(".pdf"))
-            save_figure(figure, made[-1])
+            made += save_drawn(figure, where / "figures" / f"saving-{world}")
     page.save(where / "comparison.html")
     return [*made, where / "comparison.html"]
 
@@ -159,7 +155,7 @@ def _savings(run: Judged, world: str) -> dict[str, Interval]:
     found = {}
     for name in run.rivals(reference):
         for share in VOLUMES:
-            own, other = run.at(name, share), run.at(reference, share)
-            saved = other.arrival_s[world] - own.arrival_s[world]
-            found[own.label] = day_interval(saved, outcomes.day, seed=run.seed)
+            saved = run.saved_s(name, reference, share, world)
+            label = run.at(name, share).label
+            found[label] = day_interval(saved, outcomes.day, seed=run.seed)
     return found

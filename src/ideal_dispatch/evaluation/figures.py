@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
-from ideal_dispatch.evaluation.result_tables import Judged
-from ideal_dispatch.evaluation.strategies import Strategy, is_selective, sends_one
-from ideal_dispatch.evaluation.sweep import Sweep, sweep
+from ideal_dispatch.evaluation.strategies import (
+    Strategy,
+    at_threshold,
+    dual,
+    is_selective,
+    sends_one,
+    single,
+    thresholds,
+)
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -112,7 +119,7 @@ def pareto(judged: Judged) -> "Figure":
         left, right = panels[2 * number : 2 * number + 2]
         best = judged.outcomes.best_s[world]["paper"]
         for name in _sorted(judged):
-            curve, style = _curve(judged, name, world), looks[name]
+            curve, style = curve_of(judged, name, world), looks[name]
             for axes, values in ((left, curve.mean_regret_s), (right, curve.cvar95_regret_s)):
                 _draw(axes, 1 + curve.extra, values, name, style)
         late = regret_s(_router(judged)[world], best)
@@ -158,7 +165,7 @@ def arrivals(judged: Judged) -> "Figure":
         left, right = panels[2 * number : 2 * number + 2]
         alone = float(_router(judged)[world].mean())
         for name in _sorted(judged):
-            curve, style = _curve(judged, name, world), looks[name]
+            curve, style = curve_of(judged, name, world), looks[name]
             if name in judged.others:
                 style = _ASIDE
             _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, name, style)
@@ -182,20 +189,32 @@ def _sorted(judged: Judged) -> Sequence[str]:
     return (*judged.others, *judged.main)
 
 
-def _curve(judged: Judged, name: str, world: str) -> Sweep:
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Operating points of a policy in one world, from no second ambulance to all of them.
+
+    ``extra`` is second ambulances per incident; regrets are against the paper's candidates.
+    """
+
+    extra: FloatArray
+    mean_regret_s: FloatArray
+    cvar95_regret_s: FloatArray
+    mean_arrival_s: FloatArray
+
+
+def curve_of(judged: Judged, name: str, world: str) -> Curve:
     """All thresholds of a policy, or the one point where it has no choice."""
-    found = sweep(judged.outcomes, name, world)
-    policy = judged.outcomes.policy(name)
-    if not is_selective(policy):
-        return _only(found, 0 if sends_one(policy) else -1)
-    return found
-
-
-def _only(found: Sweep, place: int) -> Sweep:
-    columns = ("threshold_s", "extra", "mean_regret_s", "cvar95_regret_s", "mean_arrival_s",
-               "p95_arrival_s")  # fmt: skip
-    picked = [getattr(found, column)[[place]] for column in columns]
-    return Sweep(found.policy, found.world, found.benchmark, *picked)
+    policy, best = judged.outcomes.policy(name), judged.outcomes.best_s[world]["paper"]
+    if is_selective(policy):
+        points = [at_threshold(policy, threshold) for threshold in thresholds(policy)]
+    else:
+        points = [single(policy) if sends_one(policy) else dual(policy)]
+    rows = []
+    for point in points:
+        arrival = point.arrival_s[world]
+        late = regret_s(arrival, best)
+        rows.append((point.extra, late.mean(), cvar(late, 0.95), arrival.mean()))
+    return Curve(*np.array(rows).T)
 
 
 def _draw(axes: "Axes", x: FloatArray, y: FloatArray, name: str, style: Style) -> None:

@@ -1,32 +1,32 @@
 """The report of a run: tables, figures, and one page that tells what they mean."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation.call_maps import call_maps, maps_in_words
 from ideal_dispatch.evaluation.caveats import caveats
-from ideal_dispatch.evaluation.difference_tables import difference_table
-from ideal_dispatch.evaluation.gap_tables import gap_table
-from ideal_dispatch.evaluation.incident_map import clock, incident_map, words
+from ideal_dispatch.evaluation.incident_map import clock
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import ArrivalSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.report_figures import CAPTIONS, Progress, report_figures
 from ideal_dispatch.evaluation.result_tables import (
     WORLD_WORDS,
-    Judged,
     arrival_table,
     benchmark_table,
-    candidates,
+    difference_table,
+    gap_table,
     regret_table,
     second_table,
     wilcoxon_table,
 )
 from ideal_dispatch.evaluation.significance import day_t_interval
-from ideal_dispatch.evaluation.standing_out import standing_out
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Table, file_name
 from ideal_dispatch.network import RoadNetwork
@@ -35,6 +35,16 @@ from ideal_dispatch.pages import Page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page: groups of tables, each with its notes below, then figures."""
+
+    heading: str
+    groups: Sequence[Sequence[Table]]
+    figures: Sequence[str] = ()
+    intro: str = ""
 
 
 def write_report(
@@ -49,51 +59,83 @@ def write_report(
     Maps need the run's ``network``; ``incident`` is one to draw beside those
     that stand out. Gives the files.
     """
-    where = Path(folder)
     chosen = None if incident is None else judged.outcomes.number(incident)
-    for part in ("tables", "figures"):
-        (where / part).mkdir(parents=True, exist_ok=True)
+    where = make_folders(folder)
     made: list[Path] = []
     progress("tables")
-    for table in tables(judged):
+    parts = sections(judged)
+    for table in (one for part in parts for group in part.groups for one in group):
         made += [where / "tables" / name for name in table.save(where / "tables")]
     drawn = {}
     for name, figure in report_figures(judged, network, progress):
         drawn[name] = figure
-        made += _save(figure, where / "figures" / name)
-    page = _page(judged, drawn)
+        made += save_drawn(figure, where / "figures" / name)
+    page = _page(judged, parts, drawn)
     page.heading("Calls on the map")
-    page.text(_maps_in_words(judged))
+    page.text(maps_in_words(judged))
     if network is None:
         page.text("No maps: the run's road network was not at hand. Give it with --network.")
     else:
         progress("maps")
-        for name, figure, caption in _maps(judged, network, chosen):
+        for name, figure, caption in call_maps(judged, network, chosen):
             page.figure(figure, caption)
-            made += _save(figure, where / "figures" / f"incident-{file_name(name)}", (".png",))
+            stem = where / "figures" / f"incident-{file_name(name)}"
+            made += save_drawn(figure, stem, (".png",))
     _conventions(page, judged)
     page.save(where / "report.html")
     return [*made, where / "report.html"]
 
 
-def tables(judged: Judged) -> list[Table]:
-    """All tables of a run."""
-    made: list[Table | None] = []
-    for world in judged.outcomes.worlds:
-        made += [arrival_table(judged, world), difference_table(judged, world)]
-        made += [regret_table(judged, world)]
-        made += [wilcoxon_table(judged, own, world) for own in candidates(judged.outcomes)]
-        made += [benchmark_table(judged, world), second_table(judged, world)]
-        made += [gap_table(judged, world)]
-        if judged.others:
-            made.append(arrival_table(judged, world, judged.others))
-    return [table for table in made if table is not None and table.rows]
+def sections(judged: Judged) -> list[Section]:
+    """What the page tells, in its order, with all tables of the run."""
+
+    def each_world(make: Callable[..., Table | None], *more: Any) -> list[Table]:
+        made = [make(judged, world, *more) for world in judged.outcomes.worlds]
+        return [table for table in made if table is not None and table.rows]
+
+    tests = [each_world(wilcoxon_table, own) for own in judged.candidates]
+    return [
+        Section("Why one ambulance may not be enough", [], ["issues", "forecast"]),
+        Section("When the first ambulance arrives", [each_world(arrival_table)], ["arrivals"]),
+        Section("Against interval-selective at the same volume", [each_world(difference_table)]),
+        Section(
+            "As in the paper: regret against its candidate set",
+            [each_world(regret_table), *tests],
+            ["candidate-optimal", "pareto", "regret-cdf"],
+        ),
+        Section("Regret against all drives and against hindsight", [each_world(benchmark_table)]),
+        Section("Where the second ambulance drives", [each_world(second_table)]),
+        Section("What a better gap than Algorithm 2's changes", [each_world(gap_table)]),
+        Section(
+            "Controls and variants",
+            [each_world(arrival_table, judged.others)],
+            intro="How much any second ambulance would have brought (chance, quotes alone, other "
+            "paths), and other forms of the policies above.",
+        ),
+    ]
+
+
+def make_folders(folder: str | os.PathLike[str]) -> Path:
+    """A report's folder with its own folders for tables and figures."""
+    for part in ("tables", "figures"):
+        (Path(folder) / part).mkdir(parents=True, exist_ok=True)
+    return Path(folder)
+
+
+def save_drawn(
+    figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf")
+) -> list[Path]:
+    """Write a figure in several formats; gives the files."""
+    made = [stem.with_name(f"{stem.name}{suffix}") for suffix in suffixes]
+    for path in made:
+        save_figure(figure, path)
+    return made
 
 
 # --- the page -----------------------------------------------------------------------
 
 
-def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
+def _page(judged: Judged, parts: Sequence[Section], drawn: "dict[str, Figure]") -> Page:
     outcomes = judged.outcomes
     page = Page(f"Replay report: {outcomes.title or outcomes.name}", _subtitle(outcomes))
     facts = report_facts(judged)
@@ -102,49 +144,20 @@ def _page(judged: Judged, drawn: "dict[str, Figure]") -> Page:
     page.text(_calibration_in_words(judged))
     for line in caveats(judged):
         page.warning(line)
-
-    def figure(name: str) -> None:
-        page.figure(drawn[name], CAPTIONS[name])
-
-    def each_world(make: Callable[[str], Table | None]) -> None:
-        made = [make(world) for world in outcomes.worlds]
-        shown = [table for table in made if table is not None and table.rows]
-        for table in shown:
-            table.show(page)
-        for note in dict.fromkeys(table.note for table in shown if table.note):
-            page.text(note)
-
-    if "issues" in drawn:
-        page.heading("Why one ambulance may not be enough")
-        figure("issues")
-        if "forecast" in drawn:
-            figure("forecast")
-    page.heading("When the first ambulance arrives")
-    each_world(lambda world: arrival_table(judged, world))
-    figure("arrivals")
-    if "interval" in outcomes.roles:
-        page.heading("Against interval-selective at the same volume")
-        each_world(lambda world: difference_table(judged, world))
-    page.heading("As in the paper: regret against its candidate set")
-    each_world(lambda world: regret_table(judged, world))
-    for own in candidates(outcomes):
-        each_world(lambda world, own=own: wilcoxon_table(judged, own, world))  # type: ignore[misc]
-    for name in ("candidate-optimal", "pareto", "regret-cdf"):
-        figure(name)
-    page.heading("Regret against all drives and against hindsight")
-    each_world(lambda world: benchmark_table(judged, world))
-    page.heading("Where the second ambulance drives")
-    each_world(lambda world: second_table(judged, world))
-    if any(gap_table(judged, world) for world in outcomes.worlds):
-        page.heading("What a better gap than Algorithm 2's changes")
-        each_world(lambda world: gap_table(judged, world))
-    if judged.others:
-        page.heading("Controls and variants")
-        page.text(
-            "How much any second ambulance would have brought (chance, quotes alone, other paths), "
-            "and other forms of the policies above."
-        )
-        each_world(lambda world: arrival_table(judged, world, judged.others))
+    for part in parts:
+        shown = [name for name in part.figures if name in drawn]
+        if not shown and not any(part.groups):
+            continue
+        page.heading(part.heading)
+        if part.intro:
+            page.text(part.intro)
+        for group in part.groups:
+            for table in group:
+                table.show(page)
+            for note in dict.fromkeys(table.note for table in group if table.note):
+                page.text(note)
+        for name in shown:
+            page.figure(drawn[name], CAPTIONS[name])
     return page
 
 
@@ -177,9 +190,7 @@ def report_facts(judged: Judged) -> list[tuple[str, str]]:
             what = f"{own}, with a second one on {100 * ours.extra:.0f} % of calls"
             facts.append(_gain(judged, saved, f"than that one ambulance: {what}"))
     if own is not None and reference is not None and own != reference:
-        saved = (
-            judged.at(reference, share).arrival_s[world] - judged.at(own, share).arrival_s[world]
-        )
+        saved = judged.saved_s(own, reference, share, world)
         against = f"than {reference} with about as many ambulances: {own}"
         facts.append(_gain(judged, saved, against))
     return facts
@@ -229,57 +240,3 @@ def _conventions(page: Page, judged: Judged) -> None:
             f"Survival is {curve.name}'s curve of the drive plus {curve.before_drive_s:.0f} s "
             "before it, without bystanders: read differences, not levels."
         )
-
-
-# --- maps ---------------------------------------------------------------------------
-
-
-def _shown(judged: Judged) -> str:
-    """The policy whose ambulances are drawn."""
-    return judged.own or next(iter(judged.outcomes.policies))
-
-
-def _maps_in_words(judged: Judged) -> str:
-    world, share = judged.outcomes.worlds[-1], f"+{100 * VOLUMES[0]:.0f} %"
-    return (
-        f"Calls as {_shown(judged)} saw them in {world} traffic: the largest savings and losses at "
-        f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
-        "drawn whether it was sent or not; where both drive one street its dashes lie on the "
-        "solid line. Below the map, what the router promised on the way: time elapsed plus time "
-        "still to go."
-    )
-
-
-def _maps(
-    judged: Judged, network: RoadNetwork, chosen: int | None
-) -> "Iterator[tuple[str, Figure, str]]":
-    outcomes = judged.outcomes
-    policy, world = _shown(judged), outcomes.worlds[-1]
-    own = judged.at(policy, VOLUMES[0])
-    groups = standing_out(judged, policy, world)
-    if chosen is not None:
-        others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
-        groups = {"asked for": [chosen], **others}
-    entries = outcomes.entries({number for numbers in groups.values() for number in numbers})
-    for reason, numbers in groups.items():
-        for number in numbers:
-            entry = entries[number]
-            figure = incident_map(network, entry, policy, world)
-            caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
-            if entry["decisions"][policy]["second"] is not None:
-                goes = "it was sent" if own.sent[number] else "it was not sent"
-                caption += (
-                    f" {policy} gave the second {entry['decisions'][policy]['score_s']:.1f} s; at "
-                    f"{own.form} one goes above {own.threshold_s:.1f} s, so {goes}."
-                )
-            yield outcomes.incidents[number], figure, caption
-
-
-# --- parts --------------------------------------------------------------------------
-
-
-def _save(figure: "Figure", stem: Path, suffixes: Sequence[str] = (".png", ".pdf")) -> list[Path]:
-    made = [stem.with_name(f"{stem.name}{suffix}") for suffix in suffixes]
-    for path in made:
-        save_figure(figure, path)
-    return made

@@ -8,8 +8,8 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation import figures
 from ideal_dispatch.evaluation.incident_map import Way, draw_ways
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.races import WORLDS, Races, races_of
-from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, SMALL_PT, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.drive import World

@@ -1,6 +1,6 @@
 """Strategies: a policy at a threshold, and thresholds that send a given share of seconds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.outcomes import Outcomes, PolicyOutcomes
+from ideal_dispatch.evaluation.outcomes import PolicyOutcomes
 
 VOLUMES = (0.25, 0.5, 0.75)
 """Second ambulances per incident at which policies are compared."""
@@ -122,32 +122,6 @@ def is_selective(policy: PolicyOutcomes) -> bool:
     return _levels(policy)[0].size > 1
 
 
-def strategies(
-    outcomes: Outcomes,
-    policy: str,
-    calibration: Outcomes | None = None,
-    volumes: Sequence[float] = VOLUMES,
-) -> list[Strategy]:
-    """The rows of a policy in a table.
-
-    A policy whose scores are all equal does what it decided; every other one
-    is shown at each of ``volumes`` and,
-    but for interval-selective, which then is router dual, as dual; and without
-    a second where its primary is not always the router's.
-    """
-    one, roles = outcomes.policy(policy), outcomes.roles
-    if not is_selective(one):
-        return [as_decided(one, "")]
-    trained = None if calibration is None else calibration.policy(policy)
-    rows = [at_volume(one, share, trained) for share in volumes]
-    alone = single(one)
-    if "router" in roles and not _same(alone, single(outcomes.policy(roles["router"]))):
-        rows.insert(0, alone)
-    if policy != roles.get("interval") or "router-dual" not in roles:
-        rows.append(dual(one))
-    return rows
-
-
 def sends_one(policy: PolicyOutcomes) -> bool:
     """Whether it never sends a second, whatever it considered, and could not be made to choose."""
     return not is_selective(policy) and not as_decided(policy).sent.any()
@@ -157,12 +131,6 @@ def _share(share: float) -> float:
     if not 0.0 <= share <= 1.0:
         raise InputError(f"a volume of {share}: it is a share between 0 and 1")
     return share
-
-
-def _same(one: Strategy, other: Strategy) -> bool:
-    return all(
-        np.array_equal(one.arrival_s[world], other.arrival_s[world]) for world in one.arrival_s
-    )
 
 
 def _levels(policy: PolicyOutcomes) -> tuple[FloatArray, npt.NDArray[np.intp]]:

@@ -11,10 +11,9 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation import figures
 from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.result_tables import Judged
-from ideal_dispatch.evaluation.sweep import sweep
 from ideal_dispatch.pages import SMALL_PT, WIDTH_IN
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
@@ -46,7 +45,7 @@ def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
     figure = figures.pareto(judged)
     assert len(figure.axes) == 4
     lines = {line.get_label(): line for line in figure.axes[3].lines}
-    found = sweep(judged.outcomes, "ideal", "experienced")
+    found = figures.curve_of(judged, "ideal", "experienced")
     assert np.asarray(lines["ideal"].get_xdata()) == pytest.approx(1 + found.extra)
     assert np.asarray(lines["ideal"].get_ydata()) == pytest.approx(found.cvar95_regret_s)
     assert np.asarray(lines["router"].get_xdata()).tolist() == [1.0]

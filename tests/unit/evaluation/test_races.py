@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.races import races_of
 from ideal_dispatch.evaluation.report_figures import report_figures
-from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
 from tests.unit.replay.small import small_replay

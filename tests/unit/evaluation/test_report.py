@@ -11,17 +11,17 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.evaluation.call_maps import standing_out
 from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.comparison import (
     arrival_comparison,
     saving_comparison,
     write_comparison,
 )
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import report_facts, tables, write_report
-from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.report import report_facts, sections, write_report
 from ideal_dispatch.evaluation.significance import Interval
-from ideal_dispatch.evaluation.standing_out import standing_out
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
@@ -102,7 +102,7 @@ def test_an_unknown_call_stops_before_anything_is_written(judged: Judged, tmp_pa
 
 
 def test_tables_of_both_worlds(judged: Judged) -> None:
-    names = [table.name for table in tables(judged)]
+    names = [table.name for part in sections(judged) for group in part.groups for table in group]
     assert len(names) == len(set(names)) == 16
     assert {"arrival-instantaneous", "saved-experienced", "second-experienced"} <= set(names)
 
@@ -141,7 +141,7 @@ def test_a_calibration_without_the_policy_is_refused(judged: Judged, tmp_path: P
     lines = [entry("one", {"s0": 5.0}, {"router": decided("s0")})]
     other = Outcomes.load(write_run(tmp_path / "run", lines))
     with pytest.raises(InputError, match="no policy interval; it has router"):
-        tables(Judged(judged.outcomes, other))
+        sections(Judged(judged.outcomes, other))
 
 
 # --- calls that stand out -----------------------------------------------------------

@@ -1,14 +1,12 @@
 """Thresholds for a volume, ties, and which rows a policy gets."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.outcomes import Drives, Outcomes, PolicyOutcomes
+from ideal_dispatch.evaluation.outcomes import Drives, PolicyOutcomes
 from ideal_dispatch.evaluation.strategies import (
     as_decided,
     at_threshold,
@@ -16,11 +14,9 @@ from ideal_dispatch.evaluation.strategies import (
     dual,
     matched_arrival_s,
     single,
-    strategies,
     threshold_for,
     thresholds,
 )
-from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
 def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> PolicyOutcomes:
@@ -126,28 +122,3 @@ def test_thresholds_go_from_none_to_all() -> None:
     assert volumes == pytest.approx(np.linspace(0, 1, 11))
     few = policy([1.0, 1.0, 2.0])
     assert [at_threshold(few, x).sent.sum() for x in thresholds(few)] == [0, 1, 3]
-
-
-def test_rows_of_each_policy(tmp_path: Path) -> None:
-    run = Outcomes.load(town_run(tmp_path / "run"))
-
-    def labels(name: str) -> list[str]:
-        return [row.label for row in strategies(run, name)]
-
-    assert labels("region") == ["region"]
-    assert labels("router") == ["router"]
-    assert labels("router-dual") == ["router-dual"]
-    assert strategies(run, "router-dual")[0].extra == 1.0
-    assert strategies(run, "router")[0].extra == 0.0
-    assert labels("interval") == ["interval, +25 %", "interval, +50 %", "interval, +75 %"]
-    assert labels("ideal") == ["ideal, +25 %", "ideal, +50 %", "ideal, +75 %", "ideal, dual"]
-
-
-def test_another_primary_is_a_row_of_its_own(tmp_path: Path) -> None:
-    lines = [
-        entry(f"{i}", {"s0": 100.0, "s1": 90.0},
-              {"router": decided("s0", "s1"), "ideal": decided("s1", "s0", float(i))})
-        for i in range(4)
-    ]  # fmt: skip
-    run = Outcomes.load(write_run(tmp_path / "run", lines))
-    assert strategies(run, "ideal")[0].form == "single"

@@ -9,13 +9,13 @@ import pytest
 
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.difference_tables import difference_table
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
-    Judged,
     arrival_table,
     benchmark_table,
+    difference_table,
     regret_table,
     second_table,
     wilcoxon_table,
@@ -119,7 +119,7 @@ def test_the_papers_first_table(judged: Judged) -> None:
 
 
 def test_the_papers_second_table(judged: Judged) -> None:
-    table = wilcoxon_table(judged, "paper-ideal", "instantaneous")
+    table = wilcoxon_table(judged, "instantaneous", "paper-ideal")
     assert [row[0] for row in table.rows] == ["(1) region", "(2) router", "(3) router-dual"]
     assert all(row[1] == 24 for row in table.rows)
     assert "Wilcoxon $n_{\\ne0}$" in table.latex()

@@ -11,7 +11,7 @@ from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.cli.demo.story import Scale, Story
-    from ideal_dispatch.evaluation.result_tables import Judged
+    from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.learning import TrainingRun
     from ideal_dispatch.records import Trips
 

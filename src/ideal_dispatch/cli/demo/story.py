@@ -24,8 +24,8 @@ from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import USUAL, FittedParts
 from ideal_dispatch.dispatch.settings import policies_from
 from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.result_tables import Judged
 from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
 from workshop.evidence.printed import RESULTS, regret_beside, wilcoxon_beside

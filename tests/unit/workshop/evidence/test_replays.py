@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.evaluation.difference_tables import difference_table
+from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.result_tables import Judged
+from ideal_dispatch.evaluation.result_tables import difference_table
 from ideal_dispatch.traffic.recording import KIND
 from tests.unit.evaluation.logs import town_run
 from workshop.evidence.pages import by_volume, read_csv

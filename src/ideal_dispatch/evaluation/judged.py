@@ -1,0 +1,137 @@
+"""A run with its thresholds set: what tables and figures are made of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.roles import STORY
+from ideal_dispatch.evaluation.strategies import (
+    VOLUMES,
+    Strategy,
+    as_decided,
+    at_volume,
+    dual,
+    is_selective,
+    matched_arrival_s,
+    single,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A run, and the thresholds at which its policies are compared.
+
+    ``calibration`` is the run of other days on which thresholds for a volume
+    are set; without one they are set on the run itself.
+    """
+
+    outcomes: Outcomes
+    calibration: Outcomes | None = None
+    curve: SurvivalCurve | None = None
+    seed: int = 0
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """Policies with a part in the story, in the order of telling, then those without a role."""
+        roles = self.outcomes.roles
+        return (*(roles[role] for role in STORY if role in roles), *self.outcomes.free)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Every other policy: controls and variants."""
+        return tuple(name for name in self.outcomes.policies if name not in self.main)
+
+    def rows(self, policies: Iterable[str], as_set: bool = False) -> list[Strategy]:
+        """The rows of the given policies in a table, one policy after the other.
+
+        A policy whose scores are all equal does what it decided. Every other one
+        is shown at each of :data:`VOLUMES` and as dual; interval-selective is not
+        shown as dual where router dual is, which is the same; and a policy whose
+        primary is not always the router's is also shown without a second. With
+        ``as_set``, candidates are also shown at the thresholds they were given,
+        where those select.
+        """
+        found = []
+        for name in policies:
+            found += self._rows_of(name)
+            own = as_decided(self.outcomes.policy(name))
+            if as_set and name in self.candidates and 0.0 < own.extra < 1.0:
+                found.append(own)
+        return found
+
+    def _rows_of(self, name: str) -> list[Strategy]:
+        one, roles = self.outcomes.policy(name), self.outcomes.roles
+        if not is_selective(one):
+            return [as_decided(one, "")]
+        rows = [self.at(name, share) for share in VOLUMES]
+        alone = single(one)
+        if "router" in roles and not _same(alone, single(self.outcomes.policy(roles["router"]))):
+            rows.insert(0, alone)
+        if name != roles.get("interval") or "router-dual" not in roles:
+            rows.append(dual(one))
+        return rows
+
+    def at(self, policy: str, share: float) -> Strategy:
+        """A policy at a volume; 1 is dual."""
+        one = self.outcomes.policy(policy)
+        if share >= 1.0:
+            return dual(one)
+        trained = None if self.calibration is None else self.calibration.policy(policy)
+        return at_volume(one, share, trained)
+
+    def saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
+        """By how much each call is reached sooner than under ``reference`` at the same target."""
+        return self.at(reference, share).arrival_s[world] - self.at(policy, share).arrival_s[world]
+
+    def matched_saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
+        """The same with exactly ``share`` second ambulances per call from both."""
+        other, own = (
+            matched_arrival_s(self.outcomes.policy(name), share, world)
+            for name in (reference, policy)
+        )
+        return other - own
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The policies to be judged: the paper's, ours, and those without a role."""
+        roles, free = self.outcomes.roles, self.outcomes.free
+        return (*(roles[role] for role in ("paper", "ideal") if role in roles), *free)
+
+    @property
+    def own(self) -> str | None:
+        """The policy a report is about.
+
+        It is ours, else the first without a role, else the paper's, else any that selects.
+        """
+        roles, free = self.outcomes.roles, self.outcomes.free
+        named = (roles.get("ideal"), *free, roles.get("paper"), *self.rivals())
+        return next((name for name in named if name is not None), None)
+
+    def rivals(self, reference: str | None = None) -> list[str]:
+        """Policies that choose who gets a second, but for the one they are compared with."""
+        return [
+            name
+            for name, policy in self.outcomes.policies.items()
+            if name != reference and is_selective(policy)
+        ]
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """Every form of the paper's policy, the one with a part in the story first."""
+        main = self.outcomes.roles.get("paper")
+        forms = [name for name, claim in self.outcomes.claims.items() if claim == "paper"]
+        return tuple(sorted(forms, key=lambda name: name != main))
+
+    def bold(self, policies: Iterable[str]) -> frozenset[int]:
+        """Numbers of the rows to make stand out."""
+        return frozenset(i for i, policy in enumerate(policies) if policy == self.own)
+
+
+def _same(one: Strategy, other: Strategy) -> bool:
+    return all(
+        np.array_equal(one.arrival_s[world], other.arrival_s[world]) for world in one.arrival_s
+    )
