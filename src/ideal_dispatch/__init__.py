@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ideal_dispatch.cities import City, harbour_city
     from ideal_dispatch.context import Calendar, Context, Weather, WeatherValue
     from ideal_dispatch.dispatch import Decision, Policy, Situation, decide, observe
+    from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
-    from ideal_dispatch.evaluation.result_tables import Judged
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
     from ideal_dispatch.learning import TrainingSettings, fit, train_model
@@ -81,7 +81,7 @@ _NAMES = {
     "dispatch": ("Decision", "Policy", "Situation", "decide", "observe"),
     "evaluation.outcomes": ("Outcomes",),
     "evaluation.report": ("write_report",),
-    "evaluation.result_tables": ("Judged",),
+    "evaluation.judged": ("Judged",),
     "forecast": ("Model",),
     "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
     "learning": ("TrainingSettings", "fit", "train_model"),
