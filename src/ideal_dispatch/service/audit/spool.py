@@ -229,7 +229,7 @@ class _File:
     def reserve(self, count: int) -> None:
         """Let file and journal grow by so many bytes now, where the disk has space."""
         execute = self._connection.execute
-        execute(f"PRAGMA wal_autocheckpoint = {max(1, count // _PAGE_BYTES // 2)}")
+        execute(f"PRAGMA wal_autocheckpoint = {max(1, 3 * count // _PAGE_BYTES // 4)}")
         try:
             execute("CREATE TABLE reserve (space BLOB)")
             execute("INSERT INTO reserve VALUES (zeroblob(?))", (count,))
