@@ -48,27 +48,24 @@ def find_plugin(group: str, asked: Any, own: Iterable[str], where: str) -> Calla
 
     ``where`` is the key of the file that asks, for the error.
     """
+    check_name(group, asked, own, where)
     found = [entry for entry in entry_points(group=group) if entry.name == asked]
-    if isinstance(asked, str) and ":" in asked:
-        target = asked
-    elif len(found) == 1:
-        target = found[0].value
-    elif found:
+    if len(found) > 1:
         packages = " and ".join(entry.dist.name if entry.dist else "?" for entry in found)
         raise InputError(f'{where} {asked!r}: registered by {packages}; name it as "module:Name"')
-    else:
-        known = [*own, *sorted(registered(group))]
-        choice = f"choose one of {', '.join(known)}, or name" if known else "name"
-        raise InputError(f'{where} {asked!r}: {choice} a class as "module:Name"')
+    target = found[0].value if found else asked
     made = _imported(target, f"{where} {asked!r}")
     if not callable(made):
         raise InputError(f"{where} {asked!r}: it is no class or function, but {made!r}")
     return made  # type: ignore[no-any-return]
 
 
-def registered(group: str) -> set[str]:
-    """The names that installed packages have registered in a group."""
-    return {entry.name for entry in entry_points(group=group)}
+def check_name(group: str, asked: Any, own: Iterable[str], where: str) -> None:
+    """Refuse what is neither ours, nor registered in the group, nor a ``"module:Name"``."""
+    known = [*own, *sorted({entry.name for entry in entry_points(group=group)})]
+    if not isinstance(asked, str) or (asked not in known and ":" not in asked):
+        choice = f"choose one of {', '.join(known)}, or name" if known else "name"
+        raise InputError(f'{where} {asked!r}: {choice} a class as "module:Name"')
 
 
 def parameters(made_by: Callable[..., Any]) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue, require_zone
 from ideal_dispatch.errors import InputError, WeatherError
@@ -36,6 +36,7 @@ PLAUSIBLE: Mapping[str, tuple[float, float]] = MappingProxyType(
 _MANY = 100  # different problems counted apart
 
 
+@runtime_checkable
 class WeatherProvider(Protocol):
     """A source of weather."""
 

@@ -234,11 +234,6 @@ class _Table:
         made = make_plugin(self.made_by, keys, where, **given)
         if not isinstance(made, Policy):
             raise InputError(f"[{where}] {self.kind} is no policy: it needs a name and decide()")
-        if made.name != self.name:
-            raise InputError(
-                f"[{where}] {self.kind} calls itself {made.name!r}; give it an argument `name`, "
-                f"or call its table [policies.{made.name}]"
-            )
         return made
 
     def _parts(self, parts: FittedParts) -> dict[str, Any]:

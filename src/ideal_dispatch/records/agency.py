@@ -12,6 +12,7 @@ from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
+from ideal_dispatch.plugins import WEATHER, check_name
 from ideal_dispatch.toml_tables import built, read_toml, refuse_unknown, require
 
 FIELDS = (
@@ -176,12 +177,13 @@ class Snapping:
 class WeatherSettings:
     """Where the weather comes from. ``files`` are beside the settings file unless absolute.
 
+    ``source`` is "none", "recorded", "open-meteo", or a provider of your own with its ``options``.
     ``time``, ``columns``, ``units`` and ``quality`` say how a plain file is
     written; the layout of CoWIN files is known. ``fallback`` "climatology" puts
     the mean of month and hour, of the same source, where it knows nothing.
     """
 
-    source: Literal["none", "recorded", "open-meteo"] = "none"
+    source: str = "none"
     fallback: Literal["none", "climatology"] = "none"
     files: tuple[str, ...] = ()
     layout: Literal["plain", "cowin"] = "plain"
@@ -194,8 +196,10 @@ class WeatherSettings:
     quality: Mapping[str, str] = field(default_factory=dict)
     good: tuple[str, ...] = ("G",)
     url: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_name(WEATHER, self.source, ("none", "recorded", "open-meteo"), "source")
         files = self.source != "recorded" or bool(self.files)
         require(files, 'source = "recorded" needs files = ["weather.csv"]')
         for name in ("columns", "units", "quality"):

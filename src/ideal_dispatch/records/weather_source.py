@@ -7,6 +7,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.records.agency import AgencySettings
 
 _UNITS = {
@@ -26,6 +27,12 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
 
         # one failure is not the end: readings() counts them
         return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=timedelta())
+    if weather.source != "recorded":
+        return load_plugin(
+            WEATHER, weather.source, weather.options, "weather.source",
+            WeatherProvider,  # type: ignore[type-abstract]
+            url=weather.url, folder=settings.folder,
+        )  # fmt: skip
     from ideal_dispatch.context.recorded_weather import RecordedWeather
     from ideal_dispatch.context.weather_columns import COWIN, Column, WeatherColumns
 

@@ -251,6 +251,7 @@ class Ground:
             TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
             TrafficSource,  # type: ignore[type-abstract]
             network=self.network, recorded=recorded, folder=experiment.folder,
+            time_zone=self.recording.calendar.time_zone,
         )  # fmt: skip
         return RoutedWorld(recorded, source)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
 from ideal_dispatch.errors import IdealError
+from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.known import KnownWeather
@@ -104,6 +105,12 @@ def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
         from ideal_dispatch.context.open_meteo import FORECAST_URL, OpenMeteo
 
         return OpenMeteo.forecast(table.url or FORECAST_URL, api_key=settings.weather_key or None)
-    from ideal_dispatch.context.hong_kong_weather import BASE_URL, hong_kong_observatory
+    if table.source == "hong-kong-observatory":
+        from ideal_dispatch.context.hong_kong_weather import BASE_URL, hong_kong_observatory
 
-    return hong_kong_observatory(table.url or BASE_URL)
+        return hong_kong_observatory(table.url or BASE_URL)
+    return load_plugin(
+        WEATHER, table.source, table.options, "weather.source",
+        WeatherProvider,  # type: ignore[type-abstract]
+        url=table.url, key=settings.weather_key, folder=settings.folder,
+    )  # fmt: skip

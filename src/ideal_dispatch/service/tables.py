@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.toml_tables import require
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -16,6 +17,10 @@ _DAY_S = 86_400
 
 LEAST_RETENTION_DAYS = 183
 """Logs of a high-risk system are kept at least six months."""
+
+TRAFFIC_KINDS = ("forecast", "recorded", "google", "valhalla")
+WEATHER_SOURCES = ("none", "open-meteo", "hong-kong-observatory")
+"""What the service itself can ask; others come by plug-ins."""
 
 LANGUAGES = ("en", "zh-Hant")
 """What the desk can speak: the files of static/locales."""
@@ -103,18 +108,21 @@ class ModelFiles:
 class TrafficTable:
     """Where travel times come from.
 
-    A "google" or "valhalla" router gets ``wait_s`` of a call's time and then is
+    ``kind`` is "forecast", "recorded", "google", "valhalla", or a source of your own
+    with its ``options``. A router gets ``wait_s`` of a call's time and then is
     left aside for the forecast; ``ranges`` asks Google for its optimistic and
     pessimistic times too.
     """
 
-    kind: Literal["forecast", "recorded", "google", "valhalla"] = "forecast"
+    kind: str = "forecast"
     file: str = ""
     url: str = ""
     wait_s: float = 0.8
     ranges: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_name(TRAFFIC_SOURCES, self.kind, TRAFFIC_KINDS, "kind")
         _check_range(self, "wait_s", 60)
         _check_url(self.url)
         needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
@@ -124,14 +132,20 @@ class TrafficTable:
 
 @dataclass(frozen=True, slots=True)
 class WeatherTable:
-    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown."""
+    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown.
 
-    source: Literal["none", "open-meteo", "hong-kong-observatory"] = "none"
+    ``source`` is "none", "open-meteo", "hong-kong-observatory", or a provider of your
+    own with its ``options``.
+    """
+
+    source: str = "none"
     url: str = ""
     every_s: float = 300.0
     stale_s: float = 5400.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_name(WEATHER, self.source, WEATHER_SOURCES, "source")
         _check_url(self.url)
         require(1 <= self.every_s <= _DAY_S, f"every_s {self.every_s}: 1 to {_DAY_S} is needed")
         _check_range(self, "stale_s", _DAY_S)

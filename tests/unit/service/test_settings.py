@@ -39,11 +39,11 @@ def test_defaults_are_those_of_the_documentation(town: Town) -> None:
         ({"city": {"time_zone": "Asia/Hongkong"}}, "did you mean Asia/Hong_Kong"),
         ({"city": {"languages": ["fr"]}}, 'the desk has no "fr"; it has "en" and "zh-Hant"'),
         ({"city": {"languages": []}}, "languages: one at least is needed"),
-        ({"traffic": {"kind": "radar"}}, "traffic.kind 'radar': one of 'forecast'"),
+        ({"traffic": {"kind": "radar"}}, "kind 'radar': choose one of forecast"),
         ({"traffic": {"kind": "valhalla", "url": ""}}, "url is missing"),
         ({"traffic": {"kind": "valhalla", "url": "host"}}, "an address such as https://host"),
         ({"traffic": {"kind": "google"}}, "needs a key in IDEAL_ROUTER_KEY"),
-        ({"weather": {"source": "frogs"}}, "weather.source 'frogs': one of"),
+        ({"weather": {"source": "frogs"}}, "source 'frogs': choose one of none"),
         ({"audit": {"url": ""}}, "audit.url is missing; give it there or as IDEAL_DATABASE_URL"),
         ({"audit": {"retention_days": 30}}, "kept at least six months"),
         ({"units": {"default": -2}}, "default -2: 0 to 1000 units are needed"),
@@ -159,7 +159,7 @@ def test_workers_find_the_settings(town: Town, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"policy": {"kind": "router"}}, 'the service decides by "ideal" alone'),
+        ({"policy": {"kind": "oracle"}}, "policy.kind 'oracle': choose one of region"),
         ({"policy": {"decide_by": "luck"}}, "decide_by"),
         ({"policy": {"threshold": "soon"}}, "policy.threshold 'soon'"),
         ({"model": {"folder": "nowhere"}}, "no such folder"),

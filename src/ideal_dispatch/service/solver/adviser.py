@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch.answer import Answer
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
@@ -59,8 +59,8 @@ class Adviser:
             situation = self.assets.traffic.look(case, max(wait_s, 0.0))
             reasons.extend(situation.reasons)
             policy = self._policy(call, until)
-            decision = policy.decide(situation, np.random.default_rng(0))
-            answer = Answer.of(decision, policy.threshold, reasons)
+            decision = decided(policy, situation, np.random.default_rng(0))
+            answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
             return api_answer(call, case, answer, self._routes)
         except NoAdviceError as error:
             why = error.code, str(error)
@@ -77,12 +77,18 @@ class Adviser:
             why = "internal_error", words
         return no_advice(call, [why, *reasons])
 
-    def _policy(self, call: Call, until: float) -> Ideal:
+    def _policy(self, call: Call, until: float) -> Policy:
         """The policy with the threshold of the call, and no more time than there is."""
-        policy = self.assets.policy
-        left_s = max(_SHARE * (until - time.monotonic()), _LEAST_SEARCH_S)
-        limit_s = left_s if policy.time_limit_s is None else min(policy.time_limit_s, left_s)
-        threshold = policy.threshold
+        policy: Any = self.assets.policy
+        known = [field.name for field in fields(policy)] if is_dataclass(policy) else []
+        changes: dict[str, Any] = {}
+        if "time_limit_s" in known:
+            left_s = max(_SHARE * (until - time.monotonic()), _LEAST_SEARCH_S)
+            own_s = policy.time_limit_s
+            changes["time_limit_s"] = left_s if own_s is None else min(own_s, left_s)
         if call.threshold_s is not None:
-            threshold = ConstantThreshold(call.threshold_s)
-        return replace(policy, threshold=threshold, time_limit_s=limit_s)
+            if "threshold" not in known:
+                raise IdealError(f"policy {policy.name} takes no threshold from a call")
+            changes["threshold"] = ConstantThreshold(call.threshold_s)
+        changed: Policy = replace(policy, **changes) if changes else policy
+        return changed

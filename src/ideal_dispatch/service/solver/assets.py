@@ -5,16 +5,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from ideal_dispatch.context import Calendar
+from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.dispatch.settings import policies_from, policy_class
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.plugins import parameters
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.call import LONGEST_NAME, unstorable
 from ideal_dispatch.service.solver.known import DepotNames
@@ -36,13 +38,9 @@ class Assets:
     network: RoadNetwork
     depots: tuple[Depot, ...]
     calendar: Calendar
-    policy: Ideal
+    model: Model
+    policy: Policy
     traffic: LiveTraffic
-
-    @property
-    def model(self) -> Model:
-        assert self.policy.model is not None  # checked when the assets are loaded
-        return self.policy.model
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -53,10 +51,11 @@ class Assets:
             "network": self.network.checksum,
             "depots": content_hash(json.dumps(places).encode()),
         }
-        if self.policy.gain is not None:
-            found["gain"] = content_hash(json.dumps(asdict(self.policy.gain)).encode())
-        if self.policy.drift is not None:
-            found["drift"] = self.policy.drift.model.checksum
+        gain, drift = getattr(self.policy, "gain", None), getattr(self.policy, "drift", None)
+        if isinstance(gain, GainModel):
+            found["gain"] = content_hash(json.dumps(asdict(gain)).encode())
+        if isinstance(drift, DriftModel):
+            found["drift"] = drift.model.checksum
         return found
 
 
@@ -116,12 +115,12 @@ def _assemble(
     for depot in depots:
         _check_name(depot.name)
     DepotNames((depot.name for depot in depots), settings.city.aliases)  # or says what is wrong
-    policy = _policy(settings)
-    assert policy.model is not None
-    policy.model.check(network)
+    model = RememberedModel.load(settings.file(settings.model.folder))
+    policy = _policy(settings, model)
+    model.check(network)
     return Assets(
-        name, network, depots, calendar, policy,
-        _traffic(settings, network, calendar, policy.model, recording),
+        name, network, depots, calendar, model, policy,
+        _traffic(settings, network, calendar, model, recording),
     )  # fmt: skip
 
 
@@ -136,24 +135,22 @@ def _check_name(name: str) -> None:
         raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}")
 
 
-def _policy(settings: ServiceSettings) -> Ideal:
+def _policy(settings: ServiceSettings, model: Model) -> Policy:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
-    model = RememberedModel.load(settings.file(files.folder))
     parts = FittedParts(model, drift, gain, drift_gain=gain)
     kind = table.setdefault("kind", "ideal")
-    if kind != "ideal":
-        raise InputError(f'policy.kind {kind!r}: the service decides by "ideal" alone')
-    table.setdefault("threshold", {"cost": 0.01})
-    if drift is not None:
+    takes = parameters(policy_class(kind, "policy.kind"))
+    if "threshold" in takes:
+        table.setdefault("threshold", {"cost": 0.01})
+    if "drift" in takes and drift is not None:
         table.setdefault("use_drift", True)
     try:
-        policy = policies_from({"ideal": table}, parts)[0]
+        policy = policies_from({kind: table}, parts)[0]
     except IdealError as error:
-        raise InputError(str(error).replace("policies.ideal", "policy")) from None
-    assert isinstance(policy, Ideal)
-    if policy.decide_by != "gain":
+        raise InputError(str(error).replace(f"policies.{kind}", "policy")) from None
+    if isinstance(policy, Ideal) and policy.decide_by != "gain":
         raise InputError(
             f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '
             "desk shows no other score; leave it out"
@@ -173,8 +170,5 @@ def _traffic(
         return forecast
     if table.kind == "recorded":
         return RecordedLive(network, recording, forecast)
-    source, close = live_router(
-        table.kind, network, table.url, settings.router_key, table.wait_s, calendar.time_zone,
-        table.ranges,
-    )  # fmt: skip
+    source, close = live_router(settings, network, calendar.time_zone)
     return RouterLive(source, forecast, close)

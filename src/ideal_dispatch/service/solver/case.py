@@ -83,6 +83,8 @@ class CaseReader:
         self._assets, self._settings, self._clock = assets, settings, clock
         self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
         self._names = DepotNames(self._stations, settings.city.aliases)
+        # a policy that does not say which seconds it considers may consider them all
+        self._alternatives = "alternative" in getattr(assets.policy, "seconds", ("alternative",))
 
     def read(
         self,
@@ -114,7 +116,7 @@ class CaseReader:
             Incident(call.call_id, snap.node, now), self._assets.depots, units, weather,
             sent if sent is None or path is None else Assignment(sent, path),
             max((now - call.received_at).total_seconds(), 0.0),
-            "alternative" in self._assets.policy.seconds, snap.distance_m, units_s, weather_s,
+            self._alternatives, snap.distance_m, units_s, weather_s,
         )  # fmt: skip
 
     def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:

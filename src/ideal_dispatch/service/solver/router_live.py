@@ -11,7 +11,9 @@ import numpy as np
 from ideal_dispatch.dispatch import Situation
 from ideal_dispatch.errors import IdealError, UnreachableError
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
 from ideal_dispatch.service.logs import without_secrets
+from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
@@ -94,23 +96,33 @@ class _Answers:
 
 
 def live_router(
-    kind: str, network: RoadNetwork, url: str, key: str, wait_s: float, zone: str, ranges: bool
+    settings: ServiceSettings, network: RoadNetwork, time_zone: str
 ) -> tuple[TrafficSource, Callable[[], None]]:
-    """A client of a routing service that asks once and not for long."""
+    """A client of a routing service that asks once and not for long, or a source of one's own."""
     from ideal_dispatch.traffic.service_client import Patience
 
-    patience = Patience(attempts=1, timeout_s=wait_s, deadline_s=wait_s)
+    table, key = settings.traffic, settings.router_key
+    patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)
     rng = np.random.default_rng()  # pauses between tries, of which there is one
-    if kind == "google":
+    if table.kind == "google":
         from ideal_dispatch.traffic.google_routes import URL, GoogleParams, GoogleRoutes
 
         google = GoogleRoutes.connect(
-            network, key, rng, GoogleParams(ranges=ranges), url=url or URL, patience=patience
-        )
+            network, key, rng, GoogleParams(ranges=table.ranges), url=table.url or URL,
+            patience=patience,
+        )  # fmt: skip
         return google, google.close
+    if table.kind != "valhalla":
+        own = load_plugin(
+            TRAFFIC_SOURCES, table.kind, table.options, "traffic.kind",
+            TrafficSource,  # type: ignore[type-abstract]
+            network=network, url=table.url,
+            key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
+        )  # fmt: skip
+        return own, getattr(own, "close", lambda: None)
     from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 
     valhalla = Valhalla.connect(
-        network, url, rng, ValhallaParams(time_zone=zone), patience=patience
+        network, table.url, rng, ValhallaParams(time_zone=time_zone), patience=patience
     )
     return valhalla, valhalla.close
