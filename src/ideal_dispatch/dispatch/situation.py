@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
@@ -214,27 +214,6 @@ class TellsEdgeTimes(Protocol):
         ...
 
 
-class QuotesForecast(Protocol):
-    """A router whose quotes are a model's own."""
-
-    @property
-    def forecast(self) -> "Forecast":
-        """What all quotes are made from."""
-        ...
-
-
-def _offers_alternatives(source: TrafficSource) -> TypeGuard[OffersAlternatives]:
-    return hasattr(source, "alternative")  # isinstance looks at the whole protocol every time
-
-
-def _tells_edge_times(source: TrafficSource) -> TypeGuard[TellsEdgeTimes]:
-    return hasattr(source, "router_times")
-
-
-def _quotes_forecast(source: TrafficSource) -> TypeGuard[QuotesForecast]:
-    return hasattr(source, "forecast")
-
-
 def observe(
     source: TrafficSource,
     network: RoadNetwork,
@@ -274,9 +253,9 @@ def observe(
     if not alternatives and sum(station.quote is not None for station in stations) == 1:
         stations = [_with_alternative(source, station) for station in stations]
     with trace.step("edge times of the router") as facts:
-        times = source.router_times(incident.at) if _tells_edge_times(source) else None
+        times = source.router_times(incident.at) if hasattr(source, "router_times") else None
         facts["edges"] = 0 if times is None else times.size
-    forecast = source.forecast if _quotes_forecast(source) else None
+    forecast = source.forecast if hasattr(source, "forecast") else None  # of a model's own quotes
     if isinstance(sent, int):
         quote = stations[sent].quote
         if quote is None:
@@ -300,7 +279,7 @@ def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int
 
 def _with_alternative(source: TrafficSource, station: Station) -> Station:
     quote = station.quote
-    if quote is None or not _offers_alternatives(source):
+    if quote is None or not hasattr(source, "alternative"):
         return station
     return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
 
