@@ -28,17 +28,21 @@ _MOST_OPEN = 4096
 _FIRST_RETRY_S = 0.5
 _LAST_RETRY_S = 5.0
 _PROBE_S = 5.0
-_ADOPT_S = 5.0
+_TIDY_S = 5.0
 _STALLED_S = 0.5  # after which a database that says nothing is not waited for
 _SPOOL_SHARE_S = 0.25  # of the caller's time, for the disk; at most half of it
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where an entry is safe: its row, or the spool (``row`` is None then)."""
+    """Where an entry is safe: in its row, or in the spool where there is no ``row`` yet."""
 
     row: Row | None
-    spooled: bool
+
+    @property
+    def spooled(self) -> bool:
+        """Whether it waits in the spool."""
+        return self.row is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,13 @@ class _Ticket:
 
 
 class AuditWriter:
-    """Writes entries for many threads: one thread to the database, one to the spool.
+    """Writes entries for many callers: one thread to the database, one to the spool.
 
-    A third looks now and then for what dead processes left, however busy the others are.
-    Whoever waits while a commit is under way shares the next one. An entry that
-    the database has not taken in its time goes to the spool; spooled entries
-    enter the database first when it is back, in their order. An entry that went
-    both ways is one row: rows are looked up by id.
+    Entries that come while a commit is under way share the next one. An entry
+    that the database has not taken in its time goes to the spool. When the
+    database is back, spooled entries enter first, in their order. An entry that
+    went both ways is one row: rows are looked up by id. A third thread looks for
+    files that other workers left in the spool, however busy the first two are.
     """
 
     def __init__(self, store: AuditStore, spool: Spool) -> None:
@@ -77,9 +81,9 @@ class AuditWriter:
         self._for_store = threading.Condition(lock)
         self._for_spool = threading.Condition(lock)
         self._idle = threading.Condition(lock)
-        self._for_adoption = threading.Condition(lock)
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
-        self._closing = self._stopped = False
+        self._closing = False
+        self._stopped = threading.Event()
         self._error: str | None = None
         self._next_at = -math.inf  # of a look at the database without need
         self._retry_s = _FIRST_RETRY_S
@@ -91,7 +95,7 @@ class AuditWriter:
             for target, name in (
                 (self._keep_storing, "audit"),
                 (self._keep_spooling, "spool"),
-                (self._keep_adopting, "adoption"),
+                (self._keep_tidying, "tidying"),
             )
         ]
         for thread in self._threads:
@@ -159,9 +163,9 @@ class AuditWriter:
                 ticket.spool_at = -math.inf
             self._for_spool.notify()
             self._idle.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
-            self._stopped = True
-            for waiting in (self._for_store, self._for_spool, self._for_adoption):
-                waiting.notify()
+            self._stopped.set()
+            self._for_store.notify()
+            self._for_spool.notify()
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
         self.spool.close()
@@ -176,14 +180,14 @@ class AuditWriter:
         while True:
             with self._for_store:
                 tickets: list[_Ticket] = []
-                while not self._stopped:
+                while not self._stopped.is_set():
                     wait_s = self._next_at - time.monotonic()
                     if self._error is None and (len(self.spool) or self._storable()):
                         break
                     if wait_s <= 0:
                         break
                     self._for_store.wait(wait_s)
-                if self._stopped:
+                if self._stopped.is_set():
                     return
                 replaying = len(self.spool) > 0
                 if not replaying:
@@ -210,7 +214,7 @@ class AuditWriter:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
                 if isinstance(outcome, Row):
                     self._stored += 1
-                    self._settle(ticket, Written(outcome, spooled=False))
+                    self._settle(ticket, Written(outcome))
                 else:
                     self._settle(ticket, outcome)
 
@@ -228,7 +232,7 @@ class AuditWriter:
                 ticket.taken = False
             self._divert(str(error))
         if not isinstance(error, StoreError):
-            log.error("audit: a surprise; entries go to the spool", exc_info=error)
+            log.error("audit: unexpected; entries go to the spool", exc_info=error)
         elif not known:
             log.warning("%s; entries go to the spool", error)
 
@@ -250,17 +254,14 @@ class AuditWriter:
             self._retry_s = _FIRST_RETRY_S
             self._idle.notify_all()
 
-    # the thread of adoption
+    # the thread that looks for files of other workers
 
-    def _keep_adopting(self) -> None:
-        while True:
-            with self._for_adoption:
-                if self._for_adoption.wait_for(lambda: self._stopped, _ADOPT_S):
-                    return
+    def _keep_tidying(self) -> None:
+        while not self._stopped.wait(_TIDY_S):
             try:
                 self.spool.tidy()
-            except Exception:  # a thread that dies would go unnoticed
-                log.exception("audit spool %s: nothing adopted now", self.spool.folder)
+            except Exception:  # a thread that ends would go unnoticed
+                log.exception("audit spool %s", self.spool.folder)
             with self._for_store:
                 self._for_store.notify()
 
@@ -272,7 +273,7 @@ class AuditWriter:
                 now = time.monotonic()
                 tickets = [t for t in self._open if t.spool_at <= now and not t.spooling]
                 if not tickets:
-                    if self._stopped:
+                    if self._stopped.is_set():
                         return
                     due = [t.spool_at for t in self._open if not t.spooling]
                     self._wake_at = min(due, default=math.inf)
@@ -303,7 +304,7 @@ class AuditWriter:
         with self._for_spool:
             self._spooled += len(fresh)
             for ticket in fresh:
-                self._settle(ticket, Written(None, spooled=True))
+                self._settle(ticket, Written(None))
             self._for_store.notify()
 
     def _spoolable(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:

@@ -44,7 +44,7 @@ def store(path: Path) -> Iterator[AuditStore]:
 def writer(
     store: AuditStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[AuditWriter]:
-    monkeypatch.setattr(writer_module, "_ADOPT_S", 0.5)
+    monkeypatch.setattr(writer_module, "_TIDY_S", 0.5)
     store.read_units()  # the tables are made
     with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
         yield writer
