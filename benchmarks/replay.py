@@ -27,7 +27,7 @@ from ideal_dispatch import Calendar
 from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.dispatch.baselines import IntervalPolicy, RouterDual, RouterPolicy
-from ideal_dispatch.replay import World, drive, replay, sample_incidents
+from ideal_dispatch.replay import World, drive, run_replay, sample_incidents
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -66,7 +66,7 @@ def _replayed(incidents: int, workers: int) -> tuple[float, float, float]:
     with TemporaryDirectory() as folder:
         for part, name in ((calls[:64], "warm"), (calls, "whole")):  # workers start on the first
             start, cpu = perf_counter(), process_time()
-            replay(
+            run_replay(
                 world, city.network, city.depots, part, POLICIES, Path(folder) / name,
                 region=city.region, workers=workers,
             )  # fmt: skip

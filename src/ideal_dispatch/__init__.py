@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Trip, Trips
     from ideal_dispatch.records.agency import AgencySettings
-    from ideal_dispatch.records.prepare import prepare as prepare_records
+    from ideal_dispatch.records.prepare import prepare_records
     from ideal_dispatch.replay.experiment import Experiment
-    from ideal_dispatch.replay.run import replay as run_replay
+    from ideal_dispatch.replay.run import run_replay
     from ideal_dispatch.replay.study import run_experiment
     from ideal_dispatch.scenarios import (
         ScenarioSet,
@@ -88,9 +88,9 @@ _NAMES = {
     "network": ("Depot", "Path", "RoadNetwork"),
     "records": ("Trip", "Trips"),
     "records.agency": ("AgencySettings",),
-    "records.prepare:prepare": ("prepare_records",),
+    "records.prepare": ("prepare_records",),
     "replay.experiment": ("Experiment",),
-    "replay.run:replay": ("run_replay",),
+    "replay.run": ("run_replay",),
     "replay.study": ("run_experiment",),
     "scenarios": (
         "ScenarioSet", "TargetRadius", "burg_divergence", "minimise_linear", "target_radius",

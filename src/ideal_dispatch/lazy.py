@@ -6,15 +6,11 @@ from typing import Any
 
 
 def on_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's ``__getattr__``: ``homes`` says in which of its modules each name is.
-
-    A home such as ``"run:replay"`` says that the name is another one there.
-    """
+    """A package's ``__getattr__``: ``homes`` says in which of its modules each name is."""
 
     def found(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, _, other = homes[name].partition(":")
-        return getattr(import_module(f"{package}.{module}"), other or name)
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return found

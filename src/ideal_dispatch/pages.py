@@ -71,7 +71,7 @@ class Page:
 
     def html(self) -> str:
         """The whole page."""
-        return _template().render(page=self)
+        return template("page.html").render(page=self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, or leave what was there untouched."""
@@ -111,14 +111,16 @@ def _data_url(figure: "Figure", kind: str) -> str:
 
 
 @cache
-def _template() -> "Template":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def template(name: str) -> "Template":
+    """A template of the package; texts are escaped in those of HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
         loader=PackageLoader("ideal_dispatch"),
-        autoescape=True,
+        autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=name.endswith(".md"),
     )
-    return environment.get_template("page.html")
+    return environment.get_template(name)

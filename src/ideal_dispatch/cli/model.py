@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CoresOption, ForceOption
+from ideal_dispatch.cli.options import CoresOption, ForceOption, OutputFolder, argument, option
 from ideal_dispatch.cli.outputs import check_folder
+from ideal_dispatch.cli.terminal import bars, out, print_facts, print_next, stages, warn
 
 if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.learning.assessment import Assessment
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
@@ -24,16 +22,11 @@ Examples:
 """,
 )
 
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A folder made by `ideal train`.")
-]
+ModelArgument = Annotated[Path, argument("MODEL", "A folder made by `ideal train`.")]
 TripsArgument = Annotated[
-    Path,
-    typer.Argument(metavar="TRIPS", help="The file trips.trips of `ideal records prepare`."),
+    Path, argument("TRIPS", "The file trips.trips of `ideal records prepare`.")
 ]
-NetworkOption = Annotated[
-    Path, typer.Option("--network", metavar="FILE", help="The .network file of these trips.")
-]
+NetworkOption = Annotated[Path, option("FILE", "The .network file of these trips.", "--network")]
 
 _SHOWN = 5
 _FAR_OFF = 1.1
@@ -42,7 +35,6 @@ _FAR_OFF = 1.1
 @app.command(epilog="Example:\n  ideal model card model/")
 def card(model: ModelArgument) -> None:
     """Print what a model is, learned from, and good for."""
-    from ideal_dispatch.cli.terminal import out
     from ideal_dispatch.forecast.card import model_card
     from ideal_dispatch.forecast.model import Model
 
@@ -68,10 +60,13 @@ def evaluate(
 
     Trips at hours or in weather that it has not learned from are counted, too.
     """
-    from ideal_dispatch.cli.terminal import print_facts, print_next, warn
+    from ideal_dispatch.learning.assessment import assess
 
     model, network, trips = _load(model_folder, network_file, trips_file)
-    found = _assess(model, network, trips, jobs)
+    with bars() as show:
+        found = assess(
+            model, network, trips, jobs=jobs, report=lambda done: show("predicting", done, "")
+        )
     rule, own = model.radius_rule, found.scores
     aim = "" if rule.level is None else f", {100 * rule.level:g} % aimed at"
     print_facts(
@@ -108,9 +103,7 @@ def rescale(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
     network_file: NetworkOption,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the new model.")
-    ],
+    output: OutputFolder,
     force: ForceOption = False,
     jobs: CoresOption = None,
 ) -> None:
@@ -120,40 +113,33 @@ def rescale(
     least mean error on the given trips: at least ten are needed, a few hundred
     are better. How far the model thinks it may be off, in percent, stays.
     """
-    from dataclasses import replace
-
     from ideal_dispatch.cities import GAIN
-    from ideal_dispatch.cli.terminal import out, print_facts, print_next, warn
     from ideal_dispatch.forecast.model import CARD, MANIFEST
-    from ideal_dispatch.learning.assessment import local_scale, rescaled_error_s
-    from ideal_dispatch.learning.scores import scores
+    from ideal_dispatch.learning.assessment import rescale
 
     check_folder(output, (MANIFEST, CARD, GAIN), force, [model_folder / MANIFEST])
-    model, network, trips = _load(model_folder, network_file, trips_file)
-    found = _assess(model, network, trips, jobs)
-    factor = local_scale(trips.observed_s, found.predicted_s)
-    local = model.rescaled(factor)
-    origin = {"trips": len(trips), "checksum": trips.checksum, "network": network.checksum}
-    replace(local, details={**local.details, "rescaled_on": origin}).save(output)
+    inputs = _load(model_folder, network_file, trips_file)
+    with bars() as show:
+        made = rescale(*inputs, jobs=jobs, report=lambda done: show("predicting", done, ""))
+    made.model.save(output)
     (output / GAIN).unlink(missing_ok=True)  # it was fitted with the model that was here
-    after = scores(trips.observed_s, factor * found.predicted_s).mae_s
-    others = rescaled_error_s(trips.observed_s, found.predicted_s)
+    before, fair_s = made.before, made.fair_s
     print_facts(
         f"{model_folder} on {trips_file.name}",
         {
-            "trips": f"{len(trips):,}",
-            "factor on all times": f"{factor:.3f}",
-            "mean absolute error before": f"{found.scores.mae_s:.1f} s",
-            "after": f"{after:.1f} s on the same trips, so a little too good",
+            "trips": f"{before.scores.trips:,}",
+            "factor on all times": f"{made.factor:.3f}",
+            "mean absolute error before": f"{before.scores.mae_s:.1f} s",
+            "after": f"{made.after_s:.1f} s on the same trips, so a little too good",
             "after, judged fairly": "too few trips to say"
-            if others is None
-            else f"{others:.1f} s, each tenth of the trips with the factor of the others",
+            if fair_s is None
+            else f"{fair_s:.1f} s, each tenth of the trips with the factor of the others",
         },
         justify="left",
     )
-    if others is not None and others >= found.scores.mae_s:
+    if fair_s is not None and fair_s >= before.scores.mae_s:
         warn("the factor does not help on trips it was not learned from; keep the old model")
-    if found.seen:
+    if before.seen:
         warn("the model was trained on these very trips; a local scale needs trips of its own")
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
     print_next("ideal", "model", "card", output)
@@ -162,7 +148,6 @@ def rescale(
 def _load(
     model_folder: Path, network_file: Path, trips_file: Path
 ) -> tuple["Model", "RoadNetwork", "Trips"]:
-    from ideal_dispatch.cli.terminal import stages
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast.model import Model
     from ideal_dispatch.network import RoadNetwork
@@ -172,15 +157,3 @@ def _load(
         check_source(file)
     with stages("Loading"):
         return Model.load(model_folder), RoadNetwork.load(network_file), Trips.load(trips_file)
-
-
-def _assess(
-    model: "Model", network: "RoadNetwork", trips: "Trips", jobs: int | None
-) -> "Assessment":
-    from ideal_dispatch.cli.terminal import bars
-    from ideal_dispatch.learning.assessment import assess
-
-    with bars() as show:
-        return assess(
-            model, network, trips, jobs=jobs, report=lambda done: show("predicting", done, "")
-        )

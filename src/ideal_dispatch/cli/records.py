@@ -87,7 +87,7 @@ def prepare(
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.agency import AgencySettings
     from ideal_dispatch.records.data_report import FILES, write_outputs
-    from ideal_dispatch.records.prepare import prepare as prepare_records
+    from ideal_dispatch.records.prepare import prepare_records
 
     for file in (records, network_file, depots, config):
         check_source(file)

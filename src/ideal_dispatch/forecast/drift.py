@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 import numpy as np
-import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, numbers
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
@@ -42,18 +41,9 @@ class DriftModel:
     def __repr__(self) -> str:
         return f"DriftModel({self.model!r})"
 
-    def edge_drift_s(self, context: Context | npt.ArrayLike, network: RoadNetwork) -> FloatArray:
-        """Seconds to add to the router's time of every edge; negative where it says too much.
-
-        ``context`` may also be one encoded row, whose hour may have a fraction.
-        """
-        encoding = self.model.encoding
-        if isinstance(context, Context):
-            row = drift_rows([context], encoding)
-        else:
-            row = np.atleast_2d(numbers(context, np.float64, "context"))
-            if row.shape == (1, len(encoding.columns)):  # of any other, the model complains
-                row = coarsened(row, encoding)
+    def edge_drift_s(self, context: Context, network: RoadNetwork) -> FloatArray:
+        """Seconds to add to the router's time of every edge; negative where it says too much."""
+        row = drift_rows([context], self.model.encoding)
         nominal = self.model.forecast(row, network).nominal_times
         drift: FloatArray = nominal - self.model.base_ratio * network.free_flow_times_s
         return drift
@@ -75,24 +65,19 @@ class DriftModel:
 
 
 def drift_rows(contexts: Sequence[Context], encoding: ContextEncoding) -> FloatArray:
-    """Encoded contexts as a drift sees them: the hour with its minutes, and days off."""
-    rows = encoding.encode(contexts)
-    rows[:, encoding.columns.index("hour")] = [c.at.hour + c.at.minute / 60 for c in contexts]
-    return coarsened(rows, encoding)
+    """Encoded contexts as a drift sees them: the hour with its minutes, and days off.
 
-
-def coarsened(rows: FloatArray, encoding: ContextEncoding) -> FloatArray:
-    """The same rows with all but hour and day off unknown.
-
-    "holiday" becomes any day off. A log has few days, and weekday and weather
-    then mostly name the day: learning them gains nothing and loses new days.
+    All else is unknown, and "holiday" becomes any day off. A log has few days, and
+    weekday and weather then mostly name the day: learning them gains nothing and
+    loses new days.
     """
-    columns = encoding.columns
-    kept = np.full(rows.shape, np.nan)
-    hour, holiday = columns.index("hour"), columns.index("holiday")
+    columns, rows = encoding.columns, encoding.encode(contexts)
+    seen = np.full(rows.shape, np.nan)
+    holiday = columns.index("holiday")
     off = [columns.index("saturday"), columns.index("sunday"), holiday]
-    kept[:, hour], kept[:, holiday] = rows[:, hour], rows[:, off].max(axis=1)
-    return kept
+    seen[:, columns.index("hour")] = [c.at.hour + c.at.minute / 60 for c in contexts]
+    seen[:, holiday] = rows[:, off].max(axis=1)
+    return seen
 
 
 def _card(model: Model) -> str:

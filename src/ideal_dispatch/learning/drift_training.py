@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, date, datetime, tzinfo
-from typing import Any
+from datetime import UTC, date, datetime
 
 import numpy as np
-import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, first_where, numbers
+from ideal_dispatch.arrays import first_where
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
-from ideal_dispatch.forecast.drift import PURPOSE, DriftModel, coarsened, drift_rows
+from ideal_dispatch.forecast.drift import PURPOSE, DriftModel, drift_rows
 from ideal_dispatch.learning.export import export
 from ideal_dispatch.learning.lower_level import Routes
 from ideal_dispatch.learning.parameters import TrainParams
@@ -32,13 +30,11 @@ DRIFT_PARAMS = TrainParams(
 """A small network: days are few, and a larger one learns them by heart."""
 _SHARES = (0.8, 0.2, 0.0)  # days to learn from, to stop with; the caller's test days are elsewhere
 
-Contexts = Callable[[datetime], Context] | Sequence[Context] | npt.NDArray[Any]
-
 
 def fit_drift(
     network: RoadNetwork,
     log: QuoteLog,
-    contexts: Contexts,
+    context: Callable[[datetime], Context],
     params: TrainParams = DRIFT_PARAMS,
     *,
     seed: int = 0,
@@ -46,11 +42,10 @@ def fit_drift(
 ) -> DriftModel:
     """What the quotes of a log missed on average, by edge and context.
 
-    ``contexts`` is a function of the moment, such as ``recording.context``, or
-    one :class:`Context` or one encoded row per quote. Quotes of which nobody
-    knows what their path took are left out. A fifth of the days is held out to
-    stop with; days are those of the contexts' zone, of UTC for encoded rows.
-    ``seed`` replaces that of ``params``; ``watch`` sees every finished epoch.
+    ``context`` knows the context of a moment, such as ``recording.context``.
+    Quotes of which nobody knows what their path took are left out. A fifth of the
+    days, by the contexts' zone, is held out to stop with. ``seed`` replaces that of
+    ``params``; ``watch`` sees every finished epoch.
     """
     if log.network_checksum != network.checksum:
         raise InputError(
@@ -59,21 +54,22 @@ def fit_drift(
         )
     if params.loss == "relative":
         raise InputError("loss 'relative': a drift may be zero; choose squared or huber")
-    usable = np.array([_usable(line) for line in log.lines], bool)
-    lines = [log.lines[i] for i in np.flatnonzero(usable)]
+    lines = [line for line in log.lines if _usable(line)]
     if not lines:
         raise InputError(
             "no quote of the log says what its path took; record them from a world that knows"
         )
     params = replace(params, seed=seed)
     encoding = ContextEncoding()
-    rows, zone = _encoded(contexts, lines, usable, encoding)
+    known = {at: context(at) for at in dict.fromkeys(line.asked_at for line in lines)}
+    contexts = [known[line.asked_at] for line in lines]
+    zone = contexts[0].at.tzinfo or UTC
     quoted_s = np.array([line.times["duration_s"] for line in lines])
     trips = Trips(
         origin=np.array([line.origin for line in lines]),
         destination=np.array([line.destination for line in lines]),
         observed_s=np.array([line.realised_s for line in lines]),
-        contexts=rows,
+        contexts=drift_rows(contexts, encoding),
         encoding=encoding,
         at=np.array([int(line.asked_at.timestamp()) for line in lines]).astype("M8[s]"),
         network_checksum=network.checksum,
@@ -118,30 +114,6 @@ def fit_drift(
 
 def _usable(line: LogLine) -> bool:
     return bool(line.edges) and np.isfinite(line.realised_s) and line.realised_s > 0
-
-
-def _encoded(
-    contexts: Contexts,
-    lines: Sequence[LogLine],
-    usable: npt.NDArray[np.bool_],
-    encoding: ContextEncoding,
-) -> tuple[FloatArray, tzinfo]:
-    """One row per usable quote, and the zone whose days they fall on."""
-    if callable(contexts):
-        known = {at: contexts(at) for at in dict.fromkeys(line.asked_at for line in lines)}
-        given = [known[line.asked_at] for line in lines]
-        return drift_rows(given, encoding), given[0].at.tzinfo or UTC
-    if len(contexts) != usable.size:
-        raise InputError(
-            f"contexts: expected one per quote of the log, {usable.size}, got {len(contexts)}"
-        )
-    if isinstance(contexts[0], Context):
-        chosen = [context for context, kept in zip(contexts, usable, strict=True) if kept]
-        return drift_rows(chosen, encoding), chosen[0].at.tzinfo or UTC
-    rows: FloatArray = numbers(contexts, np.float64, "contexts")
-    if rows.ndim != 2 or rows.shape[1] != len(encoding.columns):
-        raise InputError(f"contexts: encoded rows of {len(encoding.columns)} columns are needed")
-    return coarsened(rows[usable], encoding), UTC
 
 
 def _routes(lines: Sequence[LogLine], network: RoadNetwork) -> Routes:

@@ -61,7 +61,7 @@ class Prepared:
         return len(self.table) + len(self.broken)
 
 
-def prepare(
+def prepare_records(
     records: Source,
     network: RoadNetwork,
     depots: Source,

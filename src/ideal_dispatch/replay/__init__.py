@@ -4,7 +4,7 @@ from ideal_dispatch.replay.drive import Drive, DriveError, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.incidents import read_incidents, sample_incidents, write_incidents
 from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.run import replay
+from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import resimulate, simulate_incident
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "hindsight_optimum",
     "read_incidents",
     "read_log",
-    "replay",
     "resimulate",
+    "run_replay",
     "sample_incidents",
     "simulate_incident",
     "write_incidents",

@@ -24,7 +24,7 @@ from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.run import LOG, Report, replay
+from ideal_dispatch.replay.run import LOG, Report, run_replay
 from ideal_dispatch.replay.trained import (
     DRIFT,
     HOURS,
@@ -84,7 +84,7 @@ def fit_parts(
         calls = [
             call for day in sorted(days) for call in ground.calls(experiment, range(day, day + 1))
         ]
-        replay(
+        run_replay(
             ground.world(experiment), ground.network, ground.depots, calls,
             _observers(models[USUAL], asked, apart), folder / "replay", region=ground.region,
             seed=experiment.seed, workers=workers, cluster=cluster, report=report,

@@ -37,7 +37,7 @@ Report = Callable[[int, int], None]
 Chunk = tuple[int, Sequence[Incident]]
 
 
-def replay(
+def run_replay(
     world: ReplayedWorld,
     network: RoadNetwork,
     depots: Sequence[Depot],

@@ -20,7 +20,7 @@ from ideal_dispatch.replay.fitting import fit_parts, load_parts, missing_parts
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.past import collect_past
-from ideal_dispatch.replay.run import replay
+from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.trained import PastDays, check_training
 
 STARTS = "starts.jsonl"
@@ -129,7 +129,7 @@ class _Stage:
     def replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:
         step = f"{self.world}: replaying {len(days)} {name} days"
         self.watch(step, 0.0)
-        replay(
+        run_replay(
             self.ground.world(self.experiment), self.ground.network, self.ground.depots,
             self.ground.calls(self.experiment, days), policies, self.folder / name,
             region=self.ground.region, seed=self.experiment.seed, workers=self.workers,

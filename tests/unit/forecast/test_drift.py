@@ -68,16 +68,6 @@ def test_minutes_and_days_off_count_and_nothing_else(
     assert np.isnan(np.delete(rows, [5, 25], axis=1)).all()
 
 
-def test_an_encoded_row_may_have_part_of_an_hour(drift: DriftModel, network: RoadNetwork) -> None:
-    row = ContextEncoding().encode([CALENDAR.context(AT)])[0]
-    row[5] = 8.5
-    np.testing.assert_array_equal(
-        drift.edge_drift_s(row, network), drift.edge_drift_s(CALENDAR.context(AT), network)
-    )
-    with pytest.raises(InputError, match="context: expected one row of 27 columns, got 1 × 3"):
-        drift.edge_drift_s([1.0, 2.0, 3.0], network)
-
-
 def test_the_directory(drift: DriftModel, network: RoadNetwork, tmp_path: Path) -> None:
     drift.save(tmp_path / "drift")
     again = DriftModel.load(tmp_path / "drift")

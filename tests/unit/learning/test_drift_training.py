@@ -1,6 +1,5 @@
 """Drift learned from quote logs: planted patterns found, new days predicted, odd logs refused."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -14,7 +13,7 @@ import torch
 
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import Context, ContextEncoding
+from ideal_dispatch.context import Context
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.learning.drift_training import DRIFT_PARAMS, fit_drift
@@ -129,22 +128,6 @@ def test_same_seed_same_drift() -> None:
     assert other.model.checksum != first.model.checksum
 
 
-def test_contexts_may_be_a_function_contexts_or_rows() -> None:
-    network = town()
-    log = planted_log(network, 0, 3)
-    by_quote = [context(line.asked_at) for line in log.lines]
-    rows = ContextEncoding().encode(by_quote)
-    rows[:, 5] = [c.at.hour + c.at.minute / 60 for c in by_quote]
-    checksums = {
-        fit_drift(network, log, given, QUICK).model.checksum for given in (context, by_quote)
-    }
-    assert len(checksums) == 1
-    of_rows = fit_drift(network, log, rows, QUICK)
-    assert of_rows.model.checksum not in checksums  # these hours fall on other days in UTC
-    again = fit_drift(network, log, rows.tolist(), QUICK)
-    assert again.model.checksum == of_rows.model.checksum
-
-
 def test_quotes_without_an_outcome_are_left_out() -> None:
     network = town()
     log = planted_log(network, 0, 3)
@@ -155,8 +138,6 @@ def test_quotes_without_an_outcome_are_left_out() -> None:
     second = fit_drift(network, mixed, context, QUICK)
     assert second.model.details["log"]["left_out"] == 51
     assert second.model.checksum == first.model.checksum
-    contexts: Sequence[Context] = [context(line.asked_at) for line in mixed.lines]
-    assert fit_drift(network, mixed, contexts, QUICK).model.checksum == first.model.checksum
 
 
 def test_logs_that_cannot_be_learned_from() -> None:
@@ -164,16 +145,14 @@ def test_logs_that_cannot_be_learned_from() -> None:
     log = planted_log(network, 0, 2)
     lines = log.lines
 
-    def refused(says: str, log: QuoteLog, given: Any = context, **changes: Any) -> None:
+    def refused(says: str, log: QuoteLog, **changes: Any) -> None:
         with pytest.raises(InputError, match=says):
-            fit_drift(network, log, given, replace(QUICK, **changes))
+            fit_drift(network, log, context, replace(QUICK, **changes))
 
     refused("the quotes are of another network", replace(log, network_checksum="x"))
     refused("no quote of the log says what its path took", replace(log, lines=()))
     refused("the quotes are of one day: at least two", planted_log(network, 0, 1))
     refused("loss 'relative': a drift may be zero", log, loss="relative")
-    refused("expected one per quote of the log, 384, got 3", log, [context(lines[0].asked_at)] * 3)
-    refused("encoded rows of 27 columns are needed", log, np.zeros((len(lines), 3)))
     wrong = replace(lines[0], edges=(0, 99))
     refused("edge 99, which is not in the network", replace(log, lines=(wrong, *lines[1:])))
 

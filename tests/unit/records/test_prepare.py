@@ -12,7 +12,7 @@ from ideal_dispatch.context.encoding import PAPER_COLUMNS
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.records import Trips
 from ideal_dispatch.records.agency import Floors
-from ideal_dispatch.records.prepare import prepare
+from ideal_dispatch.records.prepare import prepare_records
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 from ideal_dispatch.records.unknown_words import unknown_words
 from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL
@@ -366,24 +366,26 @@ def test_excel_workbooks(tmp_path: Path, grid: RoadNetwork) -> None:
     pd.read_csv(io.StringIO(DEPOTS)).to_excel(tmp_path / "depots.xlsx", index=False)
     columns = {"columns": {"call_at": ["Day", "Clock"]}}
     own = settings(**columns)
-    prepared = prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", own)
+    prepared = prepare_records(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", own)
     assert prepared.trips.observed_s.tolist() == [210.0, 240.0]
     assert prepared.trips.row.tolist() == [2, 4]  # type: ignore[union-attr]
     assert [str(at) for at in prepared.trips.at] == ["2023-01-02T02:00:00", "2023-01-01T16:00:00"]  # type: ignore[union-attr]
     assert prepared.table.texts["floor"] == ["12", "", "3"]
     assert prepared.raw.form == "Excel, sheet 'calls', decimal points"
     frame.assign(call_at=datetime(2023, 1, 2)).to_excel(tmp_path / "records.xlsx", index=False)
-    midnight = prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings())
+    midnight = prepare_records(
+        tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings()
+    )
     assert str(midnight.table.at[0]) == "2023-01-01T16:00:00.000000"
     named = settings(input={"sheet": "calls"})
     with pytest.raises(InputError, match=r"no sheet 'calls'; it has 'Sheet1'"):
-        prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", named)
+        prepare_records(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", named)
     (tmp_path / "records.xlsx").write_bytes(b"PK\x03\x04 no workbook")
     with pytest.raises(FileFormatError, match="records.xlsx: not a readable Excel workbook"):
-        prepare(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings())
+        prepare_records(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings())
     (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0")
     with pytest.raises(FileFormatError, match="old.xls: the old Excel form is not read; save it"):
-        prepare(tmp_path / "old.xls", grid, tmp_path / "depots.xlsx", settings())
+        prepare_records(tmp_path / "old.xls", grid, tmp_path / "depots.xlsx", settings())
 
 
 def test_excel_without_its_package(
@@ -392,22 +394,24 @@ def test_excel_without_its_package(
     (tmp_path / "depots.xlsx").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ideal-dispatch\[records\]'"):
-        prepare("records.csv", grid, tmp_path / "depots.xlsx", settings())
+        prepare_records("records.csv", grid, tmp_path / "depots.xlsx", settings())
 
 
 def test_data_frames(grid: RoadNetwork) -> None:
     pd = pytest.importorskip("pandas")
     own = settings(columns={"call_at": ["Day", "Clock"]})
     depots = pd.read_csv(io.StringIO(DEPOTS))
-    prepared = prepare(_frame(), grid, depots, own)
+    prepared = prepare_records(_frame(), grid, depots, own)
     assert prepared.trips.observed_s.tolist() == [210.0, 240.0]
     assert prepared.trips.row.tolist() == [2, 4]  # type: ignore[union-attr]
     assert prepared.raw.source == "DataFrame"
-    assert prepared.raw.checksum == prepare(_frame(), grid, depots, own).raw.checksum
+    assert prepared.raw.checksum == prepare_records(_frame(), grid, depots, own).raw.checksum
     zoned = _frame().assign(call_at=pd.Timestamp("2023-01-02 02:00", tz="UTC"))
-    assert str(prepare(zoned, grid, depots, settings()).table.at[0]).startswith("2023-01-02T02:00")
+    assert str(prepare_records(zoned, grid, depots, settings()).table.at[0]).startswith(
+        "2023-01-02T02:00"
+    )
     with pytest.raises(InputError, match="a file or a pandas DataFrame is needed, not list"):
-        prepare([1], grid, depots, own)
+        prepare_records([1], grid, depots, own)
 
 
 def test_unknown_words_are_counted(tmp_path: Path, grid: RoadNetwork) -> None:

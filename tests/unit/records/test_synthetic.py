@@ -13,7 +13,7 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.data_report import FILES, write_outputs
-from ideal_dispatch.records.prepare import Prepared, prepare
+from ideal_dispatch.records.prepare import Prepared, prepare_records
 from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_cells import DEFECTS
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
@@ -64,7 +64,7 @@ def made(city: City, folder: Path) -> SyntheticRecords:
 @pytest.fixture(scope="module")
 def prepared(city: City, folder: Path, made: SyntheticRecords) -> Prepared:
     files = folder / "records.csv", city.network, folder / "depots.csv"
-    return prepare(*files, _settings(folder))
+    return prepare_records(*files, _settings(folder))
 
 
 def test_every_row_gets_the_verdict_it_deserves(made: SyntheticRecords, prepared: Prepared) -> None:
@@ -111,7 +111,7 @@ def test_the_papers_regression_recovers_it_too(
     city: City, folder: Path, made: SyntheticRecords
 ) -> None:
     files = folder / "records.csv", city.network, folder / "depots.csv"
-    paper = prepare(
+    paper = prepare_records(
         *files,
         _settings(
             folder,

@@ -5,7 +5,7 @@ from typing import Any
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.prepare import Prepared, prepare
+from ideal_dispatch.records.prepare import Prepared, prepare_records
 
 HEADER = "call_id,call_at,en_route_at,on_scene_at,cpr_at,depot,lon,lat,floor"
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
@@ -35,4 +35,4 @@ def run(
     (folder / "depots.csv").write_text(depots)
     content = rows if isinstance(rows, bytes) else f"{header}\n{rows}\n".encode()
     (folder / name).write_bytes(content)
-    return prepare(folder / name, grid, folder / "depots.csv", settings(**tables))
+    return prepare_records(folder / name, grid, folder / "depots.csv", settings(**tables))

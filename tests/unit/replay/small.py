@@ -13,7 +13,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import replay, sample_incidents
+from ideal_dispatch.replay import run_replay, sample_incidents
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
 from ideal_dispatch.traffic.source import RouteQuote
@@ -137,7 +137,7 @@ def small_replay(
     made = recording(network)
     calls = sample_incidents(made, np.ones(network.num_nodes), per_day, seed=5)
     region = np.arange(network.num_nodes) % 2
-    return replay(
+    return run_replay(
         RecordedWorld(made), network, depots(network), calls, policies, folder,
         region=region, seed=3, workers=workers, cluster=cluster,
     )  # fmt: skip

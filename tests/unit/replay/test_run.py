@@ -16,7 +16,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Incident, Situation
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import read_log, replay, resimulate
+from ideal_dispatch.replay import read_log, resimulate, run_replay
 from ideal_dispatch.replay.chunks import INCIDENTS_PER_CHUNK
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
@@ -163,7 +163,7 @@ def test_progress_is_told(grid: RoadNetwork, tmp_path: Path) -> None:
 def _replay(town: RoadNetwork, calls: list[Incident], folder: Path, **options: Any) -> Path:
     given: dict[str, Any] = {"network": town, "depots": depots(town), "policies": [Chancy()]}
     world = RecordedWorld(recording(town))
-    return replay(world=world, incidents=calls, folder=folder, **(given | options))
+    return run_replay(world=world, incidents=calls, folder=folder, **(given | options))
 
 
 def test_trips_that_leave_the_recorded_time_are_counted(grid: RoadNetwork, tmp_path: Path) -> None:

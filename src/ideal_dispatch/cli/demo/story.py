@@ -31,7 +31,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
-from ideal_dispatch.replay.run import replay
+from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.trained import PastDays, model_folder
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
@@ -113,7 +113,7 @@ class Story:
     def prepare(self) -> "tuple[Trips, dict[str, Any]]":
         """The trips of the agency's records, and the facts of their report."""
         from ideal_dispatch.records.data_report import write_outputs
-        from ideal_dispatch.records.prepare import prepare
+        from ideal_dispatch.records.prepare import prepare_records
         from ideal_dispatch.traffic.recorded import RecordedWorld
 
         agency, prepared_at = self.folder / "agency", self.folder / "prepared"
@@ -125,7 +125,7 @@ class Story:
             lambda share: self.watch("driving past calls", share, ""),
         )  # fmt: skip
         self.watch(step, 0.0, "")
-        prepared = prepare(
+        prepared = prepare_records(
             agency / "records.csv", network, agency / "depots.csv", settings,
             lambda stage: self.watch(step, 0.3, stage),
         )  # fmt: skip
@@ -183,7 +183,7 @@ class Story:
         self.watch(step, 0.0, "")
         ground, experiment = self.ground, self.experiment
         calls = [one for day in days for one in ground.calls(experiment, range(day, day + 1))]
-        replay(
+        run_replay(
             ground.world(experiment), ground.network, ground.depots, calls,
             policies_from(experiment.policies, parts), folder, region=ground.region,
             seed=self.seed, workers=None, report=self._report(step),
