@@ -1,5 +1,6 @@
 """A small town to serve: its files, and the real service running on them."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -7,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +28,10 @@ from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets, load_assets
+from ideal_dispatch.service.solver.pool import SolverPool
+from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
+from ideal_dispatch.service.solver.solving import CityFacts
 from ideal_dispatch.service.state import Service
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 
@@ -204,9 +209,67 @@ def served(town: Town) -> Iterator[Served]:
         yield running
 
 
+class SolverThread(SolverProcess):
+    """A solver in a thread of this process, where a test can reach into it."""
+
+    def __init__(self, changed: Callable[[], None], solver: Solver) -> None:
+        super().__init__(changed, 60.0, early=False)
+        self._solver, self._thread = solver, ThreadPoolExecutor(1)
+
+    def start(self) -> None:
+        """The solver itself is started by its pool."""
+
+    @property
+    def warm(self) -> bool:
+        return self._solver.warm
+
+    @property
+    def facts(self) -> CityFacts:
+        return self._solver.facts
+
+    def alive(self) -> bool:
+        return True
+
+    def ask(
+        self, name: str, given: tuple[Any, ...], until: float | None = None
+    ) -> "asyncio.Future[Any]":
+        return asyncio.wrap_future(self._thread.submit(getattr(self._solver, name), *given))
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class SolverThreads(SolverPool):
+    """Threads in place of processes, all with the same solver."""
+
+    def __init__(self, settings: ServiceSettings, assets: Assets) -> None:
+        self.solver = Solver(settings, assets, self._tell)
+        self._loop: asyncio.AbstractEventLoop
+        super().__init__()
+        self.begin(settings)
+
+    def _process(self, early: bool) -> SolverProcess:
+        return SolverThread(self._changed, self.solver)
+
+    def _tell(self) -> None:
+        self._loop.call_soon_threadsafe(self._changed)
+
+    @property
+    def traffic(self) -> str:
+        return self.solver.traffic
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.solver.start()
+
+    def close(self) -> None:
+        super().close()
+        self.solver.close()
+
+
 def application(settings: ServiceSettings, assets: Assets | None = None) -> FastAPI:
     """The application with its solver in this process, where a test can reach into it."""
-    return create_app(settings, Solver(settings, assets or load_assets(settings)))
+    return create_app(settings, SolverThreads(settings, assets or load_assets(settings)))
 
 
 class Local(httpx.Client):
@@ -216,9 +279,9 @@ class Local(httpx.Client):
 
     @property
     def solver(self) -> Solver:
-        solver = self.service.solver
-        assert isinstance(solver, Solver)
-        return solver
+        pool = self.service.solver
+        assert isinstance(pool, SolverThreads)
+        return pool.solver
 
     @property
     def adviser(self) -> Adviser:

@@ -29,7 +29,7 @@ def test_ten_times_the_load(town: Town) -> None:
         setattr(client.adviser, "advise", held)  # noqa: B010
         with ThreadPoolExecutor(40) as callers:
             calls = [callers.submit(ask, number) for number in range(40)]
-            wait_for(lambda: sum(call.done() for call in calls) == 37)  # places for three of one
+            wait_for(lambda: sum(call.done() for call in calls) == 37)  # slots for three of one
             go_on.set()
             answers = [call.result() for call in calls]
         setattr(client.adviser, "advise", advise)  # noqa: B010
@@ -39,7 +39,7 @@ def test_ten_times_the_load(town: Town) -> None:
         ids = {one.json()["id"] for one in answers if one.status_code == 200}
         assert len(ids) == 3
         assert advised(client, town.call("afterwards")).decision != "no_advice"
-        wait_for(lambda: client.service.engine.inside == 0)
+        wait_for(lambda: client.service.admission.inside == 0)
         stored = client.service.ledger._store.recent("recommendation", 1000)
         assert ids <= {row.entry.id for row in stored}
 
@@ -68,10 +68,10 @@ def test_who_storms_leaves_places_and_turns_to_others(town: Town) -> None:
                 assert begun.wait(PATIENCE_S)
                 storm += [callers.submit(ask, f"storm-{n}", "cad") for n in range(1, 9)]
                 wait_for(lambda: sum(one.done() for one in storm) == 3)  # refused at once
-                assert service.engine.inside == 6
+                assert service.admission.inside == 6
                 other = callers.submit(ask, "other", "dispatcher")
-                wait_for(lambda: service.engine._waiting.get("dispatcher"))
-                assert service.engine.inside == 7
+                wait_for(lambda: service.solver._waiting.get("dispatcher"))
+                assert service.admission.inside == 7
                 go_on.set()
                 statuses = sorted(one.result() for one in storm)
                 assert statuses == [200] * 6 + [503] * 3

@@ -66,17 +66,17 @@ def test_radius_zero_or_huge(town: Town, radius: float) -> None:
 def test_starting_is_said_so(town: Town) -> None:
     """A call before the kernels are loaded is refused at once, and counted."""
     with local(application(town.settings("starting.toml"))) as client:
-        client.service.solver.warm.clear()
+        client.solver.warm = False
         refused = client.post(ASK, json=town.call(), headers=bearer("cad"))
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "starting"
         assert refused.headers["Retry-After"] == "1"
         assert client.get("/readyz").status_code == 503
         assert 'ideal_refused_total{why="starting"} 1.0' in client.service.measure().decode()
-        client.service.solver.warm.set()
+        client.solver.warm = True
         assert client.get("/readyz").status_code == 200
         assert advised(client, town.call()).decision != "no_advice"
-        assert client.service.engine.inside == 0
+        assert client.service.admission.inside == 0
 
 
 def test_nobody_listens_before_it_can_advise(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

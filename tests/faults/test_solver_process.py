@@ -1,10 +1,12 @@
 """A solver's process that is killed, stopped or cannot load: calls go on, and nothing is lost."""
 
+import asyncio
 import os
 import resource
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -14,11 +16,10 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.app import create_app
-from ideal_dispatch.service.solver.main import _answered
+from ideal_dispatch.service.solver.main import _answer
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
-from ideal_dispatch.service.solver.solving import SolverLostError
 from tests.faults.service_faults import ASK, advised, codes, pooled, wait_for, working
 from tests.service_town import PATIENCE_S, Town, bearer, serving
 
@@ -89,7 +90,7 @@ def test_the_only_solver_killed(town: Town) -> None:
         versions = advised(client, town.call("before")).versions
         (pid,) = working(pool)
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not pool.warm.is_set())
+        wait_for(lambda: not pool.working)
         refused = client.post(ASK, json=town.call("lost"), headers=bearer("cad"))
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "starting"
@@ -113,11 +114,11 @@ def test_solver_killed_during_a_call(town: Town) -> None:
         killer.join()
         assert made.decision == "no_advice"
         assert codes(made) == ["solver_lost"]
-        wait_for(pool.warm.is_set)
+        wait_for(lambda: pool.working)
         again = advised(client, town.call("during"))
         assert (again.revision, again.revision_of) == (2, made.id)
         assert again.decision != "no_advice"
-        assert client.service.engine.inside == 0
+        assert client.service.admission.inside == 0
 
 
 def test_solver_hangs(town: Town) -> None:
@@ -146,7 +147,7 @@ def test_a_solver_that_cannot_load_again(town: Town, caplog: pytest.LogCaptureFi
         assert client.get("/readyz").status_code == 503
         assert client.get("/v1/city", headers=bearer()).status_code == 200
         (town.folder / name).write_text(depots)
-        wait_for(pool.warm.is_set)
+        wait_for(lambda: pool.working)
         assert advised(client, town.call("again")).decision != "no_advice"
 
 
@@ -161,7 +162,7 @@ def test_no_process_can_be_started(town: Town, caplog: pytest.LogCaptureFixture)
             wait_for(lambda: "no solver could be started (Too many open files)" in caplog.text)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        wait_for(pool.warm.is_set)
+        wait_for(lambda: pool.working)
         assert advised(client, town.call("fed")).decision != "no_advice"
 
 
@@ -173,23 +174,23 @@ def test_another_solver_that_cannot_load_is_tried_on(
     (town.folder / "second.csv").write_text("nonsense")
     second = SolverProcess(lambda: None, 60.0, early=False)
     second.begin(settings, settings.city.calendar())
-    try:
-        wait_for(lambda: "another one is started in" in caplog.text)
-        (town.folder / "second.csv").write_text((town.folder / "depots.csv").read_text())
-        wait_for(lambda: second.warm)
-        assert second.restarts >= 1
-    finally:
-        second.close()
 
+    async def until(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                await asyncio.sleep(0.02)
 
-def test_who_waits_for_a_solver_gives_up_when_it_is_due(town: Town) -> None:
-    with pooled(town.settings("busy.toml", server={"solvers": 1})) as (_, pool):
-        taken = pool._taken(time.monotonic() + 1.0)
-        with pytest.raises(SolverLostError, match="all are busy"):
-            pool._taken(time.monotonic() + 0.1)
-        pool._free.append(taken)
-        assert pool._taken(time.monotonic() + 1.0) is taken
-        pool._free.append(taken)
+    async def tried_on() -> None:
+        second.start()
+        try:
+            await until(lambda: "another one is started in" in caplog.text)
+            (town.folder / "second.csv").write_text((town.folder / "depots.csv").read_text())
+            await until(lambda: second.warm)
+        finally:
+            second.close()
+
+    asyncio.run(tried_on())
+    assert second.restarts >= 1
 
 
 def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) -> None:
@@ -202,12 +203,15 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
         def model_card(self) -> None:
             raise InputError("no card")
 
-    surprised = cast(Solver, Surprised())
+    told: list[tuple[int | None, str, str]] = []
+    for number, name in enumerate(("road_map", "model_card", "close")):
+        _answer(cast(Solver, Surprised()), number, name, (), lambda *given: told.append(given))
     words = "a fault of this program (KeyError); it was logged"
-    assert _answered(surprised, "road_map", ()) == ("failed", words)
+    assert told == [
+        (0, "failed", words), (1, "refused", "no card"),
+        (2, "failed", "close: nothing that can be asked"),
+    ]  # fmt: skip
     assert "KeyError: 'street'" in caplog.text
-    assert _answered(surprised, "model_card", ()) == ("refused", "no card")
-    assert _answered(surprised, "close", ())[0] == "failed"
 
 
 def test_ending_while_a_solver_hangs_and_desks_want_its_map(town: Town) -> None:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs, promises
+from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
 from ideal_dispatch.service.answered import Answered, digest
 from ideal_dispatch.service.audit import (
     Entry,
@@ -22,16 +23,15 @@ from ideal_dispatch.service.audit import (
     UncheckedPromises,
 )
 from ideal_dispatch.service.desk.events import Hub
-from ideal_dispatch.service.http.admission import Admitted
 from ideal_dispatch.service.http.schemas import RecommendationRequest
-from ideal_dispatch.service.ledger import LOOK_S, Earlier, Ledger
+from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.settings import Server
 from ideal_dispatch.service.solver import answer
-from ideal_dispatch.service.solver.engine import BusyError, Engine, Late, Place
 from ideal_dispatch.service.solver.known import DepotNames, KnownWeather
-from ideal_dispatch.service.solver.solving import SolverLostError, Solving
+from ideal_dispatch.service.solver.pool import LateError, SolverPool
+from ideal_dispatch.service.solver.solving import SolverLostError
 from ideal_dispatch.service.standing import asked_at, order
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ AUDIT_S = 0.4
 _NEW = Earlier([], 0)
 """Of a call that nothing is remembered of: most are new, and the audit says where one is not."""
 
+_LOOK_SHARE = 0.3  # of the time left, for another look at what other workers promised
 _TRIES = 4  # to get a revision's number, or units, before others do
 
 
@@ -75,8 +76,8 @@ class Recommender:
 
     limits: Server
     versions: Callable[[], Mapping[str, str]]
-    engine: Engine
-    solver: Solving
+    admission: Admission
+    solver: SolverPool
     names: Callable[[], DepotNames]
     default_units: int
     weather: Callable[[], KnownWeather]
@@ -93,27 +94,26 @@ class Recommender:
         request: RecommendationRequest,
         key: str | None,
         actor: str,
-        admitted: Admitted,
+        slot: Slot,
         simulated: bool = False,
     ) -> dict[str, Any]:
         """The answer on record for this request, made now if it is new."""
         logs.call_id.set(request.call_id)
         content = request.model_dump(mode="json", exclude={"idempotency_key"})
         sum_ = digest(content)
-        slot = request.call_id, f"key:{key}" if key else f"body:{sum_}"
-        running = self._answering.get(slot)
+        same = request.call_id, f"key:{key}" if key else f"body:{sum_}"
+        running = self._answering.get(same)
         if running is None:
-            began, until = admitted.began, admitted.began + self.limits.deadline_s
             asked_at = moment_text(datetime.now(UTC))
             question = _Question(
-                request, content, sum_, slot[1], actor, simulated, asked_at, self.ledger.followed,
-                began, until,
+                request, content, sum_, same[1], actor, simulated, asked_at, self.ledger.followed,
+                slot.began, slot.began + self.limits.deadline_s,
             )  # fmt: skip
-            running = asyncio.create_task(self._answer(question, admitted.place.moved()))
-            self._answering[slot] = running
-            running.add_done_callback(lambda _: self._answering.pop(slot, None))
+            running = asyncio.create_task(self._answer(question, slot.moved()))
+            self._answering[same] = running
+            running.add_done_callback(lambda _: self._answering.pop(same, None))
         else:
-            admitted.place.release()
+            slot.release()
             self.observations.repeated.inc()
         answered = await asyncio.shield(running)
         if answered.digest != sum_:
@@ -123,7 +123,7 @@ class Recommender:
             )
         return self.ledger.joined(answered.answer)
 
-    async def _answer(self, question: _Question, place: Place) -> Answered:
+    async def _answer(self, question: _Question, slot: Slot) -> Answered:
         """The answer that stands, or a new one; revisions of a call are made one after another."""
         call_id, until = question.request.call_id, question.until
         due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
@@ -139,31 +139,28 @@ class Recommender:
             if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
                 return same
-            advice = await self._advice(question.request, due, place)
+            advice = await self._advice(question.request, due, slot)
             if same:
                 question = replace(question, key=same.next_key)
             return await self._made(question, advice, earlier, due)
         finally:
-            place.release()
+            slot.release()
             if locked:
                 turn.release()
 
     async def _advice(
-        self, request: RecommendationRequest, due: float, place: Place
+        self, request: RecommendationRequest, due: float, slot: Slot
     ) -> dict[str, Any]:
+        """The solver's advice by the moment ``due``, or none that says why."""
         call = request.call()
         units = self.ledger.units.known(call.call_id, listed=call.depots is not None)
-        weather = self.weather()
         try:
-            found = await self.engine.run(
-                lambda until: self.solver.advise(call, units, weather, until), due, place
-            )
+            return await self.solver.advise(call, units, self.weather(), due, slot)
         except SolverLostError as error:
             return answer.no_advice(call, [("solver_lost", f"{error}; ask again in a moment")])
-        if isinstance(found, Late):
+        except LateError:
             words = f"no answer within the {self.limits.deadline_s:g} s there are"
             return answer.no_advice(call, [("late", words)])
-        return found
 
     async def _made(
         self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float
@@ -218,11 +215,11 @@ class Recommender:
     ) -> dict[str, Any]:
         """Another advice, for other calls got units of the first; none where that is too late."""
         with suppress(StoreError):
-            await self.ledger.refresh_units(LOOK_S)
+            await self.ledger.refresh_units(_LOOK_SHARE * (due - time.monotonic()))
         if tries and time.monotonic() < due:
-            with suppress(BusyError):
-                place = self.engine.admit(question.actor)
-                return await self._advice(question.request, due, place)
+            with suppress(BusyError, StartingError):
+                slot = self.admission.admit(question.actor)
+                return await self._advice(question.request, due, slot)
         return promises.outrun(question.request, lost)
 
     def _body(

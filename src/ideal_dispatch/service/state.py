@@ -4,20 +4,19 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
+from ideal_dispatch.service.admission import Admission
 from ideal_dispatch.service.audit import AuditWriter, DepotUnits, Entry, Spool, open_store
 from ideal_dispatch.service.audit.units import units_body
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.following import follow, retain
-from ideal_dispatch.service.http.admission import Gate
 from ideal_dispatch.service.http.auth import Doorkeeper
 from ideal_dispatch.service.http.schemas import HumanResponse
 from ideal_dispatch.service.ledger import Ledger
@@ -26,14 +25,12 @@ from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provider
 from ideal_dispatch.service.recommender import Recommender
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.engine import Engine
 from ideal_dispatch.service.solver.known import DepotNames
-from ideal_dispatch.service.solver.solving import RoadMap, Solving
+from ideal_dispatch.service.solver.pool import SolverPool
+from ideal_dispatch.service.solver.solving import RoadMap
 from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)
-
-Found = TypeVar("Found")
 
 _SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the audit at each of its steps
 
@@ -46,20 +43,19 @@ def _names(depots: tuple[str, ...], aliases: tuple[tuple[str, str], ...]) -> Dep
 class Service:
     """One worker's state."""
 
-    def __init__(self, settings: ServiceSettings, solver: Solving) -> None:
+    def __init__(self, settings: ServiceSettings, solver: SolverPool) -> None:
         self.settings, self.solver = settings, solver
         self.observations, self.hub = Observations(), Hub()
         self.doorkeeper = Doorkeeper(settings.tokens)
-        self.engine = Engine(settings.server.solvers, settings.server.queue)
+        slots = settings.server.solvers + settings.server.queue
+        self.admission = Admission(slots, lambda: solver.working > 0)
         self.weather = WeatherPoll(
             weather_provider(settings), *solver.facts.middle, settings.weather.stale_s
         )
         self._configuration = settings.checksum
-        self.gate = Gate(self.engine, solver.warm)
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
-        self._aside = ThreadPoolExecutor(2, "aside")  # of its own: the solver may take its time
         self._map_turn, self._map = asyncio.Lock(), RoadMap("", b"", b"")
         self._polling = Repeated("weather", settings.weather.every_s, self.weather.refresh)
 
@@ -81,7 +77,7 @@ class Service:
         spool = Spool(self.settings.file(self.settings.audit.spool))
         self.ledger = Ledger(store, AuditWriter(store, spool))
         self.recommender = Recommender(
-            self.settings.server, lambda: self.versions, self.engine, self.solver,
+            self.settings.server, lambda: self.versions, self.admission, self.solver,
             lambda: self.names, self.settings.units.default, self.weather.known, self.ledger,
             self.hub, self.observations,
         )  # fmt: skip
@@ -103,9 +99,7 @@ class Service:
                 log.error("a task in the background had failed", exc_info=ended)
         self._note("stopped")
         self._polling.stop(0.1)
-        self.engine.close()
-        await asyncio.to_thread(self.solver.close)
-        self._aside.shutdown(wait=False, cancel_futures=True)
+        self.solver.close()
         await asyncio.to_thread(self.ledger.close)
 
     def _note(self, what: str) -> None:
@@ -118,15 +112,11 @@ class Service:
 
     # --- what the solver knows beside advice ---------------------------------------
 
-    async def aside(self, work: Callable[[], Found]) -> Found:
-        """Ask the solver for anything but advice, off the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
-
     async def road_map(self) -> RoadMap:
         """The roads of the city, made once."""
         async with self._map_turn:
             if self._map.checksum != self.solver.facts.checksums["network"]:
-                self._map = await self.aside(self.solver.road_map)
+                self._map = await self.solver.ask("road_map")
             return self._map
 
     # --- people and units -------------------------------------------------------
@@ -180,7 +170,7 @@ class Service:
         audit = self.ledger.writer.status
         weather = self.weather.known()
         parts = {
-            "solver": "ready" if self.solver.warm.is_set() else "starting",
+            "solver": "ready" if self.solver.working else "starting",
             "traffic": self.solver.traffic,
             "weather": "not up to date, answers say why" if weather.problem else "ready",
             "audit": "ready",
@@ -188,14 +178,14 @@ class Service:
         if audit.waiting or not audit.store_up:
             doing = "replaying" if audit.store_up else "spooling"
             parts["audit"] = f"{doing} ({audit.waiting} waiting)"
-        if not self.solver.warm.is_set():
+        if not self.solver.working:
             return "starting", parts
         return "ready" if all(one == "ready" for one in parts.values()) else "degraded", parts
 
     def measure(self) -> bytes:
         """The page of metrics."""
         seen, audit, weather = self.observations, self.ledger.writer.status, self.weather.known()
-        seen.inside.set(self.engine.inside)
+        seen.inside.set(self.admission.inside)
         seen.solvers.set(self.solver.working)
         seen.solver_restarts.set(self.solver.restarts)
         seen.listeners.set(self.hub.listeners)

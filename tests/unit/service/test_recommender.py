@@ -144,7 +144,7 @@ def test_a_repeat_gets_the_answer_on_record(town: Town, monkeypatch: pytest.Monk
         assert asked(client, body)["id"] == first["id"]
         assert count == [2]
         assert client.get(f"{ASK}?limit=9", headers=bearer()).json()[0]["revision"] == 1
-        assert client.service.recommender.engine.inside == 0
+        assert client.service.recommender.admission.inside == 0
 
 
 def test_a_question_asked_for_ever_goes_on_from_its_last_answer(town: Town) -> None:

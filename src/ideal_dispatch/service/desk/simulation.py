@@ -56,11 +56,11 @@ class Simulator:
             if self._ready:
                 self._left -= 1
                 try:
-                    # first: nobody would give back a place taken before it
-                    call = await self._service.aside(self.call)
-                    admitted = self._service.gate.admit(ACTOR)
+                    # first: nobody would give back a slot taken before it
+                    call = await self.call()
+                    slot = self._service.admission.admit(ACTOR)
                     await self._service.recommender.recommend(
-                        call, None, ACTOR, admitted, simulated=True
+                        call, None, ACTOR, slot, simulated=True
                     )
                 except IdealError as error:
                     log.warning("simulated call: %s", error)
@@ -71,14 +71,13 @@ class Simulator:
     @property
     def _ready(self) -> bool:
         solver = self._service.solver
-        return solver.warm.is_set() and solver.traffic != "starting"
+        return solver.working > 0 and solver.traffic != "starting"
 
     def _pause_s(self) -> float:
         return self._every_s if self._ready else 0.5
 
-    def call(self) -> RecommendationRequest:
+    async def call(self) -> RecommendationRequest:
         """The next call."""
         self._number += 1
-        return RecommendationRequest.model_validate(
-            self._service.solver.invented_call(self._number)
-        )
+        invented = await self._service.solver.ask("invented_call", self._number)
+        return RecommendationRequest.model_validate(invented)

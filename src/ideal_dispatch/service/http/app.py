@@ -29,7 +29,7 @@ from ideal_dispatch.service.http.routes import (
 )
 from ideal_dispatch.service.http.server import ready_or_ended
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.solving import Solving
+from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.state import Service
 
 SESSION_BYTES = 1024
@@ -62,7 +62,7 @@ class _Desk(StaticFiles):
         await super().__call__(scope, receive, send)
 
 
-def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
+def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
     """The application; everything that can be wrong with the settings is said here."""
     service = Service(settings, solver)
     simulator = Simulator(service)
@@ -74,7 +74,8 @@ def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
             ending.push_async_callback(asyncio.to_thread, service.ledger.close)
             ending.push_async_callback(service.stop)
             if not settings.demo:
-                await ready_or_ended(solver.warm)  # nobody listens: a proxy asks another worker
+                # nobody listens until then: a proxy asks another worker
+                await ready_or_ended(lambda: solver.working > 0)
             gc.enable()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
             simulator.start()
@@ -107,7 +108,7 @@ def create_app(settings: ServiceSettings, solver: Solving) -> FastAPI:
         open_bytes={"/v1/session": SESSION_BYTES},
         path_bytes={incidents.EIDO: limits.eido_bytes},
         calls=(recommendations.ASK, incidents.EIDO),
-        gate=service.gate,
+        admission=service.admission,
         refused=lambda code: service.observations.refused.labels(code).inc(),
     )
     return app

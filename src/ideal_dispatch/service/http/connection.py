@@ -8,15 +8,16 @@ would take every turn.
 import asyncio
 import logging
 import time
+from collections import deque
 from http import HTTPStatus
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from ideal_dispatch.service.http.admission import BEGAN, REFUSED
+from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError
+from ideal_dispatch.service.http.protection import BEGAN, REFUSED
 from ideal_dispatch.service.http.refusals import Problem, problem_of, problem_text
-from ideal_dispatch.service.solver.engine import RETRY_AFTER_S, BusyError
 
 HEADERS_S = 10.0
 """How long a client may take, from the start or from an answer, to the end of its headers."""
@@ -55,7 +56,7 @@ class _RefusedError(Exception):
 
 
 class Connection(HttpToolsProtocol):
-    """HTTP/1.1, with bounds on what is read and a rest after each refusal for want of a place.
+    """HTTP/1.1, with bounds on what is read and a rest after each refusal for want of a slot.
 
     The first rest is short, each further one twice as long, at most what
     ``Retry-After`` says; an answer ends the series. What a trusted proxy passes
@@ -71,7 +72,7 @@ class Connection(HttpToolsProtocol):
     _head_complete = False  # headers that follow are trailers
     _unparsed_bytes = 0  # since the parser told of anything
     _arrived_at = 0.0  # the bytes that are being parsed
-    _early: tuple[float, bytes] | None = None  # what came during a rest, and when
+    _early: tuple[bytes, float] | None = None  # what came during a rest, and when
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -90,33 +91,29 @@ class Connection(HttpToolsProtocol):
 
     # --- the head of a request ------------------------------------------------------
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes, arrived_at: float | None = None) -> None:
+        """Parse it in pieces: what follows the last whole header of a piece is not counted."""
+        arrived_at = arrived_at or time.monotonic()
         if self._rest is not None:
-            self._early = time.monotonic(), data
+            self._early = data, arrived_at
             self.flow.pause_reading()
-        else:
-            self._parse(time.monotonic(), data)
-
-    def _parse(self, arrived_at: float, data: bytes) -> None:
-        """In pieces: what follows the last whole header of a piece is not counted."""
+            return
         self._unset_keepalive_if_required()
         self._arrived_at = arrived_at
-        for at in range(0, len(data), HEAD_BYTES):
-            if self._refusal is None:
-                self._parse_piece(data[at : at + HEAD_BYTES])
-
-    def _parse_piece(self, piece: bytes) -> None:
-        self._unparsed_bytes += len(piece)
-        try:
-            self.parser.feed_data(piece)
-        except HttpParserUpgrade as upgrade:
-            self._parse_piece(self._head_without_upgrade() + piece[upgrade.args[0] :])
-        except HttpParserError as error:
-            ours = error.__context__
-            self._hang_up(ours.problem if isinstance(ours, _RefusedError) else _NO_HTTP)
-        else:
-            if self._unparsed_bytes > HEAD_BYTES:
-                self._hang_up(_TOO_LARGE)
+        pieces = deque(data[at : at + HEAD_BYTES] for at in range(0, len(data), HEAD_BYTES))
+        while pieces and self._refusal is None:
+            piece = pieces.popleft()
+            self._unparsed_bytes += len(piece)
+            try:
+                self.parser.feed_data(piece)
+            except HttpParserUpgrade as upgrade:
+                pieces.appendleft(self._head_without_upgrade() + piece[upgrade.args[0] :])
+            except HttpParserError as error:
+                ours = error.__context__
+                self._hang_up(ours.problem if isinstance(ours, _RefusedError) else _NO_HTTP)
+            else:
+                if self._unparsed_bytes > HEAD_BYTES:
+                    self._hang_up(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= MOST_WAITING:
@@ -211,7 +208,7 @@ class Connection(HttpToolsProtocol):
             self._expect()
         if self._early is not None and not self.transport.is_closing():
             early, self._early = self._early, None
-            self._parse(*early)
+            self.data_received(*early)
 
     def shutdown(self) -> None:
         if self._rest is not None:  # what came meanwhile has not begun

@@ -14,7 +14,7 @@ from typing import Any
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.http.admission import REFUSED, Gate
+from ideal_dispatch.service.admission import Admission
 from ideal_dispatch.service.http.refusals import Problem, problem_of, problem_text
 
 Scope = MutableMapping[str, Any]
@@ -24,6 +24,15 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger(__name__)
+
+BEGAN = "ideal_dispatch.began"
+"""Where in a request's scope the server notes when its first byte came."""
+
+REFUSED = "ideal_dispatch.refused"
+"""Where it has a list for the client of a request that is refused for want of a slot."""
+
+SLOT = "ideal_dispatch.slot"
+"""Where a call has its slot."""
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -76,8 +85,9 @@ class Protection:
     ``let_in`` looks at the scope and gives the name of who asks, or raises where
     nobody knows: no body of a stranger is read. ``open_bytes`` are paths where a
     stranger may send so many bytes, ``path_bytes`` paths with another limit than
-    ``body_bytes``. What is posted to ``calls`` passes the ``gate``: where that is
-    shut, nothing is read either. ``refused`` is told the code of every refusal.
+    ``body_bytes``. What is posted to ``calls`` needs a slot of the ``admission``:
+    without one, nothing is read either. ``refused`` is told the code of every
+    refusal.
     """
 
     def __init__(
@@ -91,11 +101,11 @@ class Protection:
         open_bytes: Mapping[str, int],
         path_bytes: Mapping[str, int],
         calls: Collection[str],
-        gate: Gate,
+        admission: Admission,
         refused: Callable[[str], None],
     ) -> None:
         self._app, self._let_in = app, let_in
-        self._calls, self._gate, self._refused = calls, gate, refused
+        self._calls, self._admission, self._refused = calls, admission, refused
         self._bytes, self._open = body_bytes, open_bytes
         self._by_path = {**path_bytes, **open_bytes}
         self._nesting, self._timeout_s = nesting, body_timeout_s
@@ -125,13 +135,17 @@ class Protection:
             await send(message)
 
         try:
-            problem = await self._guarded(scope, receive, answering, headers)
-            if problem is not None:
-                self._refused(problem.code)
-                if problem.status == 503 and REFUSED in scope:
+            checked = await self._checked(scope, receive, headers)
+            if isinstance(checked, Problem):
+                self._refused(checked.code)
+                if checked.status == 503 and REFUSED in scope:
                     scope[REFUSED].append(scope["client"])  # its next request waits a little
-                await _refuse(answering, problem)
+                await _refuse(answering, checked)
+            else:
+                await self._app(scope, checked, answering)
         finally:
+            if SLOT in scope:
+                scope[SLOT].release()
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
             log.log(level, "request", extra={
@@ -139,21 +153,20 @@ class Protection:
                 "ms": round(1000 * (time.monotonic() - began), 1), "client": client[0],
             })  # fmt: skip
 
-    async def _guarded(
-        self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]
-    ) -> Problem | None:
-        """Pass the request on, or say why not."""
+    async def _checked(
+        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
+    ) -> Receive | Problem:
+        """What the application is to receive, once that is known to be harmless, or why not."""
         length = headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in headers:
-            await self._app(scope, receive, send)
-            return None
+            return receive
         called = scope["method"] == "POST" and scope["path"] in self._calls
         who = ""
         try:
             if scope["path"] not in self._open:
                 who = self._let_in(scope)
             if called:
-                self._gate.check(who)
+                self._admission.check(who)
         except IdealError as error:
             return problem_of(error)
         charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
@@ -172,15 +185,11 @@ class Protection:
             return {"type": "http.request", "body": body, "more_body": False}
 
         try:
-            place = self._gate.pass_on(scope, who) if called else None
+            if called:
+                scope[SLOT] = self._admission.admit(who, scope.get(BEGAN))
         except IdealError as error:
             return problem_of(error)
-        try:
-            await self._app(scope, replayed, send)
-        finally:
-            if place is not None:
-                place.release()
-        return None
+        return replayed
 
     async def _body(self, path: str, length: bytes, receive: Receive) -> bytes | Problem:
         """The body, once it is known to be harmless."""

@@ -12,13 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError, StartingError
 from ideal_dispatch.service.audit import NotRecordedError, OutdatedUnits, StoreError
-from ideal_dispatch.service.http.admission import StartingError
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.http.schemas import first_fault
 from ideal_dispatch.service.recommender import KeyUsedError
-from ideal_dispatch.service.solver.engine import RETRY_AFTER_S, BusyError
 from ideal_dispatch.service.solver.solving import SolverLostError
 from ideal_dispatch.service.standing import ExpiredError, SupersededError
 

@@ -6,8 +6,8 @@ import re
 import signal
 import socket
 import sys
-import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -68,11 +68,11 @@ class _Server(uvicorn.Server):
                 told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
-async def ready_or_ended(ready: threading.Event) -> None:
+async def ready_or_ended(ready: Callable[[], bool]) -> None:
     """Wait until it is ready, or until uvicorn is told to end: by itself it waits for the start."""
     began = time.monotonic()
     say_at = began + _SAY_EVERY_S
-    while not ready.is_set():
+    while not ready():
         if _ending():
             log.info("told to end before it was ready")
             return

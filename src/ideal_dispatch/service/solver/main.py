@@ -1,9 +1,8 @@
 """The process of a solver: ``python -m ideal_dispatch.service.solver.main FD [awaited]``.
 
-Over that connection it is told the settings, given more connections, on each
-of which the service asks one thing at a time, and tells what becomes of it;
-when the connection ends, so does the process. One that is ``awaited`` loads at
-full priority, for nobody is served before it has.
+Over that connection it is told the settings, then asked: (number, name, given). It tells
+(number, kind, value): answers by their number, and news of itself. When the connection ends, so
+does the process. One that is ``awaited`` loads at full priority, for nobody is served before.
 """
 
 import gc
@@ -12,9 +11,11 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
 _BLAS = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"
 _NICE = 5  # answering and recording go first: they are short, and everybody waits for them
 
+_Tell = Callable[[int | None, str, Any], None]
 
-def main(number: int, awaited: bool) -> None:
+
+def main(descriptor: int, awaited: bool) -> None:
     """Load, tell, and answer until the service ends."""
     for ending in (signal.SIGINT, signal.SIGTERM):  # the service is told, and ends its solver
         signal.signal(ending, signal.SIG_IGN)
@@ -38,39 +41,55 @@ def main(number: int, awaited: bool) -> None:
         os.putenv(name, "1")
     if not awaited:
         _step_back()
-    control = Connection(number)
+    service: Connection[Any, Any] = Connection(descriptor)
 
-    from ideal_dispatch.errors import IdealError, in_one_line
     from ideal_dispatch.service import logs
+
+    import_module("ideal_dispatch.service.solver.solver")  # while the settings are still read
+    telling = threading.Lock()
+
+    def tell(number: int | None, kind: str, value: Any) -> None:
+        with telling:
+            service.send((number, kind, value))
+
+    try:
+        settings, calendar = service.recv()
+        logs.configure(settings.server.log_level)
+        solvers: list[Solver] = []
+        threading.Thread(target=_load, args=(settings, calendar, tell, solvers)).start()
+        advice, aside = (ThreadPoolExecutor(1, one, _step_back) for one in ("advice", "aside"))
+        while True:
+            number, name, given = service.recv()
+            thread = advice if name == "advise" else aside
+            thread.submit(_answer, solvers[0], number, name, given, tell)
+    except (EOFError, OSError):  # the service ended
+        os._exit(0)  # whatever is still being loaded, compiled or solved
+    except Exception:
+        log.exception("a question makes no sense")
+        os._exit(1)
+
+
+def _load(settings: Any, calendar: Any, tell: _Tell, solvers: "list[Solver]") -> None:
+    """The solver, which prepares itself in a thread of its own, or why there is none."""
+    from ideal_dispatch.errors import IdealError, in_one_line
     from ideal_dispatch.service.solver.assets import load_assets
     from ideal_dispatch.service.solver.solver import Solver
 
-    try:
-        settings, calendar, count = control.recv()
-        lanes = [Connection(recv_handle(control)) for _ in range(count)]
-    except (EOFError, OSError):  # the service ended before it could tell
-        return
-    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
-    logs.configure(settings.server.log_level)
-    telling = threading.Lock()
-
     def changed() -> None:
-        with telling:
-            control.send(("status", (solver.warm.is_set(), solver.traffic)))
+        tell(None, "status", (solver.warm, solver.traffic))
         _step_back()  # the thread that prepared it: it goes on with what nobody waits for
 
     try:
         solver = Solver(settings, load_assets(settings, calendar), changed)
     except (IdealError, OSError) as error:
-        control.send(("failed", in_one_line(error)))
-        return
-    control.send(("facts", solver.facts))
+        tell(None, "failed to load", in_one_line(error))
+        os._exit(1)
+    except Exception:
+        log.exception("the solver cannot be loaded")
+        os._exit(1)
+    solvers.append(solver)
+    tell(None, "facts", solver.facts)
     solver.start()
-    threads = [threading.Thread(target=_answer, args=(solver, lane)) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def _step_back() -> None:
@@ -80,38 +99,20 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, max(now, _NICE))
 
 
-def _end_with(control: "Connection[Any, Any]") -> None:
-    with suppress(EOFError, OSError):
-        control.recv()
-    os._exit(0)  # whatever is still being loaded, compiled or solved
-
-
-def _answer(solver: "Solver", lane: "Connection[Any, Any]") -> None:
-    """What is asked there, one after another; who cannot be understood is not answered."""
-    _step_back()
-    try:
-        while True:
-            name, given = lane.recv()
-            lane.send(_answered(solver, name, given))
-    except (EOFError, OSError):
-        return
-    except Exception:
-        log.exception("a question makes no sense")
-        os._exit(1)
-
-
-def _answered(solver: "Solver", name: str, given: tuple[Any, ...]) -> tuple[str, Any]:
+def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], tell: _Tell) -> None:
+    """Tell the answer to one question; a surprise must not leave who asks waiting."""
     from ideal_dispatch.errors import IdealError
 
-    if name not in ASKED:
-        return "failed", f"{name}: nothing that can be asked"
+    kind, value = "failed", f"{name}: nothing that can be asked"
     try:
-        return "answered", getattr(solver, name)(*given)
+        if name in ASKED:
+            kind, value = "answered", getattr(solver, name)(*given)
     except IdealError as error:
-        return "refused", str(error)
-    except Exception as error:  # a surprise must not leave who asks waiting
+        kind, value = "refused", str(error)
+    except Exception as error:
         log.exception("%s: unexpected", name)
-        return "failed", f"a fault of this program ({type(error).__name__}); it was logged"
+        value = f"a fault of this program ({type(error).__name__}); it was logged"
+    tell(number, kind, value)
 
 
 if __name__ == "__main__":

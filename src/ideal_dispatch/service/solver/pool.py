@@ -1,34 +1,45 @@
 """Several solver processes: calls go to one that is free, and on while another one is lost."""
 
-import threading
+import asyncio
 import time
+from collections import OrderedDict, deque
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.solver.process import HANGS_S, SolverProcess
-from ideal_dispatch.service.solver.solving import CityFacts, RoadMap, SolverLostError
+from ideal_dispatch.service.solver.solving import CityFacts, SolverLostError
 
-if TYPE_CHECKING:  # little is imported: a process is to begin before anything else
+if TYPE_CHECKING:  # little is imported: a process is to start before anything else
     from ideal_dispatch.context import Calendar
+    from ideal_dispatch.service.admission import Slot
     from ideal_dispatch.service.settings import ServiceSettings
     from ideal_dispatch.service.solver.call import Call
     from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
 
 
-class SolverPool:
-    """A :class:`~ideal_dispatch.service.solver.solving.Solving`; its first process starts at once.
+class LateError(IdealError):
+    """No advice came by the moment at which it was due."""
 
-    The others start when that one can advise: so it can do so sooner.
+
+class SolverPool:
+    """The solvers of a worker; the first process starts at once.
+
+    The others start when that one can advise: so it can do so sooner. Of those
+    who wait for a solver, the one who was served longest ago is next, however
+    many calls each has. From :meth:`start` on, it lives on one event loop.
     """
 
     def __init__(self, hangs_s: float = HANGS_S) -> None:
         self._hangs_s, self._missing = hangs_s, 0
-        self.warm = threading.Event()
-        self._news = threading.Condition()
-        self._first = SolverProcess(self._changed, hangs_s, early=True)
-        self._solvers, self._last = [self._first], self._first
+        self._first = self._last = self._process(early=True)
+        self._solvers = [self._first]
         self._free = [self._first]  # the one used last at the end: its caches are warm
+        self._waiting: OrderedDict[str, deque[asyncio.Future[SolverProcess]]] = OrderedDict()
         self._given: tuple[ServiceSettings, Calendar]
+
+    def _process(self, early: bool) -> SolverProcess:
+        return SolverProcess(self._changed, self._hangs_s, early)
 
     def begin(self, settings: "ServiceSettings") -> None:
         """Load the city."""
@@ -38,90 +49,123 @@ class SolverPool:
         self._first.begin(*self._given)
 
     def start(self) -> None:
-        """It prepares since it has its settings."""
+        """Go on whatever becomes of the solvers, on the event loop that runs."""
+        self._first.start()
 
     @property
     def facts(self) -> CityFacts:
+        """The city; waits until it is loaded, or raises what is wrong with the settings."""
         return self._first.facts
 
     @property
     def traffic(self) -> str:
+        """Whether live traffic can be used: "ready", "starting", or in words why not."""
         known = (self._last, *self._solvers)
         return next((one.traffic for one in known if one.warm), self._first.traffic)
 
     @property
     def working(self) -> int:
+        """How many calls can be advised on at the same time."""
         return sum(one.warm for one in self._solvers)
 
     @property
     def restarts(self) -> int:
+        """How often a solver was lost."""
         return sum(one.restarts for one in self._solvers)
 
-    def advise(
-        self,
-        call: "Call",
-        units: "KnownUnits",
-        weather: "KnownWeather",
-        until: float,
+    async def advise(
+        self, call: "Call", units: "KnownUnits", weather: "KnownWeather", until: float, slot: "Slot"
     ) -> dict[str, Any]:
-        solver = self._taken(until)
+        """The advice, with the checksums of what made it as ``versions``.
+
+        ``until`` is the moment of :func:`time.monotonic` at which it is due: LateError then. A
+        solver that is late goes on meanwhile, and keeps the call's slot.
+        """
+        solver = await self._turn(slot.holder, until)
+        answer, kept = solver.ask("advise", (call, units, weather, until), until), slot.moved()
+
+        def ended(answer: "asyncio.Future[Any]") -> None:
+            kept.release()
+            if answer.exception() is None:
+                self._last = solver  # a live router is known by the calls it was asked about
+            self._free.append(solver)
+            self._hand_out()
+
+        answer.add_done_callback(ended)
+        await asyncio.wait([answer], timeout=max(until - time.monotonic(), 0.0))
+        # the event loop may have been held up: then it was made in time, but is seen too late
+        if not answer.done() or time.monotonic() >= until:
+            raise LateError("the solver did not answer in time")
+        advice: dict[str, Any] = answer.result()
+        return advice
+
+    async def _turn(self, holder: str, until: float) -> SolverProcess:
+        """A solver that is free, once it is this holder's turn."""
+        if not self.working:
+            raise SolverLostError("no solver is at work")
+        if holder not in self._waiting:
+            self._waiting[holder] = deque()
+            self._waiting.move_to_end(holder, last=False)
+        turn: asyncio.Future[SolverProcess] = asyncio.get_running_loop().create_future()
+        self._waiting[holder].append(turn)
+        self._hand_out()
         try:
-            made = solver.advise((call, units, weather), until)
-            self._last = solver  # a live router is known by the calls it was asked about
-            return made
-        finally:
-            with self._news:
-                self._free.append(solver)
-                self._news.notify()
+            await asyncio.wait([turn], timeout=max(until - time.monotonic(), 0.0))
+            if not turn.done() or time.monotonic() >= until:
+                raise LateError("no solver was free in time")
+            return turn.result()
+        except BaseException:
+            if not turn.cancel() and turn.exception() is None:  # nobody takes what was handed out
+                self._free.append(turn.result())
+                self._hand_out()
+            raise
 
-    def _taken(self, until: float) -> SolverProcess:
-        """A solver that is free; waits for one while all are busy."""
-        with self._news:
-            while self.working and (left_s := until - time.monotonic()) > 0:
-                for solver in reversed(self._free):
-                    if solver.warm and solver.alive():
-                        self._free.remove(solver)
-                        return solver
-                self._news.wait(left_s)
-        raise SolverLostError("no solver is at work" if not self.working else "all are busy")
+    def _hand_out(self) -> None:
+        """Give the free solvers to those who wait."""
+        for solver in [one for one in reversed(self._free) if one.warm and one.alive()]:
+            turn = self._next()
+            if turn is None:
+                return
+            self._free.remove(solver)
+            turn.set_result(solver)
 
-    def road_map(self) -> RoadMap:
-        found: RoadMap = self._ask("road_map")
-        return found
+    def _next(self) -> "asyncio.Future[SolverProcess] | None":
+        """The turn of who waits and was served longest ago."""
+        for holder, turns in self._waiting.items():
+            while turns:
+                turn = turns.popleft()
+                if not turn.done():
+                    self._waiting.move_to_end(holder)
+                    return turn
+        return None
 
-    def model_card(self) -> str:
-        return str(self._ask("model_card"))
-
-    def invented_call(self, number: int) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask("invented_call", number)
-        return found
-
-    def _ask(self, name: str, *given: Any) -> Any:
+    async def ask(self, name: str, *given: Any) -> Any:
+        """Anything else that a solver can be asked, beside the advice."""
         for solver in self._solvers:
             if solver.warm:
-                return solver.ask(name, *given)
+                try:
+                    return await asyncio.wait_for(solver.ask(name, given), self._hangs_s)
+                except TimeoutError:
+                    raise SolverLostError("the solver hung") from None
         raise SolverLostError("no solver is at work")
 
     def close(self) -> None:
-        with self._news:
-            self._missing = 0
+        """End them; what runs is given up."""
+        self._missing = 0
         for solver in self._solvers:
             solver.close()
 
     def _changed(self) -> None:
-        """One of the solvers has become warm, or is so no more."""
-        with self._news:
-            if self.working:
-                self.warm.set()
-                more = [
-                    SolverProcess(self._changed, self._hangs_s, early=False)
-                    for _ in range(self._missing)
-                ]
-                self._missing = 0
-                self._solvers += more
-                self._free += more
-                for solver in more:
-                    solver.begin(*self._given)
-            else:
-                self.warm.clear()
-            self._news.notify_all()
+        """One of the solvers can advise, or no longer can."""
+        if self.working:
+            more = [self._process(early=False) for _ in range(self._missing)]
+            self._missing = 0
+            self._solvers += more
+            self._free += more
+            for solver in more:
+                solver.begin(*self._given)
+                solver.start()
+            self._hand_out()
+        else:
+            while (turn := self._next()) is not None:
+                turn.set_exception(SolverLostError("no solver is at work"))

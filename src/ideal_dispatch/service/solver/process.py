@@ -1,84 +1,49 @@
 """A solver in a process of its own.
 
-The service then answers, records and shows while the solver computes; both
-start at the same time; and a solver that dies or hangs takes nothing with it
-but the call it works on, which gets an honest ``no_advice``.
+The service then answers, records and shows while the solver computes. Both
+start at the same time. A solver that dies or hangs takes nothing with it but
+the call it works on, which gets an honest ``no_advice``.
 """
 
+import asyncio
 import logging
+import os
+import pickle
+import socket
+import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
+from itertools import count
 from multiprocessing.connection import Connection, Pipe
-from multiprocessing.reduction import send_handle
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.solver.solving import CityFacts, SolverLostError
 
-if TYPE_CHECKING:  # little is imported: the process is to begin before anything else
+if TYPE_CHECKING:  # little is imported: the process is to start before anything else
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
 
 HANGS_S = 60.0
-"""Without an answer so long after it was due, the solver is ended: nothing takes as long."""
+"""A solver that has not answered so long after an advice was due is ended."""
 
 _MAIN = "ideal_dispatch.service.solver.main"
-_OVERDUE_S = 1.0  # after which calls go elsewhere, if there is another one
-_SHORT_LIFE_S = 30.0  # whoever died sooner is started again after a pause
+_OVERDUE_S = 1.0  # after which calls go to another solver, if there is one
+_SHORT_LIFE_S = 30.0  # after a shorter life the next process starts after a pause
 _PAUSES_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-_END_S = 2.0
-
-
-class _Lane:
-    """A connection on which one thing at a time is asked."""
-
-    def __init__(self) -> None:
-        self._here, self.there = Pipe()
-        self._lock = threading.Lock()
-
-    def ask(
-        self,
-        name: str,
-        given: tuple[Any, ...],
-        waits_s: tuple[float, ...],
-        late: Callable[[], None],
-    ) -> Any:
-        """What the solver answers; ``late`` is called whenever one of the waits is over."""
-        if not self._lock.acquire(timeout=sum(waits_s)):
-            raise SolverLostError("the solver is busy")
-        try:
-            self._here.send((name, given))
-            if not any(self._came(wait_s, late) for wait_s in waits_s):
-                raise SolverLostError("the solver hung")
-            kind, value = self._here.recv()
-        except (EOFError, OSError):
-            raise SolverLostError("the solver ended while it was asked") from None
-        finally:
-            self._lock.release()
-        if kind == "answered":
-            return value
-        raise InputError(value) if kind == "refused" else IdealError(value)
-
-    def _came(self, wait_s: float, late: Callable[[], None]) -> bool:
-        if self._here.poll(wait_s):
-            return True
-        late()
-        return False
+_SIZE = struct.Struct("!i")  # before each message, as multiprocessing writes them
 
 
 class _Child:
-    """One process, and the connections to it."""
+    """One process, and the connection to it."""
 
-    def __init__(self, awaited: bool = False) -> None:
-        self.control: Connection[Any, Any]
-        self.control, there = Pipe()
+    def __init__(self, awaited: bool) -> None:
+        self.connection: Connection[Any, Any]
+        self.connection, there = Pipe()
         words = [str(there.fileno()), *(["awaited"] if awaited else [])]
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MAIN, *words],  # -P: nothing of this folder
@@ -86,53 +51,50 @@ class _Child:
             process_group=0,  # Ctrl-C is for the service, which ends its solver
         )  # fmt: skip
         there.close()
-        self.advice, self.aside = _Lane(), _Lane()
-        self._told = False
 
-    def begin(self, settings: "ServiceSettings", calendar: "Calendar") -> None:
-        """Tell it what to solve."""
-        self._told = True
-        lanes = self.advice, self.aside
-        with suppress(OSError):  # it ended at once: seen by whoever listens
-            self.control.send((settings, calendar, len(lanes)))
-            for lane in lanes:
-                send_handle(self.control, lane.there.fileno(), self.process.pid)
-        for lane in lanes:
-            lane.there.close()
+    async def streams(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The connection, from now on for the event loop alone."""
+        here = socket.socket(fileno=os.dup(self.connection.fileno()))
+        self.connection.close()
+        return await asyncio.open_unix_connection(sock=here)
 
     def end(self) -> None:
-        if self._told:  # else it is just being loaded, and has nothing to end
-            with suppress(OSError, subprocess.TimeoutExpired):
-                self.control.send(None)
-                self.process.wait(_END_S)
+        """Kill it: a solver has nothing to save."""
         self.process.kill()
         self.process.wait()
+        self.connection.close()
 
 
 class SolverProcess:
     """A process that solves, and another one whenever it ends.
 
     It ends with this process, however that ends. ``changed`` is called when
-    it has become warm, and when it is so no more. An ``early`` one begins at
-    once and loads the program before it knows its settings; its first failure
-    is what is wrong with them, and final.
+    it can advise, and when it no longer can. An ``early`` one starts at once
+    and loads the program before it knows its settings. Its first failure says
+    what is wrong with them, and is final.
     """
 
     def __init__(self, changed: Callable[[], None], hangs_s: float, early: bool) -> None:
         self._changed, self._hangs_s, self._early = changed, hangs_s, early
-        self.traffic = "starting"
-        self.restarts = 0
+        self.traffic, self.restarts = "starting", 0
         self._warm = self._overdue = False
-        self._facts: Future[CityFacts] = Future()
-        self._lock, self._closing = threading.Lock(), threading.Event()
-        self._child = _Child(awaited=True) if early else None
+        self._facts: CityFacts | None = None
+        self._failure = ""  # what was wrong with what it loaded
         self._given: tuple[ServiceSettings, Calendar]
-        self._watching = threading.Thread(target=self._watch, name="solver", daemon=True)
+        self._child = _Child(awaited=True) if early else None
+        self._writer: asyncio.StreamWriter | None = None
+        self._numbers, self._answers = count(), dict[int, asyncio.Future[Any]]()
+        self._following: asyncio.Task[None] | None = None
 
     def begin(self, settings: "ServiceSettings", calendar: "Calendar") -> None:
-        """Load the city, and go on whatever becomes of the process."""
+        """Say what to solve; an early process loads it now."""
         self._given = settings, calendar
-        self._watching.start()
+        if self._child is not None:
+            self._child.connection.send(self._given)
+
+    def start(self) -> None:
+        """Go on whatever becomes of the process, on the event loop that runs."""
+        self._following = asyncio.create_task(self._follow())
 
     @property
     def warm(self) -> bool:
@@ -141,114 +103,131 @@ class SolverProcess:
 
     @property
     def facts(self) -> CityFacts:
-        """The city; waits until it is loaded, or raises what is wrong with the settings."""
-        return self._facts.result()
+        """The city; an early process is waited for, or what is wrong with its settings raised."""
+        while self._facts is None:
+            assert self._child is not None
+            try:
+                self._take(*self._child.connection.recv())
+            except (EOFError, OSError):
+                code = self._child.process.wait()
+                raise InputError(self._failure or f"the solver ended (code {code})") from None
+        return self._facts
 
     def alive(self) -> bool:
         """Whether the process runs; seen before anybody is told that it ended."""
-        child = self._child
-        return child is not None and child.process.poll() is None
+        return self._child is not None and self._child.process.poll() is None
 
-    def advise(self, given: tuple[Any, ...], until: float) -> dict[str, Any]:
-        """One advice at a time; who asks meanwhile waits."""
-        child = self._known()
-        waits_s = max(until - time.monotonic(), 0.0) + _OVERDUE_S, self._hangs_s
-        try:
-            made: dict[str, Any] = child.advice.ask("advise", (*given, until), waits_s, self._late)
-        except SolverLostError:
-            if self._overdue:
-                log.error("the solver hangs; it is ended")
-            self._warm = False  # at once: it may take the kernel a moment to end it
-            child.process.kill()
-            raise
-        finally:
-            if self._overdue:
-                self._overdue = False
-                self._changed()
-        return made
+    def ask(
+        self, name: str, given: tuple[Any, ...], until: float | None = None
+    ) -> "asyncio.Future[Any]":
+        """What the solver will answer, or the SolverLostError if it ends before.
 
-    def ask(self, name: str, *given: Any) -> Any:
-        """Anything else, beside the advice."""
-        return self._known().aside.ask(name, given, (self._hangs_s,), lambda: None)
+        With ``until``, the moment of :func:`time.monotonic` at which the answer is due, a solver
+        that does not answer gets no more calls, and is ended after a while.
+        """
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        if self._writer is None:
+            answer.set_exception(SolverLostError("the solver is being started"))
+            return answer
+        number = next(self._numbers)
+        self._answers[number] = answer
+        message = pickle.dumps((number, name, given))
+        self._writer.write(_SIZE.pack(len(message)) + message)
+        if until is not None:
+            left_s = max(until - time.monotonic(), 0.0) + _OVERDUE_S
+            late = loop.call_later(left_s, self._set_overdue, True)
+            hung = loop.call_later(left_s + self._hangs_s, self._end_hung)
+
+            def ended(_: "asyncio.Future[Any]") -> None:
+                late.cancel()
+                hung.cancel()
+                self._set_overdue(False)
+
+            answer.add_done_callback(ended)
+        return answer
+
+    def _set_overdue(self, overdue: bool) -> None:
+        if overdue != self._overdue:
+            self._overdue = overdue
+            self._changed()
+
+    def _end_hung(self) -> None:
+        log.error("the solver hangs; it is ended")
+        self._warm = False  # at once: it may take the kernel a moment to end it
+        if self._child is not None:
+            self._child.process.kill()
 
     def close(self) -> None:
         """End it; what runs is given up."""
-        with self._lock:
-            self._closing.set()
-            child = self._child
-        if child is not None:
-            child.end()
-        if self._watching.is_alive():
-            self._watching.join(_END_S)
-
-    def _known(self) -> _Child:
-        child = self._child
-        if child is None:
-            raise SolverLostError("the solver is being started")
-        return child
-
-    def _late(self) -> None:
-        self._overdue = True
-        self._changed()
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
+        if self._child is not None:
+            self._child.end()
+        self._lose()
 
     # --- the life of the process ------------------------------------------------
 
-    def _watch(self) -> None:
+    async def _follow(self) -> None:
         """One life after another."""
         short_lives = 0
         while True:
             began = time.monotonic()
-            why = self._live()
-            if self._closing.is_set():
-                return
-            if self._early and not self._facts.done():
-                self._facts.set_exception(InputError(why))
-                return
+            why = await self._life()
             short_lives = short_lives + 1 if time.monotonic() - began < _SHORT_LIFE_S else 0
             pause_s = _PAUSES_S[min(short_lives, len(_PAUSES_S) - 1)]
             log.error("%s; another one is started in %.0f s", why, pause_s)
-            if self._closing.wait(pause_s):
-                return
+            await asyncio.sleep(pause_s)
             self.restarts += 1
+            self._failure = ""
 
-    def _live(self) -> str:
+    async def _life(self) -> str:
         """From the start of a process to its end; why it ended."""
         try:
-            with self._lock:
-                if self._closing.is_set():
-                    return ""
-                child = self._child = self._child or _Child(awaited=self._early)
-                child.begin(*self._given)
+            child = self._child
+            if child is None:
+                child = self._child = _Child(self._early)
+                child.connection.send(self._given)
+            reader, self._writer = await child.streams()
         except OSError as error:
             return f"no solver could be started ({error.strerror or error})"
-        failure = ""
         try:
-            failure = self._listen(child)
-        except Exception:  # without an ear for it, it is as good as lost
+            while True:
+                (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+                self._take(*pickle.loads(await reader.readexactly(size)))
+        except (EOFError, OSError):
+            pass
+        except Exception:
             log.exception("the solver was not understood")
-            child.process.kill()
-        code = child.process.wait()
-        self._child = None
-        self._tell(False, "starting")
-        return failure or f"the solver ended (code {code})"
+        child.process.kill()
+        code = await asyncio.to_thread(child.process.wait)
+        self._lose()
+        return self._failure or f"the solver ended (code {code})"
 
-    def _listen(self, child: _Child) -> str:
-        """Until it ends; what was wrong with what it loaded."""
-        failure = ""
-        while True:
-            try:
-                kind, told = child.control.recv()
-            except (EOFError, OSError):
-                return failure
-            if kind == "facts":
-                known: Future[CityFacts] = Future() if self._facts.done() else self._facts
-                known.set_result(told)
-                self._facts = known
-            elif kind == "failed":
-                failure = told
+    def _take(self, number: int | None, kind: str, value: Any) -> None:
+        """Take an answer, or news of the solver."""
+        if kind == "facts":
+            self._facts = value
+        elif kind == "failed to load":
+            self._failure = value
+        elif kind == "status":
+            self._warm, self.traffic = value
+            self._changed()
+        elif number is not None and not (answer := self._answers.pop(number)).done():
+            if kind == "answered":
+                answer.set_result(value)
             else:
-                self._tell(*told)
+                answer.set_exception(InputError(value) if kind == "refused" else IdealError(value))
 
-    def _tell(self, warm: bool, traffic: str) -> None:
-        self._warm, self.traffic = warm, traffic
+    def _lose(self) -> None:
+        """Nothing more comes from this process."""
+        if self._writer is not None:
+            self._writer.close()
+        self._child = self._writer = None
+        self._warm, self.traffic = False, "starting"
+        answers, self._answers = self._answers, {}
+        for answer in answers.values():
+            if not answer.done():
+                answer.set_exception(SolverLostError("the solver ended while it was asked"))
         self._changed()

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -25,12 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class Solver:
-    """Advice on one city; see :class:`~ideal_dispatch.service.solver.solving.Solving`.
+    """Advice on one city; its methods are asked from another process, but for :meth:`start`.
 
-    ``changed`` is called when it has become warm and when the traffic's status is another.
+    ``warm`` is set when it can advise. ``changed`` is called then, and when the traffic's status
+    is another one.
     """
-
-    restarts = 0
 
     def __init__(
         self,
@@ -40,7 +38,7 @@ class Solver:
     ) -> None:
         self.assets, self._changed = assets, changed
         self.adviser = Adviser(assets, settings)
-        self.warm = threading.Event()
+        self.warm = False
         self._traffic_told = "starting"
         self._traffic_problem = ""
         self._preparing = Repeated("traffic", PREPARE_S, self._prepare)
@@ -64,10 +62,6 @@ class Solver:
             self.assets.calendar.time_zone,
             self.assets.checksums,
         )
-
-    @property
-    def working(self) -> int:
-        return int(self.warm.is_set())
 
     @property
     def traffic(self) -> str:
@@ -111,11 +105,11 @@ class Solver:
         """What takes long: first what a call needs, then traffic, then all the rest."""
         from ideal_dispatch.gap.warm_up import warm_up
 
-        first = not self.warm.is_set()
+        first = not self.warm
         if first:
             if not rehearse(self.adviser):
                 warm_up()
-            self.warm.set()
+            self.warm = True
             self._traffic_told = self.traffic
             self._changed()
             gc.enable()

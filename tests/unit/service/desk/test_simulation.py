@@ -42,7 +42,7 @@ def test_a_call_that_cannot_be_made_keeps_no_place(
         while "nobody lives here" not in caplog.text:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert client.service.engine.inside == 0
+        assert client.service.admission.inside == 0
 
 
 async def _die() -> None:

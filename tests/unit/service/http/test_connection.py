@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 
 from ideal_dispatch.service.http import connection
-from ideal_dispatch.service.http.admission import BEGAN, REFUSED
 from ideal_dispatch.service.http.connection import HEAD_BYTES, MOST_WAITING, Connection
+from ideal_dispatch.service.http.protection import BEGAN, REFUSED
 
 PATIENCE_S = 180.0
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ideal_dispatch.service.http.admission import Gate
+from ideal_dispatch.service.admission import Admission, Slot
 from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.http.protection import Protection, depth, elements
-from ideal_dispatch.service.solver.engine import Engine
 
 
 def nesting(value: Any) -> int:
@@ -66,12 +65,11 @@ def ask(
     pause_s: float = 0.0,
     path: str = "/",
     stranger: Exception | None = None,
-    gate: Gate | None = None,
+    admission: Admission | None = None,
     refused: list[str] | None = None,
 ) -> tuple[int, bytes]:
     """Status and body that a guarded echo gives to a request in pieces."""
-    open_gate, told = threading.Event(), [] if refused is None else refused
-    open_gate.set()
+    told = [] if refused is None else refused
     headers = [] if length is None else [(b"content-length", str(length).encode())]
     headers += [(b"transfer-encoding", b"chunked")] if chunked else []
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None}
@@ -95,7 +93,7 @@ def ask(
     guarded = Protection(
         Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2, let_in=let_in,
         open_bytes={"/open": 10}, path_bytes={"/large": 50_000}, calls=("/call",),
-        gate=gate or Gate(Engine(1, 0), open_gate),
+        admission=admission or Admission(1, lambda: True),
         refused=told.append,
     )  # fmt: skip
     asyncio.run(guarded(scope, receive, send))
@@ -143,31 +141,29 @@ def test_bodies_beyond_the_limits_are_refused(options: Any, status: int, code: s
 
 
 def test_calls_are_refused_before_they_are_read() -> None:
-    """While the worker starts, and while all places are taken; both are counted."""
-    engine, warm = Engine(1, 0), threading.Event()
-    gate, refused = Gate(engine, warm), list[str]()
-    call: dict[str, Any] = {"pieces": [b"{}"], "length": 2, "path": "/call", "gate": gate}
+    """While the worker starts, and while all slots are taken; both are counted."""
+    warm, refused = threading.Event(), list[str]()
+    admission = Admission(1, warm.is_set)
+    call: dict[str, Any] = {"pieces": [b"{}"], "length": 2, "path": "/call", "admission": admission}
     status, body = ask(**call, refused=refused)
     assert (status, json.loads(body)["error"]["code"]) == (503, "starting")
     warm.set()
-    place = engine.admit("cad")
+    slot = admission.admit("cad")
     status, body = ask(**call, refused=refused)
     assert (status, json.loads(body)["error"]["code"]) == (503, "busy")
     assert refused == ["starting", "busy"]
-    assert ask([b"{}"], length=2, path="/other", gate=gate) == (200, b"2")  # no call
-    place.release()
+    assert ask([b"{}"], length=2, path="/other", admission=admission) == (200, b"2")  # no call
+    slot.release()
     assert ask(**call) == (200, b"2")
-    assert engine.inside == 0  # the echo did nothing with the place
+    assert admission.inside == 0  # the echo did nothing with the slot
 
 
-def test_a_place_that_went_while_the_body_came_is_refused_too() -> None:
-    engine, warm = Engine(1, 0), threading.Event()
-    warm.set()
+def test_a_slot_that_went_while_the_body_came_is_refused_too() -> None:
+    class Filling(Admission):
+        def admit(self, holder: str, began: float | None = None) -> Slot:
+            super().admit("somebody else")
+            return super().admit(holder, began)
 
-    class Filling(Gate):
-        def pass_on(self, scope: Any, holder: str) -> Any:
-            engine.admit("cad")
-            return super().pass_on(scope, holder)
-
-    status, body = ask([b"{}"], length=2, path="/call", gate=Filling(engine, warm))
+    filling = Filling(1, lambda: True)
+    status, body = ask([b"{}"], length=2, path="/call", admission=filling)
     assert (status, json.loads(body)["error"]["code"]) == (503, "busy")

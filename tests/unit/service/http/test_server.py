@@ -19,7 +19,7 @@ def test_who_waits_is_told_that_it_is_not_ready_yet(
     ready = threading.Event()
 
     async def wait() -> None:
-        waiting = asyncio.create_task(server.ready_or_ended(ready))
+        waiting = asyncio.create_task(server.ready_or_ended(ready.is_set))
         while caplog.text.count("not ready after") < 2:
             await asyncio.sleep(0.01)
             assert not waiting.done()
@@ -29,7 +29,7 @@ def test_who_waits_is_told_that_it_is_not_ready_yet(
     with caplog.at_level("INFO"):
         asyncio.run(asyncio.wait_for(wait(), 30))
         said = len(caplog.records)
-        asyncio.run(server.ready_or_ended(ready))
+        asyncio.run(server.ready_or_ended(ready.is_set))
     assert len(caplog.records) == said
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.solver.assets import load_assets
-from ideal_dispatch.service.solver.solver import Solver
 from ideal_dispatch.service.state import Service
-from tests.service_town import Town
+from tests.service_town import SolverThreads, Town
 from tests.unit.dispatch.worlds import GAIN, random_drift
 
 
@@ -31,7 +30,7 @@ def test_versions_follow_the_contents_of_every_file(town: Town) -> None:
 
     def versions() -> dict[str, str]:
         settings = town.settings("versions.toml", model=model, city=city)
-        return Service(settings, Solver(settings, load_assets(settings))).versions
+        return Service(settings, SolverThreads(settings, load_assets(settings))).versions
 
     depots = (town.folder / "depots.csv").read_text()
     (town.folder / "own.csv").write_text(depots)

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from ideal_dispatch.service.admission import BusyError
 from ideal_dispatch.service.http.access import Reader, Serving
 from ideal_dispatch.service.http.answer_schemas import CityOut
 from ideal_dispatch.service.http.refusals import documented
-from ideal_dispatch.service.solver.engine import BusyError
 
 router = APIRouter(prefix="/v1", tags=["city"])
 
@@ -77,5 +77,5 @@ async def events(service: Serving, reader: Reader) -> StreamingResponse:
 )
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
-    card = await service.aside(service.solver.model_card)
+    card = await service.solver.ask("model_card")
     return Response(card, media_type="text/markdown; charset=utf-8")

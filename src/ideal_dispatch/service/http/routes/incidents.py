@@ -10,6 +10,7 @@ from ideal_dispatch.service.http.access import Caller, Reader, Serving, check_ro
 from ideal_dispatch.service.http.answer_schemas import Recommendation, Simulation
 from ideal_dispatch.service.http.eido import request_of
 from ideal_dispatch.service.http.json_response import Json
+from ideal_dispatch.service.http.protection import SLOT
 from ideal_dispatch.service.http.refusals import BODY, documented
 from ideal_dispatch.service.http.routes.recommendations import Key, one_key
 from ideal_dispatch.service.http.schemas import SimulatedCalls
@@ -36,8 +37,7 @@ async def eido(
     """
     request = request_of(document, service.names.knows)
     given = one_key(key, request.idempotency_key)
-    admitted = service.gate.admitted(asked.scope)
-    return Json(await service.recommender.recommend(request, given, caller.name, admitted))
+    return Json(await service.recommender.recommend(request, given, caller.name, asked.scope[SLOT]))
 
 
 @router.post(

@@ -1,27 +1,22 @@
 """Advice, and what dispatchers do with it."""
 
-import json
 import re
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.exceptions import HTTPException
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.access import (
-    CALLERS,
     Caller,
     Dispatcher,
     Reader,
     Serving,
-    service_of,
     still_there,
-    token_of,
 )
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.json_response import Json
+from ideal_dispatch.service.http.protection import SLOT
 from ideal_dispatch.service.http.refusals import BODY, documented
 from ideal_dispatch.service.http.schemas import HumanResponse, RecommendationRequest
 
@@ -33,34 +28,12 @@ Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 
 _PRINTABLE = re.compile(r"[ -~]{1,200}")
-_JSON = "application/json", "application/json; charset=utf-8"
 
 
-class _CallRoute(APIRoute):
-    """Hands a sound request to :func:`recommend` at once, any other to the framework.
-
-    That one says what is wrong with it, and describes the endpoint; but its reading of
-    parameters takes as long as all that a worker does with a call beside advice and audit.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        usual = super().get_route_handler()
-
-        async def handle(asked: Request) -> Response:
-            caller, body = token_of(asked), await asked.body()
-            try:
-                sound = caller.role in CALLERS and asked.headers["content-type"] in _JSON
-                request = RecommendationRequest.model_validate(json.loads(body)) if sound else None
-            except (KeyError, ValueError, RecursionError):
-                request = None
-            if request is None:
-                return await usual(asked)
-            key = asked.headers.get("idempotency-key")
-            return await recommend(request, asked, await service_of(asked), caller, key)
-
-        return handle
-
-
+@router.post(
+    "",
+    responses=documented(401, 403, *BODY, 409, 429, 503, model=Recommendation),
+)
 async def recommend(
     request: RecommendationRequest,
     asked: Request,
@@ -74,17 +47,8 @@ async def recommend(
     a new key is a new revision. Without a key the body itself is the key.
     """
     key = one_key(key, request.idempotency_key)
-    admitted = service.gate.admitted(asked.scope)
-    return Json(await service.recommender.recommend(request, key, caller.name, admitted))
-
-
-router.add_api_route(
-    "",
-    recommend,
-    methods=["POST"],
-    responses=documented(401, 403, *BODY, 409, 429, 503, model=Recommendation),
-    route_class_override=_CallRoute,
-)
+    slot = asked.scope[SLOT]
+    return Json(await service.recommender.recommend(request, key, caller.name, slot))
 
 
 def one_key(header: str | None, body: str | None) -> str | None:
