@@ -233,7 +233,7 @@ class SolverThread(SolverProcess):
     def ask(
         self, name: str, given: tuple[Any, ...], until: float | None = None
     ) -> "asyncio.Future[Any]":
-        return asyncio.wrap_future(self._thread.submit(getattr(self._solver, name), *given))
+        return asyncio.wrap_future(self._thread.submit(self._solver.method(name), *given))
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -197,6 +197,9 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
     """Else who asks would wait, and a solver that can advise be taken for one that hangs."""
 
     class Surprised:
+        method = Solver.method
+        tell_traffic = staticmethod(lambda: None)
+
         def road_map(self) -> None:
             raise KeyError("street")
 
@@ -209,7 +212,7 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
     words = "a fault of this program (KeyError); it was logged"
     assert told == [
         (0, "failed", words), (1, "refused", "no card"),
-        (2, "failed", "close: nothing that can be asked"),
+        (2, "refused", "close: nothing that can be asked"),
     ]  # fmt: skip
     assert "KeyError: 'street'" in caplog.text
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -116,24 +116,13 @@ class Ledger:
             raise PromisedUnits(entry, short)
         try:
             with promises.trying(entry):
-                await self._durable(entry, max(timeout_s, _LEAST_S))
+                timeout_s = max(timeout_s, _LEAST_S)
+                await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
         except DuplicateEntry as duplicate:
             entry = duplicate.entry
             promises.take(entry)
         self._remember(entry)
         return Answered.of(entry)
-
-    async def _durable(self, entry: Entry, timeout_s: float) -> None:
-        """Wait until an entry is in the database or the spool, but not for ever."""
-        future = asyncio.wrap_future(self.writer.submit(entry, timeout_s))
-        done, _ = await asyncio.wait([future], timeout=timeout_s + _GRACE_S)
-        if not done:
-            future.add_done_callback(lambda late: late.exception())
-            raise NotRecordedError(
-                f"audit: call {entry.call_id!r} is not on record; nothing took it within "
-                f"{timeout_s:.2g} s"
-            )
-        future.result()
 
     async def _here(self, call_id: str, timeout_s: float) -> list[Answered]:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""
@@ -217,7 +206,7 @@ class Ledger:
 
     async def respond(self, entry: Entry, timeout_s: float) -> None:
         """Make a human response durable."""
-        await self._durable(entry, timeout_s)
+        await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
         self._take_responses([entry])
         self.units.take(entry)
 
@@ -266,7 +255,7 @@ class Ledger:
         Counts older than what is known are refused: OutdatedUnits.
         """
         self.units.check(entry)
-        await self._durable(entry, 1.0)
+        await _durable(entry, self.writer.submit(entry, 1.0), 1.0)
         self.units.take(entry)
 
     # --- other workers --------------------------------------------------------------
@@ -329,6 +318,19 @@ class _Questions:
     def close(self) -> None:
         """Leave unanswered what waits."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _durable(entry: Entry, submitted: "Future[Any]", timeout_s: float) -> None:
+    """Wait until an entry is in the database or the spool, but not for ever."""
+    future = asyncio.wrap_future(submitted)
+    done, _ = await asyncio.wait([future], timeout=timeout_s + _GRACE_S)
+    if not done:
+        future.add_done_callback(lambda late: late.exception())
+        raise NotRecordedError(
+            f"audit: call {entry.call_id!r} is not on record; nothing took it within "
+            f"{timeout_s:.2g} s"
+        )
+    future.result()
 
 
 def _asked(row: Row) -> str:

@@ -137,6 +137,8 @@ class Connection(HttpToolsProtocol):
         self._in_time()
         self._head_complete = True
         super().on_headers_complete()
+        if not self.pipeline:
+            self._running = self.cycle
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
@@ -186,10 +188,6 @@ class Connection(HttpToolsProtocol):
 
     # --- the next request -------------------------------------------------------------
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
-
     def on_response_complete(self) -> None:
         if self._refusal is not None:
             self._say_why(self._refusal)
@@ -203,6 +201,8 @@ class Connection(HttpToolsProtocol):
 
     def _go_on(self) -> None:
         self._rest = None
+        if self.pipeline:
+            self._running = self.pipeline[-1][0]
         super().on_response_complete()
         if self.cycle.response_complete:  # else the next request was there before this answer
             self._expect()

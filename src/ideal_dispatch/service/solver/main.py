@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ASKED = frozenset({"advise", "road_map", "model_card", "invented_call"})
-"""Methods of a solver that can be asked from another process."""
-
 _BLAS = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"
 _NICE = 5  # answering and recording go first: they are short, and everybody waits for them
 
@@ -103,16 +100,15 @@ def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], te
     """Tell the answer to one question; a surprise must not leave who asks waiting."""
     from ideal_dispatch.errors import IdealError
 
-    kind, value = "failed", f"{name}: nothing that can be asked"
     try:
-        if name in ASKED:
-            kind, value = "answered", getattr(solver, name)(*given)
+        kind, value = "answered", solver.method(name)(*given)
     except IdealError as error:
         kind, value = "refused", str(error)
     except Exception as error:
         log.exception("%s: unexpected", name)
-        value = f"a fault of this program ({type(error).__name__}); it was logged"
+        kind, value = "failed", f"a fault of this program ({type(error).__name__}); it was logged"
     tell(number, kind, value)
+    solver.tell_traffic()  # a live router is known by the calls it was asked about
 
 
 if __name__ == "__main__":

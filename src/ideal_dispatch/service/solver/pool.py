@@ -96,8 +96,7 @@ class SolverPool:
         # the event loop may have been held up: then it was made in time, but is seen too late
         if not answer.done() or time.monotonic() >= until:
             raise LateError("the solver did not answer in time")
-        advice: dict[str, Any] = answer.result()
-        return advice
+        return {**answer.result(), "versions": solver.facts.checksums}
 
     async def _turn(self, holder: str, until: float) -> SolverProcess:
         """A solver that is free, once it is this holder's turn."""

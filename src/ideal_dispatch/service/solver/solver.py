@@ -6,15 +6,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import logs
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.polling import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets
-from ideal_dispatch.service.solver.call import Call
 from ideal_dispatch.service.solver.invented_calls import InventedCalls
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
 from ideal_dispatch.service.solver.live_traffic import PREPARE_S
 from ideal_dispatch.service.solver.rehearsal import rehearse
 from ideal_dispatch.service.solver.road_map import road_map
@@ -24,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Solver:
-    """Advice on one city; its methods are asked from another process, but for :meth:`start`.
+    """Advice on one city, and what else is asked of it from another process.
 
     ``warm`` is set when it can advise. ``changed`` is called then, and when the traffic's status
     is another one.
@@ -70,17 +67,12 @@ class Solver:
     def start(self) -> None:
         self._preparing.start()
 
-    def advise(
-        self,
-        call: Call,
-        units: KnownUnits,
-        weather: KnownWeather,
-        until: float,
-    ) -> dict[str, Any]:
-        logs.call_id.set(call.call_id)
-        made = self.adviser.advise(call, units, weather, until)
-        self._tell_traffic()  # a live router is known by the calls it was asked about
-        return {**made, "versions": self.facts.checksums}
+    def method(self, name: str) -> Callable[..., Any]:
+        """What answers a question of another process."""
+        if name not in ("advise", "road_map", "model_card", "invented_call"):
+            raise InputError(f"{name}: nothing that can be asked")
+        method: Callable[..., Any] = getattr(self.adviser if name == "advise" else self, name)
+        return method
 
     def road_map(self) -> RoadMap:
         return road_map(self.assets.network)
@@ -116,14 +108,15 @@ class Solver:
             log.info("ready for calls")
         before = self.traffic
         self._prepare_traffic()
-        self._tell_traffic()
+        self.tell_traffic()
         if before != self.traffic:
             rehearse(self.adviser)
         if first:
             warm_up()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
 
-    def _tell_traffic(self) -> None:
+    def tell_traffic(self) -> None:
+        """Let the service know the traffic's status, where it is another one."""
         if self.traffic != self._traffic_told:
             self._traffic_told = self.traffic
             self._changed()
