@@ -99,7 +99,7 @@ experiment-traffic: setup
 city: setup
 	@$(BIN)/python -m workshop.city
 
-# is the embedded city's traffic like real traffic? One page, and the figures of docs/traffic.md
+# is the embedded city's traffic like real traffic? One page, and the figures of docs/evidence/traffic.md
 traffic-plausibility: setup
 	mkdir -p out
 	@$(BIN)/python -m workshop.traffic src/ideal_dispatch/cities/data/harbour.traffic --hong-kong $(HONG_KONG) --figures docs/images -o out/plausibility.html --force
