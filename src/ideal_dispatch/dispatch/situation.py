@@ -48,11 +48,6 @@ class Assignment:
         """The edges it keeps to."""
         return tuple(self.path.edges[: self.follow].tolist())
 
-    @property
-    def key(self) -> tuple[int, tuple[int, ...]]:
-        """Two assignments with the same key drive the same way in every world."""
-        return self.path.origin, self.prefix
-
 
 @dataclass(frozen=True, slots=True)
 class Station:

@@ -138,7 +138,7 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     router = RouterDual().decide(call, rng())
     assert decided.second is not None
     assert router.second is not None
-    assert decided.second.key == router.second.key
+    assert decided.second == router.second
     scenarios = outlook_of(call, model, path=decided.primary.path, centre="router").scenarios
     free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
     gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)

@@ -232,7 +232,9 @@ def test_what_decides(grid: RoadNetwork) -> None:
             what: decided(call, model=model, gain=GAIN, decide_by=what)
             for what in ("gain", "gap", "both")
         }
-        seconds = {one.second.key for one in by.values() if one.second is not None}
+        seconds = {
+            (one.second.station, one.second.prefix) for one in by.values() if one.second is not None
+        }
         assert len(seconds) == 1
         assert by["gain"].score_s == pytest.approx(
             log_details(by["gap"])["expected_gain_s"], abs=1e-3
