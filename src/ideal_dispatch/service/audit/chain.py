@@ -131,7 +131,7 @@ def append(
         _note(known, row)
         if entry.slot is not None:
             known.setdefault(entry.slot, row)
-        if first is None or first.id == entry.id:  # the answer that left, of two tries
+        if first is None or first.id == entry.id:  # of two tries of one answer, the later was sent
             tables.take(entry)
         fresh.append(row)
         outcomes.append(row)

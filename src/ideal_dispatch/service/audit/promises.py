@@ -20,10 +20,10 @@ LONGEST = timedelta(hours=2)
 """After which a unit counts as free again, also where no news of it came."""
 
 DIFFER = timedelta(minutes=1)
-"""How far clocks of workers may differ; a promise from further ahead is of one that went back."""
+"""How far clocks of workers may differ. A promise further ahead is older: a clock was set back."""
 
 SETTLES = timedelta(minutes=5)
-"""After an acceptance, for a CAD to leave the unit out of the counts in its requests."""
+"""How long after an acceptance a CAD may still count the unit in its requests."""
 
 _MOST = 5000  # calls in a worker's memory; the table knows all
 
@@ -122,7 +122,7 @@ class Promises:
 
     @contextmanager
     def trying(self, entry: Entry) -> Iterator[None]:
-        """Know what an entry promises; where the block fails, all but that."""
+        """Know what an entry promises while the block runs; take it back if the block fails."""
         before, since = self.of(entry.call_id), list[Entry]()
         self.take(entry)
         self._since[entry.id] = since
