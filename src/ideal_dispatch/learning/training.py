@@ -33,7 +33,7 @@ from ideal_dispatch.learning.trip_radii import TripRadii, trip_radii
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
 
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)

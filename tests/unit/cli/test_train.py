@@ -25,7 +25,7 @@ from ideal_dispatch.learning import TrainingProgress, TrainingSettings, TrainPar
 from tests.unit.cli.conftest import EPOCHS
 
 IDEAL = Path(sys.executable).with_name("ideal")
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.pt"
 
 
 def _command(world: Path, output: Path, *options: str) -> list[str]:

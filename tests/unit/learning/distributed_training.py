@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     for number, changes in enumerate(json.loads((folder / "changes.json").read_text())):
-        checkpoint = folder / f"{number}.safetensors"
+        checkpoint = folder / f"{number}.pt"
         whole = run(changes, checkpoint)
         dist.barrier()
         resumed = run(changes, checkpoint, resume=True)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 
 from ideal_dispatch import RoadNetwork, Trips
 from ideal_dispatch.errors import FileFormatError, InputError, UnreachableError
@@ -63,13 +62,13 @@ def test_resumed_after_any_epoch_the_result_is_the_same(
     whole = trainer(NETWORK, TRIPS, held_out=8, epochs=epochs, **changes)
 
     def keep(made: Trainer) -> None:
-        save_checkpoint(made, tmp_path / f"{len(made.history)}.safetensors")
+        save_checkpoint(made, tmp_path / f"{len(made.history)}.pt")
 
     whole.run(keep)
     last, chosen = weights(whole), weights_of(whole.chosen)
     for done in range(1, epochs + 1):
         again = trainer(NETWORK, TRIPS, held_out=8, epochs=epochs, **changes)
-        load_checkpoint(again, tmp_path / f"{done}.safetensors")
+        load_checkpoint(again, tmp_path / f"{done}.pt")
         assert len(again.history) == done
         again.run(keep)
         np.testing.assert_array_equal(weights(again), last)
@@ -108,7 +107,7 @@ def test_perturbation_is_undone_after_each_step() -> None:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    path = tmp_path / "checkpoint.safetensors"
+    path = tmp_path / "checkpoint.pt"
     save_checkpoint(_trained(epochs=1), path)
     return path
 
@@ -149,7 +148,7 @@ def test_what_is_no_whole_checkpoint(checkpoint: Path, kind: str) -> None:
 
 def test_a_foreign_tensor_file_is_no_checkpoint(checkpoint: Path) -> None:
     made = trainer(NETWORK, TRIPS, held_out=8, epochs=1)
-    save_file({"x": np.zeros(3)}, checkpoint)
+    torch.save({"x": torch.zeros(3)}, checkpoint)
     with pytest.raises(FileFormatError, match="not a checkpoint; delete it to start anew"):
         load_checkpoint(made, checkpoint)
 
