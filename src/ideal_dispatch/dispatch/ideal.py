@@ -21,7 +21,6 @@ from ideal_dispatch.dispatch.candidate import (
 from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.log_fields import worth_facts
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
@@ -39,8 +38,6 @@ from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.optimistic_gap import Method
 
-__all__ = ["DecideBy", "Ideal", "PaperIdeal", "decide"]
-
 DecideBy = Literal["gain", "gap", "both"]
 
 _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected gain and gap"}
@@ -50,19 +47,19 @@ _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected ga
 class Ideal:
     """Our form of IDEAL, the default.
 
-    The primary is the ambulance that was already sent; without one it has the
-    shortest quote, corrected by ``drift`` and by the reversion of ``gain`` where
-    they are given. The second is, of the kinds in ``seconds``,
-    the way with the largest expected gain E[(T₁ − T₂)⁺]: another depot's route,
-    the primary depot's other route, or, with a model, the path of the certified gap;
-    the latter two only if at most ``overlap_limit`` of their metres are on the primary's way,
-    and the second keeps to all of them that differs from it. Where no other depot
-    has a unit, all kinds are considered.
+    The primary is the ambulance that was already sent. Without one it is the depot with
+    the shortest quote, corrected by ``drift`` and by the reversion of ``gain`` where they
+    are given.
 
-    The expected gain takes its mean from the corrected quotes, or without
-    ``drift`` from the quotes, and its spread from ``gain``. Without ``gain``
-    the spread is the forecast's, and without both so is the mean: the details
-    say so under ``times_from`` and ``spread_from``.
+    The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]. ``seconds``
+    names the kinds of candidates: another depot's route, the primary depot's other route
+    and, with a model, the path of the certified gap. The last two count only if at most
+    ``overlap_limit`` of their metres are on the primary's path, and the second keeps to
+    every part that differs from it. Where no other depot has a unit, all kinds count.
+
+    The mean of the expected gain comes from the quotes, corrected where there is a
+    ``drift``, and its spread from ``gain``. Without ``gain`` the forecast gives the spread,
+    and without both the mean too; ``times_from`` and ``spread_from`` of the worth say so.
 
     ``decide_by`` says what must exceed the threshold: the expected "gain", the
     certified "gap", or "both". The gap is searched within ``time_limit_s``

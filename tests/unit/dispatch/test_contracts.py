@@ -19,8 +19,8 @@ from ideal_dispatch.dispatch.controls import (
     RandomTrigger,
     RouterAlternativePolicy,
 )
-from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
-from ideal_dispatch.dispatch.paper_ideal import NominalGap
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from tests.contracts.policy import PolicyContract
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
 

@@ -9,7 +9,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.controls import LearnedTrigger
 from ideal_dispatch.dispatch.fitted import FittedParts, in_order
-from ideal_dispatch.dispatch.ideal import Ideal, PaperIdeal
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.dispatch.settings import KINDS, needed_parts, policies_from, threshold_from
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
