@@ -86,7 +86,7 @@ def test_primary_polyline_of_many_points_far_away(
         return nodes(snapper, lon, lat)
 
     monkeypatch.setattr(Snapper, "nodes", counted)
-    assumed(client, town, {"depot": "D0", "polyline": "?" * 65_000}, "km from the network")
+    assumed(client, town, {"depot": "D0", "polyline": "?" * 65_000}, "the nearest road is")
     assert max(looked_for) == 1
 
 

@@ -3,10 +3,9 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ class Climatology:
             "version": _VERSION,
             "place": self.place,
             "variables": WEATHER_VARIABLES,
-            "means": _with_null(self.means.tolist()),
+            "means": np.where(np.isnan(self.means), None, self.means).tolist(),
         }
         with atomic_write(path) as file:
             file.write(json.dumps(document, allow_nan=False).encode())
@@ -100,10 +99,3 @@ class Climatology:
             raise FileFormatError(
                 f"{where}: not a climatology; write one with Climatology.save"
             ) from None
-
-
-def _with_null(values: Sequence[Any]) -> list[Any]:
-    return [
-        _with_null(value) if isinstance(value, list) else None if math.isnan(value) else value
-        for value in values
-    ]

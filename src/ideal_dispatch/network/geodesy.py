@@ -3,9 +3,17 @@
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
 
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the WGS84 ellipsoid (IUGG)."""
+
+
+def check_degrees(lon: float, lat: float) -> None:
+    """Refuse a place that is not on Earth."""
+    if not (abs(lon) <= 180 and abs(lat) <= 90):
+        hint = "; are they swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""
+        raise InputError(f"longitude {lon}, latitude {lat}: not degrees on Earth{hint}")
 
 
 def unit_vectors(lon: FloatArray, lat: FloatArray) -> FloatArray:

@@ -133,27 +133,15 @@ def _checked_line(network: RoadNetwork, lonlat: npt.ArrayLike) -> FloatArray:
     if len(points) < 2:
         raise InputError(f"route: at least two points are needed, got {len(points)}")
     lon, lat = points.T
-    wrong = first_where(~((np.abs(lon) <= 180) & (np.abs(lat) <= 90)))
-    if wrong is not None:
-        hint = "; are they swapped?" if abs(lat[wrong]) <= 180 and abs(lon[wrong]) <= 90 else ""
-        raise InputError(
-            f"route point {wrong}: longitude {lon[wrong]}, latitude {lat[wrong]} "
-            f"are not degrees on Earth{hint}"
-        )
-    outside = np.zeros(len(points), np.bool_)
+    outside = ~((np.abs(lon) <= 180) & (np.abs(lat) <= 90))
     for here, known in ((lon, network.lon), (lat, network.lat)):
         outside |= np.abs(here - np.clip(here, known.min(), known.max())) > _BORDER_DEGREES
     stray = first_where(outside)
-    if stray is not None:
-        # of this point alone: far from the network each takes long
-        at = lon[stray : stray + 1], lat[stray : stray + 1]
-        away_km = network.snapper.nodes(*at)[1][0] / 1000
-        swapped = abs(lon[stray]) <= 90 and (network.snapper.nodes(*at[::-1])[1][0] <= END_LIMIT_M)
-        raise OffNetworkError(
-            f"route point {stray}: longitude {lon[stray]:.6f}, latitude {lat[stray]:.6f} is "
-            f"{away_km:,.0f} km from the network; "
-            + ("latitude and longitude are swapped" if swapped else "check the coordinates")
-        )
+    if stray is not None:  # of this point alone: far from the network each takes long
+        try:
+            network.snap(lon[stray], lat[stray], END_LIMIT_M)
+        except InputError as error:
+            raise type(error)(f"route point {stray}: {error}") from None
     return network.snapper.plane.to_metres(points)
 
 

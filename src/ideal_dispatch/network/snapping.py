@@ -11,7 +11,7 @@ import shapely
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network import SNAP_LIMIT_M
-from ideal_dispatch.network.geodesy import LocalPlane, chord_to_metres, unit_vectors
+from ideal_dispatch.network.geodesy import LocalPlane, check_degrees, chord_to_metres, unit_vectors
 from ideal_dispatch.network.road_network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ class Snapper:
         lon, lat = self._checked(lon, lat, limit_m)
         node, distance = self.nodes(np.array([lon]), np.array([lat]))
         if distance[0] > limit_m:
-            raise self._off_network(lon, lat, limit_m, float(distance[0]))
+            raise OffNetworkError(
+                f"longitude {lon:.6f}, latitude {lat:.6f}: "
+                f"{self.why_off(lon, lat, float(distance[0]), limit_m)}; "
+                "check the coordinates or the network's area"
+            )
         return NodeSnap(int(node[0]), float(distance[0]))
 
     def edges_within(
@@ -107,21 +111,14 @@ class Snapper:
             raise InputError(f"longitude {lon!r}, latitude {lat!r}: not numbers") from None
         if not isinstance(limit_m, (int, float, np.number)) or not limit_m >= 0:
             raise InputError(f"snap limit {limit_m} m: it must be zero or more")
-        if not (abs(lon) <= 180 and abs(lat) <= 90):
-            hint = "; are they swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""
-            raise InputError(f"longitude {lon}, latitude {lat}: not degrees on Earth{hint}")
+        check_degrees(lon, lat)
         return lon, lat
 
-    def _off_network(
-        self, lon: float, lat: float, limit_m: float, distance_m: float
-    ) -> OffNetworkError:
-        where = f"longitude {lon:.6f}, latitude {lat:.6f}"
-        far = f"{distance_m / 1000:,.1f} km" if distance_m >= 1000 else f"{distance_m:.0f} m"
+    def why_off(self, lon: float, lat: float, far_m: float, limit_m: float) -> str:
+        """Why a point so far from the nearest node is off the network; tells no coordinates."""
         if abs(lon) <= 90:
-            _, swapped = self.nodes(np.array([lat]), np.array([lon]))
-            if swapped[0] <= max(limit_m, SNAP_LIMIT_M):
-                return OffNetworkError(f"{where}: latitude and longitude are swapped")
-        return OffNetworkError(
-            f"{where}: the nearest node is {far} away, beyond the limit of {limit_m:.0f} m; "
-            "check the coordinates or the network's area"
-        )
+            _, swapped_m = self.nodes(np.array([lat]), np.array([lon]))
+            if swapped_m[0] <= max(limit_m, SNAP_LIMIT_M):
+                return "latitude and longitude are swapped"
+        far = f"{far_m / 1000:,.1f} km" if far_m >= 1000 else f"{far_m:.0f} m"
+        return f"the nearest road is {far} away, beyond the limit of {limit_m:.0f} m"

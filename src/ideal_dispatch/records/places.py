@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
-from ideal_dispatch.network import SNAP_LIMIT_M, RoadNetwork
+from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook
 from ideal_dispatch.records.schema import Reasons, RecordTable
@@ -93,13 +93,8 @@ def _destinations(
     node[rows[near]] = nearest[near]
     for i in np.flatnonzero(~near).tolist():
         row = int(rows[i])
-        far = f"{far_m[i] / 1000:,.1f} km" if far_m[i] >= 1000 else f"{far_m[i]:.0f} m"
-        text = f"the nearest road is {far} away, beyond the limit of {limit_m:.0f} m"
-        if abs(lon[row]) <= 90:
-            _, swapped_m = network.snapper.nodes(lat[[row]], lon[[row]])
-            if swapped_m[0] <= max(limit_m, SNAP_LIMIT_M):
-                text = "latitude and longitude are swapped"
-        _add(quarantined, row, text)
+        why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
+        _add(quarantined, row, why)
     return node
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, non_negative
+from ideal_dispatch.arrays import FloatArray, frozen, non_negative
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.scenarios.spectrum import TINY, divergence_of_spectrum, minimum_of_spectrum
 
@@ -128,13 +128,13 @@ def minimise_linear(direction: npt.ArrayLike, radius: float) -> LinearMinimum:
         terms = spectrum * values
     divergence = float(divergence_of_spectrum(values, offsets))
     return LinearMinimum(
-        metric=_frozen((metric + metric.T) / 2.0),
+        metric=frozen((metric + metric.T) / 2.0),
         value=_ldexp(math.fsum(terms.tolist()), exponent),
         change=_ldexp(math.fsum((spectrum * offsets).tolist()), exponent),
         multiplier=max(_ldexp(multiplier, exponent), TINY) if multiplier else 0.0,
-        eigenvalues=_frozen(values),
-        eigenvectors=_frozen(eigenvectors),
-        offsets=_frozen(offsets),
+        eigenvalues=frozen(values),
+        eigenvectors=frozen(eigenvectors),
+        offsets=frozen(offsets),
         smallest_eigenvalue=float(values.min()),
         iterations=int(iterations),
         residual=divergence / radius - 1.0 if iterations else 0.0,
@@ -186,8 +186,3 @@ def _ldexp(value: float, exponent: int) -> float:
         return math.ldexp(value, exponent)
     except OverflowError:
         return math.copysign(math.inf, value)
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    array.flags.writeable = False
-    return array

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, non_negative, read_only, whole_number
+from ideal_dispatch.arrays import FloatArray, frozen, non_negative, read_only, whole_number
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, source_node
@@ -60,6 +60,10 @@ class TargetRadius:
     paths: tuple[Path, ...]
     cuts: int
     iterations: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metric", frozen(self.metric))
+        object.__setattr__(self, "multipliers", frozen(self.multipliers))
 
     @property
     def relative_gap(self) -> float:
@@ -147,9 +151,9 @@ def target_radius(
     nominal = path.time_s(scenarios.nominal_times)
     identity = np.eye(scenarios.dimension)
     if observed <= max(nominal, to_target[path.origin]):
-        return _result(0.0, 0.0, identity, np.empty(0), (), 0, 0)
+        return TargetRadius(0.0, 0.0, identity, np.empty(0), (), 0, 0)
     if nominal == 0.0 or observed / nominal == math.inf:
-        return _result(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
+        return TargetRadius(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
     metric, multipliers, edges, ends, iterations = cutting_planes(
         MetricRoads(
@@ -163,25 +167,9 @@ def target_radius(
     starts = np.concatenate(([0], ends[:-1]))
     paths = tuple(Path(edges[starts[j] : ends[j]], path.origin, path.destination) for j in active)
     multipliers = multipliers[active] / nominal
-    lower, upper = (
-        _proved(scenarios, paths, multipliers, observed),
-        float(attained_divergence(metric)),
-    )
-    return _result(min(lower, upper), upper, metric, multipliers, paths, ends.size, iterations)
-
-
-def _result(
-    lower: float,
-    upper: float,
-    metric: FloatArray,
-    multipliers: FloatArray,
-    paths: tuple[Path, ...],
-    cuts: int,
-    iterations: int,
-) -> TargetRadius:
-    metric.flags.writeable = False
-    multipliers.flags.writeable = False
-    return TargetRadius(lower, upper, metric, multipliers, paths, cuts, iterations)
+    lower = _proved(scenarios, paths, multipliers, observed)
+    upper = float(attained_divergence(metric))
+    return TargetRadius(min(lower, upper), upper, metric, multipliers, paths, ends.size, iterations)
 
 
 def _proved(

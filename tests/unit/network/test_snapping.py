@@ -25,7 +25,7 @@ def test_great_circle() -> None:
 def test_limit(grid: RoadNetwork) -> None:
     assert grid.snap(113.9975, 22.0).distance_m == pytest.approx(257.7, abs=0.5)
     with pytest.raises(
-        OffNetworkError, match=r"the nearest node is 258 m away, beyond the limit of 200 m; check"
+        OffNetworkError, match=r"the nearest road is 258 m away, beyond the limit of 200 m; check"
     ):
         grid.snap(113.9975, 22.0, limit_m=200)
     with pytest.raises(InputError, match="snap limit far m"):
@@ -37,7 +37,7 @@ def test_limit(grid: RoadNetwork) -> None:
 @pytest.mark.parametrize(
     ("lon", "lat", "message"),
     [
-        (115.0, 21.5, r"the nearest node is 11\d\.\d km away, beyond the limit of 300 m"),
+        (115.0, 21.5, r"the nearest road is 11\d\.\d km away, beyond the limit of 300 m"),
         (22.005, 114.005, "not degrees on Earth; are they swapped"),
         (float("nan"), 22.0, "longitude nan, latitude 22.0: not degrees on Earth"),
         (float("inf"), 22.0, "not degrees on Earth"),

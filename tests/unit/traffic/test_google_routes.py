@@ -231,7 +231,7 @@ def test_a_list_instead_of_an_object(grid: RoadNetwork) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("_p~iF~ps|U_ulLnnqC", "is not on this network: route point 0: .* km from the network"),
+        ("_p~iF~ps|U_ulLnnqC", "is not on this network: route point 0: .*the nearest road is"),
         ("", "is not on this network: route: at least two points"),
     ],
 )

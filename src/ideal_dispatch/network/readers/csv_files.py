@@ -10,7 +10,7 @@ import shapely
 
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
+from ideal_dispatch.network.geodesy import check_degrees, great_circle_m, polyline_length_m
 from ideal_dispatch.network.readers import tables
 from ideal_dispatch.network.readers.build import (
     BuildReport,
@@ -101,10 +101,10 @@ def _nodes(where: str, rows: tables.Rows, mark: str) -> Iterator[tuple[str, Poin
         if not node or node in seen:
             problem = f"node {node} appears twice" if node else "id is missing"
             raise InputError(f"{where} line {line}: {problem}")
-        if not (abs(lon) <= 180 and abs(lat) <= 90):
-            raise InputError(
-                f"{where} line {line}: longitude {lon}, latitude {lat} are not degrees on Earth"
-            )
+        try:
+            check_degrees(lon, lat)
+        except InputError as error:
+            raise InputError(f"{where} line {line}: {error}") from None
         seen.add(node)
         yield node, (lon, lat)
 

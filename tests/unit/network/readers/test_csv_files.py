@@ -130,7 +130,7 @@ def test_geometry_is_turned_to_start_at_the_tail(tmp_path: Path) -> None:
         (EDGES, NODES + ",7.0,43.0\n", "nodes.csv line 6: id is missing"),
         (EDGES, NODES + "9,x,43.0\n", "nodes.csv line 6: lon is 'x'; a finite number is needed"),
         (EDGES, NODES + "9,7.0,1e999\n", "nodes.csv line 6: lat is '1e999'; a finite number"),
-        (EDGES, NODES + "9,43.0,700\n", "nodes.csv line 6: longitude 43.0, latitude 700.0 are not"),
+        (EDGES, NODES + "9,43.0,700\n", "nodes.csv line 6: longitude 43.0, latitude 700.0: not"),
         (EDGES + "2,3,long,\n", NODES, "edges.csv line 6: length_m is 'long'; a finite number"),
         (EDGES.replace("name", "wkt") + "2,3,1,POINT (1 1)\n", NODES, "not a WKT LINESTRING"),
         (
