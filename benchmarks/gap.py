@@ -32,7 +32,7 @@ from ideal_dispatch.gap.optimistic_gap import Method
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.learning import TrainParams, fit
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 
 RADII = (0.01, 0.05, 0.1, 0.3, 1.0)
 DIMENSIONS = (8, 16, 32)

@@ -17,8 +17,26 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return partial(kernel, **options)
     try:
-        return njit(cache=True, nogil=True, **options)(function)
+        return _forgiving(njit(cache=True, nogil=True, **options)(function))
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         return njit(nogil=True, **options)(function)
+
+
+def _forgiving(compiled: Any) -> Any:
+    """The kernel, for which a cache that cannot be read counts as empty.
+
+    A cache that another version left may name a structure that is gone.
+    """
+    file = compiled._cache._cache_file
+    load_index = file._load_index
+
+    def known() -> dict[Any, str]:
+        try:
+            return dict(load_index())
+        except (AttributeError, ImportError):
+            return {}
+
+    file._load_index = known
+    return compiled

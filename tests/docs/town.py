@@ -7,7 +7,7 @@ import osmium
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
 
 WEST, SOUTH, STEP, SIDE = -1.520, 53.800, 0.003, 15

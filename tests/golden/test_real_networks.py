@@ -9,7 +9,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.network.features import edge_features
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 
 HONG_KONG, MANHATTAN = "hong_kong/irn_{}_{}.csv", "manhattan/manhattan_osm_{}"
 

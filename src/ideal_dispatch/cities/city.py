@@ -23,7 +23,7 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.traffic.source import TrafficSource
 
 

@@ -213,7 +213,7 @@ def _draw(
     if map_file is None:
         return
     from ideal_dispatch.network.drawing import draw_network, save_figure
-    from ideal_dispatch.network.readers.depots import read_depots
+    from ideal_dispatch.network.readers.depot_table import read_depots
 
     depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
     if elsewhere:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         source_counts,
     )
     from ideal_dispatch.context.weather_client import WeatherClient
-    from ideal_dispatch.context.weather_columns import COWIN, Column, WeatherColumns
+    from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
 
 __all__ = [
     "COWIN",
@@ -28,7 +28,6 @@ __all__ = [
     "WEATHER_VARIABLES",
     "Calendar",
     "Climatology",
-    "Column",
     "Context",
     "ContextEncoding",
     "FirstKnown",
@@ -37,6 +36,7 @@ __all__ = [
     "RecordedWeather",
     "Weather",
     "WeatherClient",
+    "WeatherColumn",
     "WeatherColumns",
     "WeatherProvider",
     "WeatherValue",
@@ -55,7 +55,7 @@ _HOMES = {
         "NEAREST_LIMIT", "FirstKnown", "OutdatedWeatherError", "WeatherProvider", "source_counts",
     ),
     "weather_client": ("WeatherClient",),
-    "weather_columns": ("COWIN", "Column", "WeatherColumns"),
+    "weather_columns": ("COWIN", "WeatherColumn", "WeatherColumns"),
 }  # fmt: skip
 
 __getattr__ = on_first_use(__name__, {name: home for home in _HOMES for name in _HOMES[home]})

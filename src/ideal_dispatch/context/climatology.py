@@ -69,12 +69,14 @@ class Climatology:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file that :meth:`load` turns into equal means."""
+        known = self.means.astype(object)
+        known[np.isnan(self.means)] = None
         document = {
             "format": _FORMAT,
             "version": _VERSION,
             "place": self.place,
             "variables": WEATHER_VARIABLES,
-            "means": np.where(np.isnan(self.means), None, self.means).tolist(),
+            "means": known.tolist(),
         }
         with atomic_write(path) as file:
             file.write(json.dumps(document, allow_nan=False).encode())

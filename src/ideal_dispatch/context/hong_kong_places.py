@@ -1,7 +1,7 @@
 """Where the Hong Kong Observatory's stations and Hong Kong's districts are.
 
 Longitude and latitude rounded to 0.01° (about 1 km), which is enough to tell
-which station is nearest. Stations with an anemometer follow the point layer of
+which station is nearest. WeatherStations with an anemometer follow the point layer of
 the Observatory's wind table, as found in public copies of it; the others, which
 only measure temperature, are placed by hand and may be off by a unit or two.
 Districts stand where most people live. A station that is not listed here is

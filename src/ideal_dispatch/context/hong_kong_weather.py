@@ -18,7 +18,6 @@ from zoneinfo import ZoneInfo
 
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.hong_kong_places import DISTRICTS, STATIONS
-from ideal_dispatch.context.stations import Series, Station, Stations
 from ideal_dispatch.context.weather import (
     NEAREST_LIMIT,
     FirstKnown,
@@ -28,6 +27,7 @@ from ideal_dispatch.context.weather import (
     utc_now,
 )
 from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
@@ -72,7 +72,7 @@ class Feed:
     client: WeatherClient
     limit: timedelta = NEAREST_LIMIT
     now: Callable[[], datetime] = utc_now
-    _cache: AnswerCache[Stations] = field(init=False, repr=False, compare=False)
+    _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_cache", AnswerCache(self.now))
@@ -88,7 +88,7 @@ class Feed:
             raise OutdatedWeatherError(str(outdated), weather)
         return weather
 
-    def _ask(self) -> Stations:
+    def _ask(self) -> WeatherStations:
         body = self.client.get(self.url, self.params)
         try:
             rows = list(self.rows(body))
@@ -105,10 +105,10 @@ class Feed:
                 f"{self.url}: the answer is no weather of the Observatory ({reason}); "
                 "is the address right?"
             ) from None
-        return Stations(list(_stations(rows)), SOURCE)
+        return WeatherStations(list(_stations(rows)), SOURCE)
 
 
-def _stations(rows: Iterable[Row]) -> Iterator[Station]:
+def _stations(rows: Iterable[Row]) -> Iterator[WeatherStation]:
     measurements: dict[tuple[bool, str], dict[str, dict[int, float]]] = {}
     for variable, place, value, at in rows:
         # a district and a station may have the same name
@@ -117,7 +117,9 @@ def _stations(rows: Iterable[Row]) -> Iterator[Station]:
     for (of_district, place), variables in measurements.items():
         lon, lat = (DISTRICTS if of_district else STATIONS).get(place, (math.nan, math.nan))
         known = {name: Series.of(values) for name, values in variables.items()}
-        yield Station(place, lon, lat, {name: s for name, s in known.items() if s.value.size})
+        yield WeatherStation(
+            place, lon, lat, {name: s for name, s in known.items() if s.value.size}
+        )
 
 
 def _report_rows(body: bytes) -> Iterator[Row]:

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.stations import Series, Station, Stations
 from ideal_dispatch.context.weather import (
     NEAREST_LIMIT,
     OutdatedWeatherError,
@@ -22,6 +21,7 @@ from ideal_dispatch.context.weather import (
     utc_now,
 )
 from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
+from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -65,7 +65,7 @@ class OpenMeteo:
     api_key: str | None = field(default=None, repr=False)
     now: Callable[[], datetime] = utc_now
     patience: timedelta = PATIENCE
-    _cache: AnswerCache[Stations] = field(init=False, repr=False, compare=False)
+    _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0.001 <= self.cell_degrees <= 5:
@@ -116,7 +116,7 @@ class OpenMeteo:
     def _cell(self, degrees: float) -> float:
         return round(round(degrees / self.cell_degrees) * self.cell_degrees, 6)
 
-    def _ask(self, lon: float, lat: float, start: date, end: date) -> Stations:
+    def _ask(self, lon: float, lat: float, start: date, end: date) -> WeatherStations:
         params = {
             "latitude": f"{min(max(lat, -90.0), 90.0):g}",
             "longitude": f"{min(max(lon, -180.0), 180.0):g}",
@@ -132,7 +132,7 @@ class OpenMeteo:
             params["apikey"] = self.api_key
         body = self.client.get(self.url, params)
         try:
-            station = Station(f"{lat:g},{lon:g}", series=_series(json.loads(body)))
+            station = WeatherStation(f"{lat:g},{lon:g}", series=_series(json.loads(body)))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise WeatherServiceError(
                 f"{self.url}: the answer is no hourly weather ({_reason(error)}); "
@@ -140,7 +140,7 @@ class OpenMeteo:
             ) from None
         except WeatherError as error:
             raise WeatherError(f"{self.url}: {error}") from None
-        return Stations([station], self.source)
+        return WeatherStations([station], self.source)
 
 
 def _month(day: date) -> tuple[date, date]:

@@ -18,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 
 from ideal_dispatch.context.context import Weather, WeatherValue
-from ideal_dispatch.context.stations import REACH_M, Series, Station, Stations
 from ideal_dispatch.context.weather import NEAREST_LIMIT
 from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
+from ideal_dispatch.context.weather_stations import REACH_M, Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 
@@ -37,7 +37,7 @@ class RecordedWeather:
     what was not used and why.
     """
 
-    stations: Stations
+    stations: WeatherStations
     found: Mapping[str, tuple[str, ...]]
     dropped: Mapping[str, int]
     limit: timedelta = NEAREST_LIMIT
@@ -66,7 +66,7 @@ class RecordedWeather:
         for path in files:
             reader.read(os.fspath(path))
         return cls(
-            Stations(reader.stations(places or {}), columns.source, reach_m),
+            WeatherStations(reader.stations(places or {}), columns.source, reach_m),
             MappingProxyType({name: tuple(where) for name, where in reader.found.items()}),
             MappingProxyType(dict(reader.dropped)),
             limit,
@@ -272,7 +272,7 @@ class _Reader:
                 self._seconds[stamp] = "rows without a time"
         return self._seconds[stamp]
 
-    def stations(self, places: Mapping[str, tuple[float, float]]) -> list[Station]:
+    def stations(self, places: Mapping[str, tuple[float, float]]) -> list[WeatherStation]:
         series: dict[str, dict[str, Series]] = {}
         for (station, variable), values in sorted(self.values.items()):
             series.setdefault(station, {})[variable] = Series.of(values)
@@ -281,7 +281,9 @@ class _Reader:
             raise InputError(f"recorded weather: no value can be used ({reasons or 'no rows'})")
         known = {**self.places, **places}
         nowhere = (math.nan, math.nan)
-        return [Station(name, *known.get(name, nowhere), own) for name, own in series.items()]
+        return [
+            WeatherStation(name, *known.get(name, nowhere), own) for name, own in series.items()
+        ]
 
 
 def _first(header: Sequence[str], names: Sequence[str]) -> int | None:

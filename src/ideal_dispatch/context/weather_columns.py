@@ -26,7 +26,7 @@ _TRACE = frozenset({"t", "tr", "trace"})  # less rain than a gauge can measure
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class WeatherColumn:
     """Where a variable stands: column names that may be used, its unit, its quality flags.
 
     ``quality`` names the columns that may hold the flag, first match first.
@@ -56,7 +56,7 @@ class WeatherColumns:
     are further columns that hold no value.
     """
 
-    variables: Mapping[str, Column]
+    variables: Mapping[str, WeatherColumn]
     time: Sequence[str]
     time_zone: str
     time_format: str | None = None
@@ -117,12 +117,16 @@ class WeatherColumns:
 
 COWIN = WeatherColumns(
     variables={
-        "temperature_c": Column("Air Temperature in degree C", "C", ("qcscore_temp", "qcscore")),
-        "rainfall_mm": Column(
+        "temperature_c": WeatherColumn(
+            "Air Temperature in degree C", "C", ("qcscore_temp", "qcscore")
+        ),
+        "rainfall_mm": WeatherColumn(
             "Past 60-Minutes Rainfall in mm", "mm", ("qcscore_60rf", "qcscore"), ("60rf.csv",)
         ),
-        "humidity_percent": Column("Relative Humidity in %", "percent", ("qcscore_rh", "qcscore")),
-        "wind_kmh": Column("Wind Speed in km/hr", "km/h", ("qcscore_ws", "qcscore")),
+        "humidity_percent": WeatherColumn(
+            "Relative Humidity in %", "percent", ("qcscore_rh", "qcscore")
+        ),
+        "wind_kmh": WeatherColumn("Wind Speed in km/hr", "km/h", ("qcscore_ws", "qcscore")),
     },
     time="obstime",
     time_zone="Asia/Hong_Kong",

@@ -127,7 +127,7 @@ class Search:
             budget = int(min(left, self._pops_per_look))
             self._end = kernels.explore(
                 self._claim, self._corridor, budget,
-                state.progress, state.labels, state.queue, state.bases,
+                state.tally, state.labels, state.queue, state.bases,
             )  # fmt: skip
             left -= state.counters[kernels.POPS] - before
             if self._end == kernels.LABELS_FULL:
@@ -154,7 +154,7 @@ class _State:
         self.counters = np.zeros(4, np.int64)
         self.target = np.array([target_s, -1.0])
         first_at = np.full(nodes, -1, np.int32)
-        self.progress = kernels.Progress(self.counters, self.target, first_at)
+        self.tally = kernels.Tally(self.counters, self.target, first_at)
         self.labels = kernels.Labels(
             node=np.empty(room, np.int32),
             parent=np.empty(room, np.int32),

@@ -93,7 +93,7 @@ class Queue(NamedTuple):
     labels: IntArray
 
 
-class Progress(NamedTuple):
+class Tally(NamedTuple):
     """How many labels, waiting labels, bases and pops there are; T and the label that set it.
 
     ``first_at`` is the latest label of each node.
@@ -213,7 +213,7 @@ def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: ignore[no-untyped-def]
+def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: ignore[no-untyped-def]
     """Expand labels in the order of nominal time until none is left.
 
     ``target[0]`` is T; a complete path above it becomes T, or ends the search
@@ -222,9 +222,11 @@ def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: i
     """
     embeddings, nominal, destination, primary_matrix, radius, width, stop_at_found = claim
     (out_start, out_edge, out_other), _, to_destination, _, spread = corridor
-    counters, target, first_at = progress
+    counters, target, first_at = tally
     node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at = labels
     keys, waiting = queue
+    base_label, base_multiplier, base_constant, base_spread = bases[:4]
+    base_limit, base_metric, base_ahead = bases[4:]
     size = embeddings.shape[1]
     factor, scratch = np.zeros((size, size)), np.zeros((size, size))
     difference, grown = np.empty((size, size)), np.empty((size, size))
@@ -238,7 +240,7 @@ def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: i
         v = node[label]
         if counters[LABELS] + out_start[v + 1] - out_start[v] > node.size:
             return LABELS_FULL
-        if counters[BASES] == bases.label.size:
+        if counters[BASES] == base_label.size:
             return BASES_FULL
         counters[WAITING] = heap_pop(keys, waiting, counters[WAITING])
         counters[POPS] += 1
@@ -256,10 +258,10 @@ def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: i
         if to_destination[v] == np.inf:  # a depot with no way inside the corridor
             fate[label] = BOUNDED
             continue
-        if b < 0 or since_base[label] > _REBASE * bases.multiplier[b]:
+        if b < 0 or since_base[label] > _REBASE * base_multiplier[b]:
             work = primary_matrix - matrix[label]
-            known = to_destination[v] if b < 0 else bases.ahead[b, v]
-            guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else bases.multiplier[b]
+            known = to_destination[v] if b < 0 else base_ahead[b, v]
+            guess = math.sqrt(inner(work, work) / (2.0 * radius)) if b < 0 else base_multiplier[b]
             guess = max(guess, _SMALLEST_MULTIPLIER)
             excess = 0.0  # A ⪯ I + G(P)/γ
             if spread[v] > 0.0:
@@ -267,22 +269,22 @@ def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: i
             gamma = _best_multiplier(work, radius, guess, known, spread[v], excess, factor)
             logdet = factorise(work, -1.0 / gamma, factor)
             b = counters[BASES]
-            bases.label[b] = label
-            bases.multiplier[b] = gamma
-            bases.constant[b] = gamma * (radius - logdet)
+            base_label[b] = label
+            base_multiplier[b] = gamma
+            base_constant[b] = gamma * (radius - logdet)
             exponent = radius - logdet - target[0] / gamma
-            bases.spread[b] = relative_spread(spread[v], gamma, excess)
-            bases.limit[b] = 0.0
+            base_spread[b] = relative_spread(spread[v], gamma, excess)
+            base_limit[b] = 0.0
             if exponent > 0.0:
-                bases.limit[b] = gamma * longest(exponent, bases.spread[b]) * _SAFETY
-            invert(factor, scratch, bases.metric[b])
+                base_limit[b] = gamma * longest(exponent, base_spread[b]) * _SAFETY
+            invert(factor, scratch, base_metric[b])
             # no more than Y's smallest eigenvalue
             smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
-            _backward(claim, corridor, bases.metric[b], smallest, v, bases.limit[b], bases.ahead[b])
+            _backward(claim, corridor, base_metric[b], smallest, v, base_limit[b], base_ahead[b])
             counters[BASES] += 1
             base[label] = b
             since_base[label] = 0.0
-            if not bases.ahead[b, v] < bases.limit[b]:
+            if not base_ahead[b, v] < base_limit[b]:
                 fate[label] = BOUNDED
                 continue
 
@@ -290,10 +292,10 @@ def explore(claim, corridor, budget, progress, labels, queue, bases):  # type: i
         for k in range(out_start[v], out_start[v + 1]):
             u = out_other[k]
             e = out_edge[k]
-            if not bases.ahead[b, u] < bases.limit[b]:
+            if not base_ahead[b, u] < base_limit[b]:
                 continue
-            length = since_base[label] + quadratic(bases.metric[b], embeddings[e])
-            if not length + bases.ahead[b, u] < bases.limit[b]:
+            length = since_base[label] + quadratic(base_metric[b], embeddings[e])
+            if not length + base_ahead[b, u] < base_limit[b]:
                 continue
             if _visits(node, parent, label, u):
                 continue

@@ -18,7 +18,7 @@ NO_RADIUS = 1e-20
 """Below it no path gains a microsecond in any scenario: the set is its centre alone."""
 
 
-class Question(NamedTuple):
+class GapArrays(NamedTuple):
     """A gap problem as the kernels of :mod:`ideal_dispatch.gap.descent` take it."""
 
     roads: MetricRoads
@@ -95,7 +95,7 @@ class GapProblem:
         )
 
     @property
-    def question(self) -> Question:
+    def question(self) -> GapArrays:
         """The problem for compiled descents."""
         scenarios = self.scenarios
         roads = MetricRoads(
@@ -104,7 +104,9 @@ class GapProblem:
             scenarios.nominal_times,
             self.nominal_to_destination,
         )
-        return Question(roads, self.depots, self.destination, self.primary_matrix, scenarios.radius)
+        return GapArrays(
+            roads, self.depots, self.destination, self.primary_matrix, scenarios.radius
+        )
 
     def secondary(self, edges: IntArray) -> Path:
         """The path of the given edges, which a kernel found and knows to connect."""

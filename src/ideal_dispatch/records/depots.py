@@ -8,7 +8,7 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.readers.depots import depot_rows
+from ideal_dispatch.network.readers.depot_table import depot_rows
 from ideal_dispatch.records.agency import Depots
 from ideal_dispatch.records.raw_records import Source
 

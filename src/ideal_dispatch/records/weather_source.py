@@ -34,14 +34,14 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
             url=weather.url, folder=settings.folder,
         )  # fmt: skip
     from ideal_dispatch.context.recorded_weather import RecordedWeather
-    from ideal_dispatch.context.weather_columns import COWIN, Column, WeatherColumns
+    from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
 
     files = [settings.folder / name for name in weather.files]
     if weather.layout == "cowin":
         return RecordedWeather.read(files, COWIN)
     columns = WeatherColumns(
         variables={
-            variable: Column(
+            variable: WeatherColumn(
                 weather.columns.get(variable, variable),
                 weather.units.get(variable, _UNITS[variable]),
                 tuple(filter(None, [weather.quality.get(variable, "")])),

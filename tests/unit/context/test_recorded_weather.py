@@ -6,18 +6,24 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ideal_dispatch.context import COWIN, Climatology, Column, RecordedWeather, WeatherColumns
+from ideal_dispatch.context import (
+    COWIN,
+    Climatology,
+    RecordedWeather,
+    WeatherColumn,
+    WeatherColumns,
+)
 from ideal_dispatch.errors import FileFormatError, InputError
 
 HERE = (114.17, 22.30)
 HONG_KONG = ZoneInfo("Asia/Hong_Kong")
 SIMPLE = WeatherColumns(
     {
-        "temperature_c": Column("temp", "F"),
-        "wind_kmh": Column(("wind", "ff"), "m/s"),
-        "rainfall_mm": Column("rain", "inch"),
-        "pressure_hpa": Column("slp", "Pa"),
-        "humidity_percent": Column("rh", "fraction"),
+        "temperature_c": WeatherColumn("temp", "F"),
+        "wind_kmh": WeatherColumn(("wind", "ff"), "m/s"),
+        "rainfall_mm": WeatherColumn("rain", "inch"),
+        "pressure_hpa": WeatherColumn("slp", "Pa"),
+        "humidity_percent": WeatherColumn("rh", "fraction"),
     },
     time=("day", "clock"),
     time_zone="America/New_York",
@@ -92,7 +98,7 @@ def test_stamps_with_an_offset_and_other_formats(tmp_path: Path) -> None:
     assert weather.reading(datetime(2023, 1, 1, 0, tzinfo=UTC), *HERE).wind_kmh.value == 5
     assert weather.reading(datetime(2023, 1, 1, 1, tzinfo=UTC), *HERE).wind_kmh.value == 6
     compact = WeatherColumns(
-        {"wind_kmh": Column("ff", "knot")}, "when", "Asia/Hong_Kong", "%Y%m%d%H%M"
+        {"wind_kmh": WeatherColumn("ff", "knot")}, "when", "Asia/Hong_Kong", "%Y%m%d%H%M"
     )
     path = written(tmp_path / "b.csv", "when,ff\n202301010800,10\n")
     value = RecordedWeather.read(path, compact).reading(datetime(2023, 1, 1, tzinfo=UTC), *HERE)
@@ -101,7 +107,11 @@ def test_stamps_with_an_offset_and_other_formats(tmp_path: Path) -> None:
 
 def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     columns = WeatherColumns(
-        {"wind_kmh": Column("FF", "m/s")}, "Zeit", "Europe/Berlin", delimiter=";", decimal=","
+        {"wind_kmh": WeatherColumn("FF", "m/s")},
+        "Zeit",
+        "Europe/Berlin",
+        delimiter=";",
+        decimal=",",
     )
     path = written(tmp_path / "a.csv", "Zeit;FF\n2023-01-01 08:00;2,5\n")
     reading = RecordedWeather.read(path, columns).reading(
@@ -243,8 +253,14 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
 
 def test_a_mapping_that_makes_no_sense() -> None:
     for variables, message in (
-        ({"snow": Column("snow", "mm")}, "no variable 'snow'; variables: temperature_c, rainfall"),
-        ({"wind_kmh": Column("ff", "bft")}, "wind_kmh cannot be in 'bft'; units: km/h, m/s, knot"),
+        (
+            {"snow": WeatherColumn("snow", "mm")},
+            "no variable 'snow'; variables: temperature_c, rainfall",
+        ),
+        (
+            {"wind_kmh": WeatherColumn("ff", "bft")},
+            "wind_kmh cannot be in 'bft'; units: km/h, m/s, knot",
+        ),
         ({}, "a time column and at least one variable are needed"),
     ):
         with pytest.raises(InputError, match=message):

@@ -13,8 +13,8 @@ from ideal_dispatch.context import (
     WeatherValue,
     source_counts,
 )
-from ideal_dispatch.context.stations import Series, Station, Stations
 from ideal_dispatch.context.weather import measured
+from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError
 
 AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -161,10 +161,14 @@ def test_the_nearest_hour_counts_and_the_earlier_of_two() -> None:
 
 
 def test_the_nearest_station_that_has_a_value_counts() -> None:
-    near = Station("near", 114.16, 22.30, {"temperature_c": hours(math.nan), "wind_kmh": hours(3)})
-    far = Station("far", 114.05, 22.35, {"temperature_c": hours(30.0)})
-    nowhere = Station("nowhere", series={"temperature_c": hours(1.0), "pressure_hpa": hours(1000)})
-    weather = Stations([nowhere, far, near], "test").reading(AT, *HERE)
+    near = WeatherStation(
+        "near", 114.16, 22.30, {"temperature_c": hours(math.nan), "wind_kmh": hours(3)}
+    )
+    far = WeatherStation("far", 114.05, 22.35, {"temperature_c": hours(30.0)})
+    nowhere = WeatherStation(
+        "nowhere", series={"temperature_c": hours(1.0), "pressure_hpa": hours(1000)}
+    )
+    weather = WeatherStations([nowhere, far, near], "test").reading(AT, *HERE)
     assert (weather.temperature_c.value, weather.temperature_c.station) == (30.0, "far")
     assert weather.wind_kmh.station == "near"
     assert weather.pressure_hpa.station == "nowhere"
@@ -172,6 +176,6 @@ def test_the_nearest_station_that_has_a_value_counts() -> None:
 
 
 def test_stations_of_another_city_say_nothing() -> None:
-    station = Station("HK", 114.17, 22.30, {"temperature_c": hours(30.0)})
-    assert Stations([station], "test").reading(AT, -74.0, 40.7) == Weather()
-    assert np.isclose(Stations([station], "test").reading(AT, *HERE).temperature_c.value, 30)
+    station = WeatherStation("HK", 114.17, 22.30, {"temperature_c": hours(30.0)})
+    assert WeatherStations([station], "test").reading(AT, -74.0, 40.7) == Weather()
+    assert np.isclose(WeatherStations([station], "test").reading(AT, *HERE).temperature_c.value, 30)

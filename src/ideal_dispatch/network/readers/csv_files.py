@@ -11,7 +11,7 @@ import shapely
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import check_degrees, great_circle_m, polyline_length_m
-from ideal_dispatch.network.readers import tables
+from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.readers.build import (
     BuildReport,
     Point,
@@ -20,7 +20,7 @@ from ideal_dispatch.network.readers.build import (
     Segment,
 )
 from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
-from ideal_dispatch.network.readers.tables import DEGREES
+from ideal_dispatch.network.readers.table_rows import DEGREES
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -66,13 +66,13 @@ def read_csv_pair(
     names = _column_names(columns or {})
     report = BuildReport(f"{os.path.basename(edges_path)} + {os.path.basename(nodes_path)}")
     progress("reading nodes")
-    nodes = tables.read(nodes_path, names, _NEEDED_NODES, _ADVICE)[1]
-    mark = tables.degrees_mark(nodes)
+    nodes = table_rows.read(nodes_path, names, _NEEDED_NODES, _ADVICE)[1]
+    mark = table_rows.degrees_mark(nodes)
     places = dict(_nodes(os.fspath(nodes_path), nodes, mark))
     report.read["nodes"] = len(places)
     progress("reading edges")
     where = os.fspath(edges_path)
-    edges = tables.read(edges_path, names, _NEEDED_EDGES, _ADVICE)[1]
+    edges = table_rows.read(edges_path, names, _NEEDED_EDGES, _ADVICE)[1]
     segments = list(_edges(where, edges, _metres_mark(edges, mark), places, directed, report))
     if not directed:
         _refuse_doubled(where, segments)
@@ -86,18 +86,18 @@ def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
 
 
-def _metres_mark(rows: tables.Rows, otherwise: str) -> str:
+def _metres_mark(rows: table_rows.Rows, otherwise: str) -> str:
     """The decimal mark of an edge list; what may be thousands says nothing of it."""
     cells = (row.get(field, "") for _, row in rows for field in ("length_m", "speed_kmh"))
-    clear = (cell for cell in cells if not tables.THOUSANDS.fullmatch(cell))
+    clear = (cell for cell in cells if not table_rows.THOUSANDS.fullmatch(cell))
     return spreadsheets.decimal_mark(clear, otherwise)
 
 
-def _nodes(where: str, rows: tables.Rows, mark: str) -> Iterator[tuple[str, Point]]:
+def _nodes(where: str, rows: table_rows.Rows, mark: str) -> Iterator[tuple[str, Point]]:
     seen: set[str] = set()
     for line, row in rows:
         node = row.get("id", "")
-        lon, lat = (tables.number(where, line, field, row, mark) for field in DEGREES)
+        lon, lat = (table_rows.number(where, line, field, row, mark) for field in DEGREES)
         if not node or node in seen:
             problem = f"node {node} appears twice" if node else "id is missing"
             raise InputError(f"{where} line {line}: {problem}")
@@ -111,7 +111,7 @@ def _nodes(where: str, rows: tables.Rows, mark: str) -> Iterator[tuple[str, Poin
 
 def _edges(
     where: str,
-    rows: tables.Rows,
+    rows: table_rows.Rows,
     mark: str,
     places: Mapping[str, Point],
     directed: bool,
@@ -125,7 +125,7 @@ def _edges(
             continue
         points = _points(where, line, row, places.get(tail))
         if "length_m" in row:
-            length = tables.number(where, line, "length_m", row, mark)
+            length = table_rows.number(where, line, "length_m", row, mark)
         else:
             report.assumed["segments with no length, measured along their points"] += 1
             ends = (places.get(tail, (np.nan, np.nan)), places.get(head, (np.nan, np.nan)))

@@ -64,7 +64,7 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
 
     ``calendar`` is the city's, where that was made already.
     """
-    from ideal_dispatch.network.readers.depots import read_depots
+    from ideal_dispatch.network.readers.depot_table import read_depots
 
     city = settings.city
     calendar = calendar or city.calendar()

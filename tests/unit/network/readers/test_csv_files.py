@@ -7,7 +7,7 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depots import read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 
 NODES = "id,lon,lat\nA1,7.0,43.0\n2,7.01,43.0\n3,7.01,43.01\n4,7.0,43.01\n"
 EDGES = """from,to,length_m,name

@@ -5,7 +5,7 @@ import pytest
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depots import depot_rows, read_depots
+from ideal_dispatch.network.readers.depot_table import depot_rows, read_depots
 from tests.unit.network.readers.test_csv_files import _write
 
 

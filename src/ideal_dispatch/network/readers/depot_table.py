@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.depot import Depot
-from ideal_dispatch.network.readers import tables
+from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.road_network import RoadNetwork
 
 _NAMES = (
@@ -37,14 +37,18 @@ def depot_rows(
     source: Any, network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
 ) -> tuple[str, list[DepotRow]]:
     """What to call the source, a file or a DataFrame, and its depots."""
-    names = {**tables.DEGREES, **{name: (name,) for name in _NAMES}}
-    where, rows = tables.read(source, names, tuple(tables.DEGREES), "name, lon and lat are needed")
-    mark = tables.degrees_mark(rows)
+    names = {**table_rows.DEGREES, **{name: (name,) for name in _NAMES}}
+    where, rows = table_rows.read(
+        source, names, tuple(table_rows.DEGREES), "name, lon and lat are needed"
+    )
+    mark = table_rows.degrees_mark(rows)
     # numbers of two columns may meet: the names of all depots are of one
     column = next((name for name in _NAMES if any(name in row for _, row in rows)), "name")
     found = []
     for line, row in rows:
-        lon, lat = (tables.number(where, line, field, row, mark) for field in tables.DEGREES)
+        lon, lat = (
+            table_rows.number(where, line, field, row, mark) for field in table_rows.DEGREES
+        )
         node, problem = -1, ""
         try:
             node = network.snap(lon, lat, limit_m).node

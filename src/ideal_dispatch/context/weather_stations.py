@@ -43,7 +43,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Station:
+class WeatherStation:
     """A station, its place (NaN where unknown), and a series per variable it measures."""
 
     name: str
@@ -52,18 +52,20 @@ class Station:
     series: Mapping[str, Series] = field(default_factory=dict, repr=False)
 
 
-class Stations:
-    """Stations of one source, asked for the nearest value.
+class WeatherStations:
+    """WeatherStations of one source, asked for the nearest value.
 
     For each variable the nearest station that has a value at the time counts;
     stations whose place is unknown come last.
     """
 
-    def __init__(self, stations: Sequence[Station], source: str, reach_m: float = REACH_M) -> None:
+    def __init__(
+        self, stations: Sequence[WeatherStation], source: str, reach_m: float = REACH_M
+    ) -> None:
         self.source = source
         self.reach_m = reach_m
         self.stations = tuple(sorted(stations, key=lambda station: station.name))
-        self._by_variable: Mapping[str, tuple[list[Station], FloatArray, FloatArray]]
+        self._by_variable: Mapping[str, tuple[list[WeatherStation], FloatArray, FloatArray]]
         grouped = {}
         for variable in sorted({v for station in stations for v in station.series}):
             having = [s for s in self.stations if s.series.get(variable) is not None]
