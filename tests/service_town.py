@@ -28,10 +28,10 @@ from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets, load_assets
+from ideal_dispatch.service.solver.messages import CityFacts
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
-from ideal_dispatch.service.solver.solving import CityFacts
 from ideal_dispatch.service.state import Service
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ideal_dispatch.service.http.schemas import RecommendationRequest
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
 from tests.faults.service_faults import advised, codes, post, words
 from tests.service_town import Local, Town, application, later, local
 

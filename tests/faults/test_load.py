@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from ideal_dispatch.service.solver.call import Call
+from ideal_dispatch.service.solver.messages import Call
 from tests.faults.service_faults import ASK, advised, wait_for
 from tests.service_town import PATIENCE_S, Town, application, bearer, local
 

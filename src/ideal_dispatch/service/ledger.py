@@ -11,7 +11,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from ideal_dispatch.service.answered import Answered, Kept
 from ideal_dispatch.service.audit import (
     AuditStore,
     AuditWriter,
@@ -23,6 +22,7 @@ from ideal_dispatch.service.audit import (
     StoreError,
 )
 from ideal_dispatch.service.audit.promises import Promises
+from ideal_dispatch.service.recorded_answers import KeptAnswer, RecordedAnswer
 from ideal_dispatch.service.unit_counts import UnitCounts
 
 log = logging.getLogger(__name__)
@@ -47,10 +47,10 @@ class Earlier:
     Of many answers these are the last ones. ``seen`` is None where the database was not asked.
     """
 
-    answers: list[Answered]
+    answers: list[RecordedAnswer]
     seen: int | None = None
 
-    def to(self, question: str) -> Answered | None:
+    def to(self, question: str) -> RecordedAnswer | None:
         """The last answer to the question with this key."""
         same = (one for one in self.answers if one.question == question)
         return max(same, key=lambda one: one.attempt, default=None)
@@ -61,7 +61,7 @@ class Ledger:
 
     def __init__(self, store: AuditStore, writer: AuditWriter) -> None:
         self._store, self.writer = store, writer
-        self._calls: OrderedDict[str, tuple[Kept, ...]] = OrderedDict()
+        self._calls: OrderedDict[str, tuple[KeptAnswer, ...]] = OrderedDict()
         self._remembered = 0  # answers in there
         self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
@@ -94,7 +94,7 @@ class Ledger:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
             return Earlier(known)
         self._take_responses([row.entry for row in rows])
-        stored = [Answered.of(row.entry, row.number) for row in rows if _counts(row)]
+        stored = [RecordedAnswer.of(row.entry, row.number) for row in rows if _counts(row)]
         keys = {one.key for one in stored}
         here = [one for one in known if one.key not in keys]
         return Earlier(stored + here, rows[-1].number if rows else 0)
@@ -106,7 +106,7 @@ class Ledger:
             rows = [*([first] if first else []), *rows]
         return rows
 
-    async def record(self, entry: Entry, timeout_s: float) -> Answered:
+    async def record(self, entry: Entry, timeout_s: float) -> RecordedAnswer:
         """Make an answer durable; the one on record where another worker was first.
 
         Its units are promised from now on, unless others were quicker: PromisedUnits.
@@ -122,9 +122,9 @@ class Ledger:
             entry = duplicate.entry
             promises.take(entry)
         self._remember(entry)
-        return Answered.of(entry)
+        return RecordedAnswer.of(entry)
 
-    async def _here(self, call_id: str, timeout_s: float) -> list[Answered]:
+    async def _here(self, call_id: str, timeout_s: float) -> list[RecordedAnswer]:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""
         entries: list[Entry] = []
         if self.writer.spool.knows(call_id):
@@ -135,7 +135,7 @@ class Ledger:
             except StoreError as error:
                 log.warning("call %s: looked up in memory alone (%s)", call_id, error)
         self._take_responses(entries)
-        waiting = [Answered.of(entry) for entry in entries if entry.kind == "recommendation"]
+        waiting = [RecordedAnswer.of(entry) for entry in entries if entry.kind == "recommendation"]
         keys = {one.key for one in waiting}
         known = self._calls.get(call_id, ())
         return waiting + [one.answered for one in known if one.key not in keys]
@@ -144,7 +144,7 @@ class Ledger:
         before = self._calls.get(entry.call_id, ())
         if any(one.key == entry.key for one in before):
             return
-        known = (*before, Kept.of(entry))[-_REVISIONS:]
+        known = (*before, KeptAnswer.of(entry))[-_REVISIONS:]
         self._calls[entry.call_id] = known
         self._calls.move_to_end(entry.call_id)
         self._remembered += len(known) - len(before)
@@ -167,7 +167,7 @@ class Ledger:
         call_id = row.entry.call_id
         said = await self._ask(lambda: self._store.of_call(call_id, _ROWS, "response"))
         self._take_responses([row.entry for row in said])
-        return self.joined(Answered.of(row.entry).answer)
+        return self.joined(RecordedAnswer.of(row.entry).answer)
 
     async def _find_here(self, id: str) -> Mapping[str, Any] | None:  # noqa: A002
         """A recommendation that is remembered or waits in the spool."""
@@ -183,7 +183,7 @@ class Ledger:
         self._take_responses(
             await self._disk.ask(partial(self.writer.spool.of_call, entry.call_id))
         )
-        return Answered.of(entry).answer
+        return RecordedAnswer.of(entry).answer
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
         """The latest recommendations, newest first; of this worker alone without database."""
@@ -196,7 +196,7 @@ class Ledger:
         waiting = await self._recently_spooled("recommendation", limit)
         spooled = await self._recently_spooled("response", 4 * limit)
         self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
-        answers = {row.entry.id: Answered.of(row.entry).answer for row in rows if _counts(row)}
+        answers = {row.entry.id: row.entry.body["answer"] for row in rows if _counts(row)}
         answers |= {entry.id: entry.body["answer"] for entry in waiting}
         latest = islice(reversed(self._calls.values()), limit)
         remembered = [one for known in latest for one in known if one.id not in answers]
@@ -334,7 +334,7 @@ async def _durable(entry: Entry, submitted: "Future[Any]", timeout_s: float) -> 
 
 
 def _asked(row: Row) -> str:
-    return Answered.of(row.entry).question if _counts(row) else ""
+    return RecordedAnswer.of(row.entry).question if _counts(row) else ""
 
 
 def _counts(row: Row) -> bool:

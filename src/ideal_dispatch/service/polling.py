@@ -12,7 +12,7 @@ from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.known import KnownWeather
+from ideal_dispatch.service.solver.messages import KnownWeather
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,8 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import logs, promises
+from ideal_dispatch.service import logs, taken_units
 from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
-from ideal_dispatch.service.answered import Answered, digest
 from ideal_dispatch.service.audit import (
     Entry,
     OvertakenEntry,
@@ -22,17 +21,18 @@ from ideal_dispatch.service.audit import (
     StoreError,
     UncheckedPromises,
 )
+from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.ledger import Earlier, Ledger
-from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
+from ideal_dispatch.service.recorded_answers import RecordedAnswer, asked_at, digest, order
 from ideal_dispatch.service.settings import Server
 from ideal_dispatch.service.solver import answer
-from ideal_dispatch.service.solver.known import DepotNames, KnownWeather
+from ideal_dispatch.service.solver.depot_names import DepotNames
+from ideal_dispatch.service.solver.messages import KnownWeather
 from ideal_dispatch.service.solver.pool import LateError, SolverPool
-from ideal_dispatch.service.solver.solving import SolverLostError
-from ideal_dispatch.service.standing import asked_at, order
+from ideal_dispatch.service.solver.process import SolverLostError
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Recommender:
     observations: Observations
 
     def __post_init__(self) -> None:
-        self._answering: dict[tuple[str, str], asyncio.Task[Answered]] = {}
+        self._answering: dict[tuple[str, str], asyncio.Task[RecordedAnswer]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
 
     async def recommend(
@@ -123,7 +123,7 @@ class Recommender:
             )
         return self.ledger.joined(answered.answer)
 
-    async def _answer(self, question: _Question, slot: Slot) -> Answered:
+    async def _answer(self, question: _Question, slot: Slot) -> RecordedAnswer:
         """The answer that stands, or a new one; revisions of a call are made one after another."""
         call_id, until = question.request.call_id, question.until
         due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
@@ -164,7 +164,7 @@ class Recommender:
 
     async def _made(
         self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float
-    ) -> Answered:
+    ) -> RecordedAnswer:
         """A new answer, once it is on record."""
         known, id_ = {one.key for one in earlier.answers}, uuid4().hex
         looks, decisions, checked = _TRIES, _TRIES, True
@@ -220,7 +220,7 @@ class Recommender:
             with suppress(BusyError, StartingError):
                 slot = self.admission.admit(question.actor)
                 return await self._advice(question.request, due, slot)
-        return promises.outrun(question.request, lost)
+        return taken_units.outrun(question.request, lost)
 
     def _body(
         self,
@@ -238,7 +238,7 @@ class Recommender:
         request, now = question.request, datetime.now(UTC)
         last = max(before, key=order, default=None)
         if not checked and advice["decision"] != "no_advice":
-            advice = promises.unchecked(advice)
+            advice = taken_units.unchecked(advice)
         made = {
             "id": id,
             "call_id": request.call_id,
@@ -260,7 +260,7 @@ class Recommender:
         }  # fmt: skip
         superseded = len(before) < len(earlier.answers)  # by answers to what was asked later
         if not question.simulated and not superseded:
-            body["takes"] = promises.taken(request, advice, self.names(), self.default_units)
+            body["takes"] = taken_units.taken(request, advice, self.names(), self.default_units)
         return body
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:

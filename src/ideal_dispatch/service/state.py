@@ -14,21 +14,21 @@ from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
 from ideal_dispatch.service.audit import AuditWriter, DepotUnits, Entry, Spool, open_store
+from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.audit.units import units_body
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.following import follow, retain
 from ideal_dispatch.service.http.auth import Doorkeeper
 from ideal_dispatch.service.http.schemas import HumanResponse
 from ideal_dispatch.service.ledger import Ledger
-from ideal_dispatch.service.moments import moment_text
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provider
 from ideal_dispatch.service.recommender import Recommender
+from ideal_dispatch.service.recorded_answers import check_holds
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.depot_names import DepotNames
+from ideal_dispatch.service.solver.messages import RoadMap
 from ideal_dispatch.service.solver.pool import SolverPool
-from ideal_dispatch.service.solver.solving import RoadMap
-from ideal_dispatch.service.standing import check_standing
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Service:
             return found  # told twice
         now = datetime.now(UTC)
         earlier = await self.ledger.earlier(found["call_id"])
-        check_standing(found, (one.answer for one in earlier.answers), now)
+        check_holds(found, (one.answer for one in earlier.answers), now)
         said["at"] = moment_text(now)
         body = {"recommendation_id": id, "response": said, "actor": actor}
         entry = Entry.new("response", found["call_id"], body, at=now)

@@ -7,9 +7,9 @@ from typing import Any
 
 from ideal_dispatch.service.audit import DepotUnits, Entry
 from ideal_dispatch.service.audit.promises import Promises
+from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.audit.units import AHEAD, outdated, told_units
-from ideal_dispatch.service.moments import moment_text
-from ideal_dispatch.service.solver.known import KnownUnits
+from ideal_dispatch.service.solver.messages import KnownUnits
 
 _FOLLOWED = 500  # entries; one that is told here is followed within seconds
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service import ledger as module
-from ideal_dispatch.service.answered import Answered
 from ideal_dispatch.service.audit import (
     AuditWriter,
     Entry,
@@ -22,6 +21,7 @@ from ideal_dispatch.service.audit import (
 )
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.ledger import Ledger
+from ideal_dispatch.service.recorded_answers import RecordedAnswer
 
 NOW, SECOND = datetime.now(UTC), timedelta(seconds=1)
 
@@ -126,9 +126,9 @@ def test_of_two_counts_of_one_moment_the_later_entry_counts(ledger: Ledger) -> N
 
 @pytest.mark.parametrize("key", ["key:a", "body:0", "key:again-2:key:a"])
 def test_attempts_at_one_question_have_keys_of_their_own(key: str) -> None:
-    first = Answered(key, "0", made("1"))
-    second = Answered(first.next_key, "0", made("2"))
-    third = Answered(second.next_key, "0", made("3"))
+    first = RecordedAnswer(key, "0", made("1"))
+    second = RecordedAnswer(first.next_key, "0", made("2"))
+    third = RecordedAnswer(second.next_key, "0", made("3"))
     assert [one.question for one in (first, second, third)] == [key] * 3
     assert (second.key, third.key) == (f"again-2:{key}", f"again-3:{key}")
 
@@ -146,7 +146,7 @@ def test_attempts_at_one_question_have_keys_of_their_own(key: str) -> None:
 def test_an_answer_stands_until_it_expires_unless_its_cause_may_pass(
     changes: dict[str, Any], stands: bool
 ) -> None:
-    assert Answered("key:a", "0", made("1", **changes)).stands(NOW) == stands
+    assert RecordedAnswer("key:a", "0", made("1", **changes)).stands(NOW) == stands
 
 
 def test_a_spool_whose_disk_hangs_or_fails_keeps_nobody_waiting(

@@ -13,7 +13,7 @@ from ideal_dispatch.service.polling import weather_provider
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
 from tests.service_town import Town
 from tests.unit.service.solver.test_adviser import completed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.moments import moment_text
+from ideal_dispatch.service.audit.record import moment_text
 from tests.service_town import Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"

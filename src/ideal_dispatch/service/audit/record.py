@@ -235,3 +235,8 @@ def canonical(value: Any) -> str:
 def at_text(at: datetime) -> str:
     """A moment in UTC, always of the same length, so that texts sort as moments do."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment_text(at: datetime) -> str:
+    """RFC 3339 in UTC, to the millisecond."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

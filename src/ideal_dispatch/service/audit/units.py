@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.record import Entry, OutdatedUnits
-from ideal_dispatch.service.moments import moment_text
+from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, moment_text
 
 log = logging.getLogger(__name__)
 

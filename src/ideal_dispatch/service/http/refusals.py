@@ -18,8 +18,8 @@ from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.http.schemas import first_fault
 from ideal_dispatch.service.recommender import KeyUsedError
-from ideal_dispatch.service.solver.solving import SolverLostError
-from ideal_dispatch.service.standing import ExpiredError, SupersededError
+from ideal_dispatch.service.recorded_answers import ExpiredError, SupersededError
+from ideal_dispatch.service.solver.process import SolverLostError
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from ideal_dispatch.service.solver.call import LONGEST_NAME, Call, Scene, Sent, unstorable
+from ideal_dispatch.service.solver.messages import LONGEST_NAME, Call, Scene, Sent, unstorable
 
 ReasonCode = Literal["unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"]
 

@@ -19,9 +19,8 @@ from ideal_dispatch.service import logs
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.answer import Routes, api_answer, no_advice
 from ideal_dispatch.service.solver.assets import Assets
-from ideal_dispatch.service.solver.call import Call
 from ideal_dispatch.service.solver.case import CaseReader, NoAdviceError
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.dispatch.answer import Answer
 from ideal_dispatch.dispatch.reasons import Reason
-from ideal_dispatch.service.solver.call import Call
+from ideal_dispatch.service.solver.messages import Call
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Decision

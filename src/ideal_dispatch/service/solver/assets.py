@@ -18,9 +18,9 @@ from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.plugins import parameters
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.call import LONGEST_NAME, unstorable
-from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.live_traffic import ForecastTraffic, LiveTraffic
+from ideal_dispatch.service.solver.messages import LONGEST_NAME, unstorable
 from ideal_dispatch.service.solver.recorded_live import RecordedLive
 from ideal_dispatch.service.solver.remembered_model import RememberedModel
 from ideal_dispatch.service.solver.router_live import RouterLive, live_router

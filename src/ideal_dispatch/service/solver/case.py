@@ -15,8 +15,8 @@ from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.call import Call, Sent
-from ideal_dispatch.service.solver.known import DepotNames, KnownUnits, KnownWeather, named
+from ideal_dispatch.service.solver.depot_names import DepotNames, named
+from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather, Sent
 from ideal_dispatch.traffic import polyline
 from ideal_dispatch.traffic.source import TrafficSource
 

@@ -7,15 +7,13 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service.solver.process import HANGS_S, SolverProcess
-from ideal_dispatch.service.solver.solving import CityFacts, SolverLostError
+from ideal_dispatch.service.solver.process import HANGS_S, SolverLostError, SolverProcess
 
 if TYPE_CHECKING:  # little is imported: a process is to start before anything else
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.service.admission import Slot
     from ideal_dispatch.service.settings import ServiceSettings
-    from ideal_dispatch.service.solver.call import Call
-    from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+    from ideal_dispatch.service.solver.messages import Call, CityFacts, KnownUnits, KnownWeather
 
 
 class LateError(IdealError):
@@ -53,7 +51,7 @@ class SolverPool:
         self._first.start()
 
     @property
-    def facts(self) -> CityFacts:
+    def facts(self) -> "CityFacts":
         """The city; waits until it is loaded, or raises what is wrong with the settings."""
         return self._first.facts
 

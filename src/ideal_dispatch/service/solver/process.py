@@ -20,11 +20,11 @@ from multiprocessing.connection import Connection, Pipe
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service.solver.solving import CityFacts, SolverLostError
 
 if TYPE_CHECKING:  # little is imported: the process is to start before anything else
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.service.settings import ServiceSettings
+    from ideal_dispatch.service.solver.messages import CityFacts
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,10 @@ _OVERDUE_S = 1.0  # after which calls go to another solver, if there is one
 _SHORT_LIFE_S = 30.0  # after a shorter life the next process starts after a pause
 _PAUSES_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 _SIZE = struct.Struct("!i")  # before each message, as multiprocessing writes them
+
+
+class SolverLostError(IdealError):
+    """The solver ended or hangs; it is started again."""
 
 
 class _Child:
@@ -102,7 +106,7 @@ class SolverProcess:
         return self._warm and not self._overdue
 
     @property
-    def facts(self) -> CityFacts:
+    def facts(self) -> "CityFacts":
         """The city; an early process is waited for, or what is wrong with its settings raised."""
         while self._facts is None:
             assert self._child is not None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.service.solver.solving import RoadMap
+from ideal_dispatch.service.solver.messages import RoadMap
 
 
 def road_map(network: RoadNetwork) -> RoadMap:

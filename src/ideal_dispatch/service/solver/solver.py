@@ -2,7 +2,9 @@
 
 import gc
 import logging
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +15,20 @@ from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets
 from ideal_dispatch.service.solver.invented_calls import InventedCalls
 from ideal_dispatch.service.solver.live_traffic import PREPARE_S
-from ideal_dispatch.service.solver.rehearsal import rehearse
+from ideal_dispatch.service.solver.messages import (
+    Call,
+    CityFacts,
+    KnownUnits,
+    KnownWeather,
+    RoadMap,
+    Scene,
+    Sent,
+)
 from ideal_dispatch.service.solver.road_map import road_map
-from ideal_dispatch.service.solver.solving import CityFacts, RoadMap
 
 log = logging.getLogger(__name__)
+
+_PATIENCE_S = 60.0  # of a rehearsal, where nothing is compiled yet
 
 
 class Solver:
@@ -132,3 +143,21 @@ class Solver:
                 foreseen = isinstance(error, IdealError | OSError)
                 log.error("traffic: %s", error, exc_info=None if foreseen else error)
         self._traffic_problem = problem
+
+
+def rehearse(adviser: Adviser) -> bool:
+    """Whether there was an advice from one depot to the next: all that a call needs is loaded.
+
+    Nothing is raised: a worker that cannot rehearse still tells every caller what is wrong.
+    """
+    try:
+        network, (first, second, *_) = adviser.assets.network, adviser.assets.depots
+        scene = Scene(float(network.lon[second.node]), float(network.lat[second.node]))
+        units = tuple((depot.name, 1) for depot in (first, second))
+        call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
+        until = time.monotonic() + _PATIENCE_S
+        made = adviser.advise(call, KnownUnits({}, None), KnownWeather(), until)
+    except Exception:
+        log.exception("the rehearsal failed")
+        return False
+    return bool(made["decision"] != "no_advice")

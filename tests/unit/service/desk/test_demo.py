@@ -35,15 +35,14 @@ HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
     ("program", "heavy"),
     [
         ("from datetime import date\n"
-         "from ideal_dispatch.service.solver import rehearsal\n"
          "from ideal_dispatch.service.solver.assets import load_assets\n"
-         "from ideal_dispatch.service.solver.solver import Solver\n"
+         "from ideal_dispatch.service.solver.solver import Solver, rehearse\n"
          "year = date.today().year\n"
          "calendar = made.settings.city.calendar().looked_up(year - 1, year + 1)\n"
          "for name in [one for one in sys.modules if one.startswith('holidays')]:\n"
          "    del sys.modules[name]\n"
          "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
-         "assert rehearsal.rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
+         "assert rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
         ("from ideal_dispatch.service import worker\n"
          "from ideal_dispatch.service.http import app, server",
          {*HEAVY, "numba", "numpy", "scipy"}),

@@ -17,7 +17,7 @@ from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.solver.case import Case
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
 from ideal_dispatch.traffic import polyline
 from tests.service_town import Town
 from tests.unit.dispatch.worlds import bounded_model, count_searches

@@ -8,11 +8,9 @@ from typing import Any, cast
 import pytest
 
 from ideal_dispatch.service.admission import Admission
-from ideal_dispatch.service.solver.call import Call
-from ideal_dispatch.service.solver.known import KnownUnits, KnownWeather
+from ideal_dispatch.service.solver.messages import Call, CityFacts, KnownUnits, KnownWeather
 from ideal_dispatch.service.solver.pool import LateError, SolverPool
-from ideal_dispatch.service.solver.process import SolverProcess
-from ideal_dispatch.service.solver.solving import SolverLostError
+from ideal_dispatch.service.solver.process import SolverLostError, SolverProcess
 
 
 class Held(SolverProcess):
@@ -21,6 +19,7 @@ class Held(SolverProcess):
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__(changed, 60.0, early=False)
         self._warm, self.asked = True, list[tuple[Any, asyncio.Future[Any]]]()
+        self._facts = CityFacts("town", {}, (0, 0, 1, 1), (0, 0), "UTC", {"model": "m"})
 
     def alive(self) -> bool:
         return True
@@ -93,7 +92,7 @@ def test_what_is_late_is_left_behind_and_keeps_its_slot_and_its_solver() -> None
         await pool.solver.answer()
         (running,) = await asked(pool, ("cad", "after"))
         assert await pool.solver.answer() == "after"
-        assert await running == {"advice": "after"}
+        assert await running == {"advice": "after", "versions": {"model": "m"}}
         assert SLOTS.inside == before
 
     asyncio.run(late())
@@ -141,7 +140,7 @@ def test_what_nobody_waits_for_any_more_does_not_begin() -> None:
         await asyncio.wait([waiting, running])
         assert await pool.solver.answer() == "1"  # what had begun goes on
         assert await pool.solver.answer() == "3"
-        assert await last == {"advice": "3"}
+        assert (await last)["advice"] == "3"
 
     asyncio.run(given_up())
 
@@ -154,7 +153,7 @@ def test_a_solver_handed_to_somebody_who_left_goes_to_the_next() -> None:
         while pool.solver not in pool._free and leaving.cancelling() == 0:
             leaving.cancel()  # in the moment in which the solver is handed over
         assert await pool.solver.answer() == "3"
-        assert await last == {"advice": "3"}
+        assert (await last)["advice"] == "3"
 
     asyncio.run(left())
 

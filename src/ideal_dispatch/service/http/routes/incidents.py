@@ -9,10 +9,9 @@ from ideal_dispatch.service.desk.simulation import Simulator
 from ideal_dispatch.service.http.access import Caller, Reader, Serving, check_role
 from ideal_dispatch.service.http.answer_schemas import Recommendation, Simulation
 from ideal_dispatch.service.http.eido import request_of
-from ideal_dispatch.service.http.json_response import Json
 from ideal_dispatch.service.http.protection import SLOT
 from ideal_dispatch.service.http.refusals import BODY, documented
-from ideal_dispatch.service.http.routes.recommendations import Key, one_key
+from ideal_dispatch.service.http.routes.recommendations import Json, Key, one_key
 from ideal_dispatch.service.http.schemas import SimulatedCalls
 
 EIDO = "/v1/incidents/eido"

@@ -1,10 +1,12 @@
 """Advice, and what dispatchers do with it."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.access import (
@@ -15,7 +17,6 @@ from ideal_dispatch.service.http.access import (
     still_there,
 )
 from ideal_dispatch.service.http.answer_schemas import Recommendation
-from ideal_dispatch.service.http.json_response import Json
 from ideal_dispatch.service.http.protection import SLOT
 from ideal_dispatch.service.http.refusals import BODY, documented
 from ideal_dispatch.service.http.schemas import HumanResponse, RecommendationRequest
@@ -28,6 +29,15 @@ Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 
 _PRINTABLE = re.compile(r"[ -~]{1,200}")
+
+
+class Json(Response):
+    """JSON, written quickly: an advice has hundreds of coordinates."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return to_json(content)
 
 
 @router.post(

@@ -6,7 +6,7 @@ import pytest
 
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
-from ideal_dispatch.service.solver.rehearsal import rehearse
+from ideal_dispatch.service.solver.solver import rehearse
 from tests.service_town import Town, application, bearer, local
 
 
@@ -21,7 +21,7 @@ def test_a_rehearsal_that_fails_is_logged_and_the_worker_answers(
     settings = town.settings("unrehearsed.toml")
     assets = load_assets(settings)
     assert not rehearse(Adviser(replace(assets, depots=assets.depots[:1]), settings))
-    monkeypatch.setattr("ideal_dispatch.service.solver.rehearsal.Call", None)
+    monkeypatch.setattr("ideal_dispatch.service.solver.solver.Call", None)
     with local(application(settings, assets)) as client:
         assert client.get("/readyz").status_code == 200
         answer = client.post("/v1/recommendations", json=town.call(), headers=bearer("cad"))

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ideal_dispatch.service.standing import ExpiredError, SupersededError, check_standing
+from ideal_dispatch.service.recorded_answers import ExpiredError, SupersededError, check_holds
 from tests.service_town import Local, Town, application, bearer, local
 
 NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
@@ -28,10 +28,10 @@ def advice(
 
 def test_an_advice_stands_until_it_expires() -> None:
     made = advice()
-    check_standing(made, [made], NOW - timedelta(milliseconds=1))
-    check_standing(made, [], NOW - timedelta(milliseconds=1))
+    check_holds(made, [made], NOW - timedelta(milliseconds=1))
+    check_holds(made, [], NOW - timedelta(milliseconds=1))
     with pytest.raises(ExpiredError, match="call 'c-1' expired at 2026.*; let the CAD ask again"):
-        check_standing(made, [made], NOW)
+        check_holds(made, [made], NOW)
 
 
 @pytest.mark.parametrize("newer", [advice(2), advice(10), advice(1, second=1)])
@@ -39,18 +39,18 @@ def test_a_newer_advice_takes_its_place(newer: dict[str, Any]) -> None:
     made, before = advice(), NOW - timedelta(seconds=1)
     words = f"has a newer advice, revision {newer['revision']}; answer that one"
     with pytest.raises(SupersededError, match=words):
-        check_standing(made, [newer, made], before)
-    check_standing(newer, [newer, made], before)
+        check_holds(made, [newer, made], before)
+    check_holds(newer, [newer, made], before)
 
 
 def test_the_one_asked_for_later_counts() -> None:
     """However long each took to answer; those of older versions do not say when."""
     late = advice(2, second=30, asked_at="2026-03-01T07:59:10.000Z")
     quick = advice(second=20, asked_at="2026-03-01T07:59:15.000Z")
-    check_standing(quick, [quick, late], NOW - timedelta(seconds=1))
+    check_holds(quick, [quick, late], NOW - timedelta(seconds=1))
     with pytest.raises(SupersededError):
-        check_standing(late, [quick, late], NOW - timedelta(seconds=1))
-    check_standing(advice(second=31), [quick, late], NOW - timedelta(seconds=1))
+        check_holds(late, [quick, late], NOW - timedelta(seconds=1))
+    check_holds(advice(second=31), [quick, late], NOW - timedelta(seconds=1))
 
 
 def asked(client: Local, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.depot_names import DepotNames
 
 NAMES = DepotNames(["Kelp Point", "North", "NORTH"], {"A11": "Kelp Point", "N": "NORTH"})
 

@@ -1,37 +1,11 @@
-"""What is known beside a call: free units, the weather, the names of depots."""
+"""Depots by what callers call them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from ideal_dispatch.context import Weather
 from ideal_dispatch.errors import InputError
 
 _NAMED = 5  # depots in words
-
-
-@dataclass(frozen=True, slots=True)
-class KnownUnits:
-    """Free units by depot name, how old the oldest of that is, and when each was told.
-
-    ``promised`` are other calls by depot, one for each unit that is promised to them.
-    """
-
-    units: Mapping[str, int]
-    age_s: float | None
-    told_at: Mapping[str, datetime] = field(default_factory=dict)
-    promised: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownWeather:
-    """What is known about the weather now: ``age_s`` of its oldest value, and what is wrong."""
-
-    weather: Weather = field(default_factory=Weather)
-    age_s: float | None = None
-    problem: str = ""
-    stale: bool = False
 
 
 def named(depots: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from ideal_dispatch.service.audit import PromisedUnits
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.answer import no_advice
-from ideal_dispatch.service.solver.known import DepotNames
+from ideal_dispatch.service.solver.depot_names import DepotNames
 
 
 def taken(

@@ -1,13 +1,14 @@
-"""An answer on record, and whether it is still the answer."""
+"""Answers on record, and whether they still hold."""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.audit import Entry
 from ideal_dispatch.service.audit.record import canonical
 
@@ -20,8 +21,16 @@ PASSING = frozenset((
 _AGAIN = re.compile(r"^again-(\d+):")  # callers' keys begin otherwise
 
 
+class ExpiredError(IdealError):
+    """An advice whose time is over."""
+
+
+class SupersededError(IdealError):
+    """An advice that a newer revision for the same call took the place of."""
+
+
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RecordedAnswer:
     """An answer on record, the key it was asked with, and a hash of the request.
 
     ``number`` is its row's, where that is known.
@@ -57,13 +66,13 @@ class Answered:
         return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
 
     @classmethod
-    def of(cls, entry: Entry, number: int | None = None) -> "Answered":
+    def of(cls, entry: Entry, number: int | None = None) -> "RecordedAnswer":
         """What a recommendation's entry says."""
         return cls(entry.key or "", entry.body["request_sha256"], entry.body["answer"], number)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptAnswer:
     """An answer in memory as the text on record: thousands of values for nobody to go through.
 
     Python looks through all containers now and then for some to let go of, and answers nobody
@@ -75,17 +84,45 @@ class Kept:
     text: str
 
     @classmethod
-    def of(cls, entry: Entry) -> "Kept":
+    def of(cls, entry: Entry) -> "KeptAnswer":
         """What is kept of a recommendation's entry."""
         return cls(entry.id, entry.key or "", entry.text)
 
     @property
-    def answered(self) -> Answered:
+    def answered(self) -> RecordedAnswer:
         """The answer itself."""
         body = json.loads(self.text)
-        return Answered(self.key, body["request_sha256"], body["answer"])
+        return RecordedAnswer(self.key, body["request_sha256"], body["answer"])
 
 
 def digest(request: Mapping[str, Any]) -> str:
     """A hash of a request; the same content, the same hash."""
     return hashlib.sha256(canonical(request).encode()).hexdigest()
+
+
+def check_holds(
+    advice: Mapping[str, Any], of_call: Iterable[Mapping[str, Any]], now: datetime
+) -> None:
+    """Refuse an advice that expired, or that others ``of_call`` are newer than."""
+    newest = max(of_call, key=order, default=advice)
+    if order(newest) > order(advice):
+        raise SupersededError(
+            f"call {advice['call_id']!r} has a newer advice, revision {newest['revision']}; "
+            "answer that one"
+        )
+    if datetime.fromisoformat(advice["expires_at"]) <= now:
+        raise ExpiredError(
+            f"the advice for call {advice['call_id']!r} expired at {advice['expires_at']}; "
+            "let the CAD ask again"
+        )
+
+
+def order(advice: Mapping[str, Any]) -> tuple[str, int, str]:
+    """The one asked for later counts, also where its answer came first."""
+    return asked_at(advice), advice["revision"], advice["created_at"]
+
+
+def asked_at(advice: Mapping[str, Any]) -> str:
+    """When it was asked for; old ones on record do not say it."""
+    moment: str = advice.get("asked_at", advice["created_at"])
+    return moment
