@@ -112,9 +112,9 @@ def train(
 ) -> None:
     """Learn travel times and how far they may be off, from past trips.
 
-    Writes the model, a card that describes it, report.html and report.json. Of
-    the trips 70 % are learned from, 10 % tune the model and 20 % test it. Needs
-    ideal-dispatch[train]. If it is interrupted, --resume goes on.
+    Writes the model, a card that describes it, report.html and report.json. The
+    model learns from 70 % of the trips, 10 % tune it and 20 % test it. Needs
+    ideal-dispatch[train]. If it is interrupted, --resume continues it.
     """
     from ideal_dispatch.files import check_source
 
@@ -122,7 +122,7 @@ def train(
         if file is not None:
             check_source(file)
     if resume and force:
-        raise InputError("--resume goes on, --force starts anew: choose one")
+        raise InputError("--resume continues, --force starts anew: choose one")
 
     from ideal_dispatch.learning import TrainingSettings, train_model
     from ideal_dispatch.learning.distributed import joined
@@ -168,7 +168,7 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
         raise InputError(f"-o {folder}: holds {there} of something else; choose another folder")
     if checkpoint and not (resume or force):
         raise InputError(
-            f"-o {folder}: holds an interrupted training; add --resume to go on with it or "
+            f"-o {folder}: holds an interrupted training; add --resume to continue it or "
             "--force to start anew"
         )
     if model and not checkpoint and resume:

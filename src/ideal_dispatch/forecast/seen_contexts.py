@@ -1,4 +1,4 @@
-"""What a model has seen in training: it says when a context is outside, and holds it inside."""
+"""The contexts that a model was trained on, and what becomes of one that is unlike them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Learning from trips whose routes were never seen: the only home of torch."""
+"""Training from trips whose routes nobody recorded; torch is imported only here."""
 
 from ideal_dispatch.errors import MissingExtraError
 

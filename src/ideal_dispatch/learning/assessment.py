@@ -20,7 +20,7 @@ _LEAST_TRIPS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """A model's predictions of trips and what they are worth.
+    """A model's predictions of trips and how good they are.
 
     ``coverage`` is the share of trips that the scenario set explains,
     ``unusual`` counts the trips by how their context differs from training (a

@@ -1,7 +1,7 @@
 """Data-parallel training: each process takes its share of every batch.
 
-Alone, a process is the whole world. Processes are started by torch's own
-runner; see ``ideal train --distributed``.
+A single process works on everything. Several processes are started by torch's
+own runner; see ``ideal train --distributed``.
 """
 
 from collections.abc import Iterator

@@ -46,7 +46,7 @@ def train_model(
 ) -> TrainedModel:
     """Learn from trips and write a model directory, as ``ideal train`` does.
 
-    Of the trips 70 % are learned from, 10 % tune the model and 20 % test it,
+    The model learns from 70 % of the trips, 10 % tune it and 20 % test it,
     beside simpler predictors. A checkpoint is kept in ``folder`` after every
     epoch: ``resume`` goes on from it, otherwise training starts anew and
     replaces what is there. ``watch`` sees the progress; target radii are

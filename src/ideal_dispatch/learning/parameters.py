@@ -1,4 +1,4 @@
-"""How a model is trained: what may be told, in Python, in a TOML file and by options."""
+"""The settings of training, given in Python, in a TOML file or by options."""
 
 import math
 import os
@@ -145,7 +145,7 @@ class RadiusParams:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """All that training may be told: of travel times, of the radius, and of the split.
+    """The settings of a whole training: of travel times, of the radius, and of the split.
 
     ``split`` by "day" keeps whole days together, by "trip" draws single trips;
     None takes days where at least ten are known.

@@ -37,7 +37,7 @@ Named = Sequence[tuple[str, figures.Bars]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingReport:
-    """What a training run is worth: beside baselines, by its promises, and what to beware of.
+    """How good a training run is: beside baselines, and against what its radius promises.
 
     ``rivals`` has the model first, then every baseline, on the same test trips.
     """

@@ -112,7 +112,7 @@ def test_killed_and_resumed_is_bit_for_bit_uninterrupted(
     (output / ".0123456789abcdef.part").touch()  # as if killed while writing
     kept = sorted(path.name for path in output.iterdir() if not path.name.endswith(".part"))
     assert kept == [CHECKPOINT], "no half-written model"
-    with pytest.raises(InputError, match="interrupted training; add --resume to go on with it or"):
+    with pytest.raises(InputError, match="interrupted training; add --resume to continue it or"):
         _train(world, output)
     with pytest.raises(InputError, match="made with other trips, network or parameters"):
         _train(world, output, resume=True, seed=3)
@@ -198,7 +198,7 @@ def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Pa
     [
         ({}, "holds manifest.json already; add --force to overwrite it"),
         ({"resume": True}, "training is finished; add --force to train anew"),
-        ({"resume": True, "force": True}, "--resume goes on, --force starts anew: choose one"),
+        ({"resume": True, "force": True}, "--resume continues, --force starts anew: choose one"),
         ({"force": True, "distributed": True}, "torchrun --nproc-per-node 2 --no-python ideal"),
         ({"force": True, "split_by": "week"}, "split by 'week': it must be 'trip' or 'day'"),
         ({"force": True, "params_file": Path("none.toml")}, "none.toml: no such file"),
