@@ -194,7 +194,7 @@ def _why(answer: Answer, made: Decision) -> dict[str, str]:
             f"{worth.gain_s:.1f} s; times from {worth.times_from}, spread from {worth.spread_from}"
         )
         points = 100 * worth.survival_gain
-        rows["in survival"] = f"{points:.2g} points by {worth.survival_curve}"
+        rows["in survival"] = f"{points:.2g} points by {worth.curve.name}"
     if (gap := made.gap) is not None:
         most = f", at most {gap.upper_s:.1f} s" if math.isfinite(gap.upper_s) else ""
         rows["optimistic gap"] = f"{gap.lower_s:.1f} s{most}, {gap.status}"

@@ -4,7 +4,7 @@ As printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`.
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from ideal_dispatch.dispatch.threshold import (
     ClinicalThreshold,
     Threshold,
 )
-from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, Appraisal, sooner_unit
+from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, sooner_unit, worth_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -141,16 +141,17 @@ class Ideal:
             situation, first, routes, None if gap is None else gap.secondary, outlook, drift_s,
             kinds, self.overlap_limit,
         )  # fmt: skip
-        appraisal = Appraisal(
-            situation, first, outlook, self.model, self.gain, self.curve, drift_s is not None
-        )
+        worth = partial(
+            worth_of, situation, first, outlook,
+            model=self.model, gain=self.gain, curve=self.curve, corrected=drift_s is not None,
+        )  # fmt: skip
         with situation.trace.step("expected gain") as facts:
-            considered = tuple(map(appraisal.worth, seconds))
+            considered = tuple(map(worth, seconds))
             best = max(considered, key=lambda one: one.gain_s, default=None)
             facts |= {"ways_considered": len(considered)} | (worth_facts(best) if best else {})
         sooner = None
         if situation.sent is not None:
-            others = considered if "other-depot" in kinds else map(appraisal.worth, routes)
+            others = considered if "other-depot" in kinds else map(worth, routes)
             sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]

@@ -32,7 +32,7 @@ def log_details(decision: "Decision") -> Facts:
         if (worth := decision.worth) is not None:
             known |= worth_facts(worth)
             known["expected_survival_gain"] = round(worth.survival_gain, 6)
-            known["survival_curve"] = worth.survival_curve
+            known["survival_curve"] = worth.curve.name
         known |= {**pair, **outlook, **gap}
     return known | dict(decision.facts)
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -36,9 +35,9 @@ class Worth:
     """What a second ambulance is expected to save, and from what that follows.
 
     T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes.
-    ``gain_s`` is E[(T₁ − T₂)⁺], and ``survival_gain`` what these seconds are worth by
-    the ``survival_curve`` of that name. ``times_from`` and ``spread_from`` say in words
-    where mean and spread come from.
+    ``gain_s`` is E[(T₁ − T₂)⁺]. ``times_from`` and ``spread_from`` say in words where
+    mean and spread come from. ``curve`` turns seconds into survival where the primary
+    is expected after ``primary_s``.
     """
 
     candidate: Candidate
@@ -47,8 +46,8 @@ class Worth:
     spread_s: float
     times_from: str
     spread_from: str
-    survival_curve: str
-    slope_per_s: float
+    curve: SurvivalCurve
+    primary_s: float
     gain_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,54 +56,44 @@ class Worth:
 
     @property
     def survival_gain(self) -> float:
-        """Lives saved per call, by the slope of the curve at the primary's time."""
-        return float(self.slope_per_s * self.gain_s)
+        """Lives saved per call: the slope of the curve times the expected seconds."""
+        return float(self.curve.slope_per_s(self.primary_s) * self.gain_s)
 
 
-@dataclass(frozen=True, eq=False)
-class Appraisal:
-    """How the second ambulances of one call are appraised, beside the ``first``.
+def worth_of(
+    situation: Situation,
+    first: Candidate,
+    outlook: Outlook | None,
+    second: Candidate,
+    *,
+    model: Model | None,
+    gain: GainModel | None,
+    curve: SurvivalCurve,
+    corrected: bool,
+) -> Worth:
+    """The worth of a second ambulance beside the first.
 
     By the quotes, ``corrected`` by a drift or not, and a fitted ``gain``; without one by
-    the ``outlook`` of ``model``. ``curve`` turns seconds into survival.
+    the ``outlook`` of ``model``.
     """
-
-    situation: Situation
-    first: Candidate
-    outlook: Outlook | None
-    model: Model | None
-    gain: GainModel | None
-    curve: SurvivalCurve
-    corrected: bool
-
-    def worth(self, second: Candidate) -> Worth:
-        """The worth of one second ambulance."""
-        features = gain_features(self.situation.network, self.first, second)
-        mean_s = float(features.mean_s)
-        times_from = "corrected quotes" if self.corrected else "quotes"
-        if self.gain is not None:
-            mean_s, spread_from = float(self.gain.mean_s(features)), "replays"
-            spread_s = float(self.gain.spread_s(features))
-        else:
-            assert self.outlook is not None  # for mypy: a policy has a gain or a model
-            assert self.model is not None
-            scenarios, spread_from = self.outlook.scenarios, "forecast"
-            if not self.corrected:
-                nominal = scenarios.nominal_times
-                mean_s = self.first.path.time_s(nominal) - second.path.time_s(nominal)
-                times_from = "forecast" if self.outlook.centre == "forecast" else "router times"
-            spread_s = forecast_spread_s(
-                self.situation.network, scenarios, self.first.path, second.path,
-                self.model.radius_rule.level,
-            )  # fmt: skip
-        return Worth(
-            second, features, mean_s, spread_s, times_from, spread_from, self.curve.name,
-            self._slope_per_s,
-        )  # fmt: skip
-
-    @cached_property
-    def _slope_per_s(self) -> float:
-        return self.curve.slope_per_s(self.first.expected_s)
+    features = gain_features(situation.network, first, second)
+    mean_s, times_from = float(features.mean_s), "corrected quotes" if corrected else "quotes"
+    if gain is not None:
+        mean_s, spread_s = float(gain.mean_s(features)), float(gain.spread_s(features))
+    else:
+        assert outlook is not None  # for mypy: a policy has a gain or a model
+        assert model is not None
+        if not corrected:
+            nominal = outlook.scenarios.nominal_times
+            mean_s = first.path.time_s(nominal) - second.path.time_s(nominal)
+            times_from = "forecast" if outlook.centre == "forecast" else "router times"
+        spread_s = forecast_spread_s(
+            situation.network, outlook.scenarios, first.path, second.path, model.radius_rule.level
+        )
+    spread_from = "forecast" if gain is None else "replays"
+    return Worth(
+        second, features, mean_s, spread_s, times_from, spread_from, curve, first.expected_s
+    )
 
 
 def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> GainFeatures:
