@@ -8,8 +8,8 @@ can be shown before and after:
 
 Lines are physical lines of Python. Complexity is McCabe's, as ruff counts it. Import
 edges are between modules of the package. Docs written by hand are README.md and the
-pages of docs/ without generated pages and generated parts (between `<!-- x: begin -->`
-and `<!-- x: end -->`).
+pages of docs/ without generated pages ("*Made by `COMMAND`" under the title) and generated
+parts (between `<!-- x: begin -->` and `<!-- x: end -->`).
 """
 
 import json
@@ -23,8 +23,8 @@ from rich.table import Table
 
 PACKAGE = "ideal_dispatch"
 MOST_PARAMETERS = 8
-_GENERATED_PART = re.compile(r"<!-- (\S+): begin -->.*?<!-- \1: end -->", re.DOTALL)
-_GENERATED_PAGE = "<!-- generated"
+_GENERATED_PART = re.compile(r"<!-- ([^:]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
+_GENERATED_PAGE = re.compile(r"# .*\n\n\*Made by `")
 
 
 def measure(checkout: Path) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _pages(checkout: Path) -> list[Path]:
 
 def _lines_by_hand(page: Path) -> int:
     text = page.read_text()
-    if text.startswith(_GENERATED_PAGE):
+    if _GENERATED_PAGE.match(text):
         return 0
     return len(_GENERATED_PART.sub("", text).splitlines())
 
