@@ -8,7 +8,7 @@ import osmium
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.readers.depot_table import read_depots
-from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
+from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise
 
 WEST, SOUTH, STEP, SIDE = -1.520, 53.800, 0.003, 15
 DEPOTS = "name,call_sign,lon,lat\nWest,W,-1.5190,53.8010\nEast,E,-1.4785,53.8090\n"
@@ -43,7 +43,7 @@ def write_records(folder: Path, network: RoadNetwork, count: int = 300) -> None:
     for name, seed in (("records.csv", 1), ("newer.csv", 2)):
         made = synthesise(
             network, depots, "Europe/London", seed=seed,
-            params=SyntheticParams(count=count, defects_each=3),
+            params=RecordsParams(count=count, defects_each=3),
         )  # fmt: skip
         made.save(folder / name)
         with open(folder / name, encoding="utf-8", newline="") as file:

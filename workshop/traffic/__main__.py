@@ -10,9 +10,14 @@ import typer
 
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.options import ForceOption
+from ideal_dispatch.cli.options import (
+    DepotsOption,
+    ForceOption,
+    NetworkOption,
+    read_network,
+    told_depots,
+)
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.places import DepotsOption, NetworkOption, read_network, told_depots
 from ideal_dispatch.cli.terminal import out, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic

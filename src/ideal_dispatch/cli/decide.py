@@ -3,8 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ideal_dispatch.cli.options import SeedOption, flag, option, read_moment
-from ideal_dispatch.cli.places import DepotsOption, NetworkOption
+from ideal_dispatch.cli.options import (
+    DepotsOption,
+    NetworkOption,
+    SeedOption,
+    flag,
+    option,
+    read_moment,
+)
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:

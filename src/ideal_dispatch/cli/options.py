@@ -1,16 +1,21 @@
-"""How options are declared, and those that several commands share.
+"""How options are declared, those that several commands share, and what they name.
 
 Every option has a word for its value, such as FILE, and a sentence of help.
 """
 
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ideal_dispatch.cli.help import SPECIAL
 from ideal_dispatch.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ideal_dispatch.network import Depot, RoadNetwork
 
 
 def option(value: str, text: str, *names: str, special: bool = False, **settings: Any) -> Any:
@@ -32,6 +37,16 @@ def flag(name: str, text: str, *, special: bool = False, **settings: Any) -> Any
     return typer.Option(name, help=text, rich_help_panel=SPECIAL if special else None, **settings)
 
 
+NetworkOption = Annotated[
+    Path | None,
+    option("FILE", "Your city's .network file; the embedded city by default.", "--network"),
+]
+DepotsOption = Annotated[
+    Path | None,
+    option(
+        "FILE", "A .csv of depots, columns name, lon and lat; needed with --network.", "--depots"
+    ),
+]
 ForceOption = Annotated[bool, flag("--force", "Overwrite what is there already.")]
 OutputFolder = Annotated[Path, option("FOLDER", "The folder to write to.", "-o", "--output")]
 SeedOption = Annotated[
@@ -63,3 +78,26 @@ def read_day(name: str, text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise InputError(f"{name} {text}: write it as 2023-05-08") from None
+
+
+def read_network(file: Path | None) -> "RoadNetwork":
+    """The network of a file, or the embedded city's."""
+    from ideal_dispatch.cities import harbour_city
+    from ideal_dispatch.network import RoadNetwork
+
+    return harbour_city().network if file is None else RoadNetwork.load(file)
+
+
+def told_depots(
+    network: "RoadNetwork", network_file: Path | None, file: Path | None
+) -> "Sequence[Depot]":
+    """The depots of a file, or the embedded city's where no network is given."""
+    if file is not None:
+        from ideal_dispatch.cities import depots_of
+
+        return depots_of(file, network)
+    if network_file is not None:
+        raise InputError("--network needs --depots: whose ambulances shall be asked for?")
+    from ideal_dispatch.cities import harbour_city
+
+    return harbour_city().depots

@@ -4,9 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import ForceOption, OutputFolder, SeedOption, argument, option
+from ideal_dispatch.cli.options import (
+    DepotsOption,
+    ForceOption,
+    NetworkOption,
+    OutputFolder,
+    SeedOption,
+    argument,
+    option,
+)
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.places import DepotsOption, NetworkOption
 from ideal_dispatch.cli.terminal import err, out, print_facts, print_next, stages
 from ideal_dispatch.errors import InputError
 
@@ -36,25 +43,6 @@ Examples:
   ideal records synthesise -o agency/ --count 5000 --seed 3
   ideal records synthesise -o agency/ --network city.network \\
     --depots depots.csv --time-zone Europe/London --country GB
-"""
-
-_SETTINGS = """\
-# Settings of `ideal records prepare` for the synthetic records beside this file.
-# Every key is described in docs/records.md. Columns need no mapping here: they
-# are called as the fields are.
-
-[agency]
-name = "{name} Ambulance Service (synthetic)"
-time_zone = "{time_zone}"
-country = "{country}"
-
-[input]
-date_order = "dmy"
-
-[weather]
-source = "recorded"
-files = ["weather.csv"]
-name = "synthetic"
 """
 
 _WORDS = 10
@@ -128,12 +116,23 @@ def synthesise(
     weather.csv, agency.toml and city.network are the input of `ideal records
     prepare`. truth.csv says what each row really is. The weather is made up too.
     """
-    files = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
-    check_folder(output, files, force, [network_file, depots_file])
+    from ideal_dispatch.records.synthetic_agency import FILES, write_agency
+    from ideal_dispatch.records.synthetic_records import RecordsParams
+    from ideal_dispatch.records.synthetic_records import synthesise as synthesise_records
+    from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+
+    check_folder(output, FILES, force, [network_file, depots_file])
     with stages("Making up records"):
-        city = _city(network_file, depots_file, time_zone, country)
-        _write_agency(city, output, count, seed)
-    out.print(f"wrote {', '.join(files)} to {output}", markup=False, soft_wrap=True)
+        city, params = _city(network_file, depots_file, time_zone, country), RecordsParams(count)
+        weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
+        made = synthesise_records(
+            city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
+            districts=city.node_districts or None,
+        )  # fmt: skip
+        write_agency(
+            output, made, weather, city.network, city.depots, name=city.name, country=city.country
+        )
+    out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
     print_next(
         "ideal", "records", "prepare", output / "records.csv",
         "--network", output / "city.network", "--depots", output / "depots.csv",
@@ -154,35 +153,6 @@ def _city(
         missing = next(name for name, value in given.items() if not value)
         raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
     return City.from_files(network_file, depots_file, time_zone=time_zone, country=country)
-
-
-def _write_agency(city: "City", folder: Path, count: int, seed: int) -> None:
-    from ideal_dispatch.files import atomic_write, write_csv
-    from ideal_dispatch.records.synthetic import SyntheticParams, synthesise
-    from ideal_dispatch.records.synthetic_weather import SyntheticWeather
-
-    params = SyntheticParams(count=count)
-    network, calendar = city.network, city.calendar
-    time_zone = calendar.time_zone
-    weather = SyntheticWeather.of_year(params.year, time_zone, seed)
-    made = synthesise(
-        network, city.depots, time_zone, seed=seed, params=params, weather=weather,
-        districts=city.node_districts or None,
-    )  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
-    made.save(folder / "records.csv")
-    made.save_truth(folder / "truth.csv")
-    weather.save(folder / "weather.csv")
-    network.save(folder / "city.network")
-    lon, lat = network.lon, network.lat
-    rows = [
-        (depot.name, f"A{number}", f"{lon[depot.node]:.6f}", f"{lat[depot.node]:.6f}")
-        for number, depot in enumerate(city.depots, 1)
-    ]
-    write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
-    settings = _SETTINGS.format(name=city.name, time_zone=time_zone, country=calendar.country)
-    with atomic_write(folder / "agency.toml") as file:
-        file.write(settings.encode())
 
 
 def _show(facts: dict[str, Any]) -> None:

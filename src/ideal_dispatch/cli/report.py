@@ -3,9 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ideal_dispatch.cli.options import ForceOption, OutputFolder, SeedOption, argument, option
+from ideal_dispatch.cli.options import (
+    ForceOption,
+    OutputFolder,
+    SeedOption,
+    argument,
+    option,
+    read_network,
+)
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.places import read_network
 from ideal_dispatch.cli.terminal import out, print_table, stages, warn
 from ideal_dispatch.errors import InputError
 

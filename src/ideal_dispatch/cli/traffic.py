@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import ForceOption, SeedOption, argument, flag, option, read_day
+from ideal_dispatch.cli.options import (
+    ForceOption,
+    NetworkOption,
+    SeedOption,
+    argument,
+    flag,
+    option,
+    read_day,
+    read_network,
+)
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.places import NetworkOption, read_network
 from ideal_dispatch.cli.terminal import bars, out, print_facts, stages, warn
 from ideal_dispatch.errors import InputError
 

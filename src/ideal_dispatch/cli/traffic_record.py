@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.options import SeedOption, option, read_moment
-from ideal_dispatch.cli.places import (
+from ideal_dispatch.cli.options import (
     DepotsOption,
     NetworkOption,
+    SeedOption,
+    option,
+    read_moment,
     read_network,
     told_depots,
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 from ideal_dispatch.cities import City
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.situation import Assignment
-from ideal_dispatch.files import write_csv
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
+from ideal_dispatch.records.synthetic_agency import write_agency
+from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.recorded import RecordedWorld
@@ -63,8 +63,8 @@ def write_records(
     count: int,
     seed: int,
     progress: Callable[[float], None],
-) -> tuple[SyntheticRecords, AgencySettings]:
-    """Write records.csv, depots.csv, weather.csv and city.network; give truth and settings."""
+) -> AgencySettings:
+    """Write the folder of an agency in the city; gives its settings."""
     done = 0
 
     def one_more() -> None:
@@ -78,22 +78,12 @@ def write_records(
         city.depots,
         city.time_zone,
         seed=seed,
-        params=SyntheticParams(count=count, year=_YEAR),
+        params=RecordsParams(count, year=_YEAR),
         travel_time=RecordedDrives(world, one_more),
         weather=weather,
         districts=list(city.node_districts),
     )
-    folder.mkdir(parents=True)
-    made.save(folder / "records.csv")
-    weather.save(folder / "weather.csv")
-    city.network.save(folder / "city.network")
-    lon, lat = city.network.lon, city.network.lat
-    rows = [(one.name, f"{lon[one.node]:.6f}", f"{lat[one.node]:.6f}") for one in city.depots]
-    write_csv(folder / "depots.csv", ("name", "lon", "lat"), rows)
-    source = str(world.recording.provenance["engine"])
-    settings = {
-        "agency": {"time_zone": city.time_zone, "country": city.country},
-        "input": {"date_order": "dmy"},
-        "weather": {"source": "recorded", "files": ["weather.csv"], "name": source},
-    }
-    return made, AgencySettings.of(settings, folder)
+    return write_agency(
+        folder, made, weather, city.network, city.depots, name=city.name, country=city.country,
+        weather_name=str(world.recording.provenance["engine"]),
+    )  # fmt: skip

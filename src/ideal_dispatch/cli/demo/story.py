@@ -119,7 +119,7 @@ class Story:
         agency, prepared_at = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
         self.watch("driving past calls", 0.0, "")
-        _, settings = write_records(
+        settings = write_records(
             self.city, RecordedWorld(self.ground.recording.only(LEARNED)), agency,
             self.scale.records, self.seed,
             lambda share: self.watch("driving past calls", share, ""),

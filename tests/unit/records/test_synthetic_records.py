@@ -14,8 +14,8 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.data_report import FILES, write_outputs
 from ideal_dispatch.records.prepare import Prepared, prepare_records
-from ideal_dispatch.records.synthetic import SyntheticParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_cells import DEFECTS
+from ideal_dispatch.records.synthetic_records import RecordsParams, SyntheticRecords, synthesise
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.records.trips import KIND, STAMPS, SUBTRACTION, TARGETS
 
@@ -52,7 +52,7 @@ def made(city: City, folder: Path) -> SyntheticRecords:
     weather = SyntheticWeather.of_year(2023, city.time_zone, 1)
     records = synthesise(
         city.network, city.depots, city.time_zone, seed=1,
-        params=SyntheticParams(count=COUNT), weather=weather,
+        params=RecordsParams(count=COUNT), weather=weather,
         districts=list(city.node_districts),
     )  # fmt: skip
     records.save(folder / "records.csv")
@@ -171,7 +171,7 @@ def test_outputs_are_the_same_bytes_every_time(
 
 def test_same_seed_same_records(city: City) -> None:
     def rows(seed: int) -> object:
-        params = SyntheticParams(count=200)
+        params = RecordsParams(count=200)
         return synthesise(city.network, city.depots, city.time_zone, seed=seed, params=params).rows
 
     assert rows(5) == rows(5)
@@ -181,7 +181,7 @@ def test_same_seed_same_records(city: City) -> None:
 def test_a_travel_time_of_ones_own(city: City, tmp_path: Path) -> None:
     made = synthesise(
         city.network, city.depots, city.time_zone, seed=2,
-        params=SyntheticParams(count=150, defects_each=1, encoding="cp1252"),
+        params=RecordsParams(count=150, defects_each=1, encoding="cp1252"),
         travel_time=lambda origin, destination, at, weather: 123.0,
         weather=SyntheticWeather.of_year(2023, city.time_zone, 2),
     )  # fmt: skip
@@ -199,7 +199,7 @@ def test_a_travel_time_of_ones_own(city: City, tmp_path: Path) -> None:
 )
 def test_parameters_that_make_no_sense(options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        SyntheticParams(**options)  # type: ignore[arg-type]
+        RecordsParams(**options)  # type: ignore[arg-type]
 
 
 def test_a_town_too_small_for_records() -> None:
