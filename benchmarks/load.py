@@ -35,9 +35,8 @@ from benchmarks.stack import (
     proxied,
 )
 from benchmarks.timing import human
-from ideal_dispatch.cli.bench import measured
 from ideal_dispatch.errors import InputError
-from workshop.bench_page import conditions, markdown, write_part
+from workshop.bench_page import conditions, markdown, measured, write_part
 
 CAD_S = 3.0
 """How long a CAD waits. A call that is answered later is lost."""

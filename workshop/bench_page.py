@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from importlib import metadata
 from os import cpu_count
 from pathlib import Path
+from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ideal_dispatch.cli.bench import checkout, chosen_benchmarks, measured
+from ideal_dispatch.cli.bench import WIDTH, Benchmark, checkout, chosen_benchmarks, run
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, check_source
 
@@ -48,6 +50,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InputError(f"benchmark {name}: it printed no table, so nothing is written")
         write_part(page, name, "\n\n".join([heading, *map(markdown, printed)]))
         print(f"wrote {name} to {page}")
+
+
+def measured(benchmark: Benchmark) -> list[Table | str]:
+    """The tables and lines that a benchmark prints, while it prints them; no names of files."""
+    printed: list[Table | str] = []
+
+    class Keeping(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            printed.extend(one for one in objects if isinstance(one, Table))
+            printed.extend(str(one) for one in objects if _is_finding(one))
+            super().print(*objects, **options)
+
+    run(benchmark, Keeping(width=WIDTH))
+    return printed
+
+
+def _is_finding(printed: object) -> bool:
+    return isinstance(printed, str) and not printed.startswith("wrote ")
 
 
 def conditions(root: Path) -> str:

@@ -24,7 +24,7 @@ def training_table(judged: Judged, world: str) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for name in names:
         saved = [judged.saved_s(name, reference, share, world) for share in VOLUMES]
-        ahead = ", ".join(f"{days_won(one, outcomes.day)[0]}" for one in saved)
+        ahead = ", ".join(f"{days_won(one, outcomes.day)}" for one in saved)
         rows.append(
             (name, *(day_t_interval(one, outcomes.day) for one in saved),
              f"{ahead} of {len(outcomes.days)}")

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ideal_dispatch.cli.options import argument, flag
 from ideal_dispatch.cli.terminal import out
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
 EPILOG = """\
 Examples:
@@ -19,7 +19,8 @@ Examples:
   ideal bench shortest_paths gap
 """
 
-Benchmark = Callable[[Any], None]
+WIDTH = 140
+Benchmark = Callable[["Console"], None]
 
 
 def bench(
@@ -36,18 +37,20 @@ def bench(
     benchmarks take an hour and want a quiet machine. `make bench WRITE=1`
     also puts the tables on the benchmark page.
     """
+    from rich.console import Console
+
     chosen = chosen_benchmarks(checkout(), names or ())
     if list_only:
         out.print("\n".join(chosen), markup=False)
         return
     for benchmark in chosen.values():
-        measured(benchmark)
+        run(benchmark, Console(width=WIDTH))
 
 
 def checkout() -> Path:
     """The clone that this package is installed from: benchmarks are not part of the package."""
     root = Path(__file__).resolve().parents[3]
-    if not (root / "benchmarks" / "__main__.py").is_file():
+    if not (root / "benchmarks" / "table.py").is_file():
         raise InputError(
             "ideal bench: works in a clone of the project, installed from there; "
             "get one and run `make bench`"
@@ -68,7 +71,7 @@ def _benchmarks(root: Path) -> dict[str, Benchmark]:
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # and stays: processes that a benchmark starts look there
     try:
-        found: dict[str, Benchmark] = import_module("benchmarks.__main__").BENCHMARKS
+        found: dict[str, Benchmark] = import_module("benchmarks.table").BENCHMARKS
     except ModuleNotFoundError as error:
         raise InputError(
             f"ideal bench: {error.name} is not installed; `make bench` installs what it needs"
@@ -76,24 +79,9 @@ def _benchmarks(root: Path) -> dict[str, Benchmark]:
     return found
 
 
-def measured(benchmark: Benchmark) -> "list[Table | str]":
-    """The tables and lines that a benchmark prints, while it prints them; no names of files."""
-    from rich.console import Console
-    from rich.table import Table
+def run(benchmark: Benchmark, console: "Console") -> None:
+    """Run a benchmark on one BLAS thread, also without the environment of `make bench`."""
     from threadpoolctl import threadpool_limits
 
-    printed: list[Table | str] = []
-
-    class Keeping(Console):
-        def print(self, *objects: Any, **options: Any) -> None:
-            printed.extend(one for one in objects if isinstance(one, Table))
-            printed.extend(str(one) for one in objects if _is_finding(one))
-            super().print(*objects, **options)
-
-    with threadpool_limits(1):  # as the page says, also without the environment of `make bench`
-        benchmark(Keeping(width=140))
-    return printed
-
-
-def _is_finding(printed: object) -> bool:
-    return isinstance(printed, str) and not printed.startswith("wrote ")
+    with threadpool_limits(1):
+        benchmark(console)

@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.network.geodesy import LocalPlane
-from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.network.drawing import draw_roads, map_aspect, mark_depots, scale_bar
 from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROAD, _MAIN_ROAD, _DEPOT = "#d9dce0", "#b9bec5", "#c1121f"
-_MAIN = np.isin(
-    ROAD_CLASSES,
-    ("motorway", "trunk", "primary", "secondary", "motorway_link", "trunk_link", "primary_link"),
-)
+_ROAD = "#cdd1d6"
 _DASHES = (0, (2.2, 1.3))
 _TIMES_IN = 2.3
 _LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its ways need
@@ -75,13 +70,20 @@ def draw_ways(
     """
     from matplotlib.figure import Figure
 
-    if np.isnan(network.lon).any():
-        raise InputError("this network has no coordinates; a map needs lon and lat")
-    chart = _Chart.of(network, node, ways, depots)
-    map_in = WIDTH_IN * chart.height_m / chart.width_m
+    aspect = map_aspect(network)
+    lines = [_line(network, way.edges) for way in ways]
+    starts = [way.depot for way in ways]
+    nodes = [node, *(depot.node for depot in starts)]
+    ends = np.column_stack([network.lon[nodes], network.lat[nodes]])
+    low, high = _window(np.concatenate([ends, *lines]), aspect)
+    width, height = high - low
+    map_in = WIDTH_IN * aspect * height / width
     figure = Figure(figsize=(WIDTH_IN, map_in + _TIMES_IN), dpi=150, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=(map_in, _TIMES_IN))
-    _map(above, network, chart)
+    above.set_axis_off()
+    above.set_aspect(aspect)
+    above.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    _draw_map(above, network, node, dict(zip(ways, lines, strict=True)), [*starts, *depots])
     _times(below, ways)
     return figure
 
@@ -126,125 +128,44 @@ def clock(seconds: float) -> str:
 # --- the map ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Chart:
-    """What a map shows, in metres: the ways by who drove them, the call, depots and corners."""
-
-    plane: LocalPlane
-    lines: dict[str, FloatArray]
-    goal: FloatArray
-    depots: dict[str, FloatArray]
-    low: FloatArray
-    high: FloatArray
-
-    @classmethod
-    def of(
-        cls, network: RoadNetwork, node: int, ways: Sequence[Way], depots: Sequence[Depot]
-    ) -> "_Chart":
-        plane = LocalPlane(float(network.lat.mean()))
-        goal = _place(network, plane, node)
-        lines = {way.who: _way(network, plane, way.edges) for way in ways}
-        left = {way.depot.name: _place(network, plane, way.depot.node) for way in ways}
-        low, high = _window(
-            np.concatenate([goal[None], *lines.values(), *(place[None] for place in left.values())])
-        )
-        every = left | {depot.name: _place(network, plane, depot.node) for depot in depots}
-        shown = {
-            name: place
-            for name, place in every.items()
-            if name in left or ((place > low) & (place < high)).all()
-        }
-        return cls(plane, lines, goal, shown, low, high)
-
-    @property
-    def width_m(self) -> float:
-        return float(self.high[0] - self.low[0])
-
-    @property
-    def height_m(self) -> float:
-        return float(self.high[1] - self.low[1])
-
-
-def _map(axes: "Axes", network: RoadNetwork, chart: _Chart) -> None:
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    _roads(axes, network, chart.plane, chart.low, chart.high)
+def _draw_map(
+    axes: "Axes",
+    network: RoadNetwork,
+    node: int,
+    lines: Mapping[Way, FloatArray],
+    depots: Sequence[Depot],
+) -> None:
+    (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
+    inside = (network.lon > west) & (network.lon < east)
+    inside &= (network.lat > south) & (network.lat < north)
+    draw_roads(axes, network, inside[network.tail] | inside[network.head], lambda _: _ROAD)
     looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
-    for (who, line), (colour, dashes, width) in zip(chart.lines.items(), looks, strict=False):
-        if dashes == "-":
-            axes.plot(*line.T, color="white", linewidth=width + 2.5, zorder=3)
-        else:
-            axes.plot(*line.T, color="white", linewidth=width + 1.2, zorder=4.5, alpha=0.85)
+    for (way, line), (colour, dashes, width) in zip(lines.items(), looks, strict=False):
+        axes.plot(*line.T, color="white", linewidth=width + 1.8, zorder=4, alpha=0.9)
         axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
-                  label=who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
-    axes.plot(*chart.goal, marker="o", markersize=13, color=INK, markeredgecolor="white",
-              markeredgewidth=2, zorder=7)  # fmt: skip
-    for name, place in chart.depots.items():
-        axes.plot(*place, marker="P", markersize=13, color=_DEPOT, markeredgecolor="white",
-                  markeredgewidth=1.5, zorder=6)  # fmt: skip
-        at_the_right = place[0] > chart.high[0] - 0.2 * chart.width_m
-        axes.annotate(
-            name, (place[0], place[1]), xytext=(-9 if at_the_right else 9, 7),
-            textcoords="offset points", ha="right" if at_the_right else "left",
-            fontsize=SMALL_PT, color=INK, weight="bold", zorder=8,
-            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75,
-                  "linewidth": 0},
-        )  # fmt: skip
-    axes.set(xlim=(chart.low[0], chart.high[0]), ylim=(chart.low[1], chart.high[1]))
-    _scale_bar(axes, chart.low, chart.high)
+                  label=way.who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
+    axes.plot(network.lon[node], network.lat[node], marker="o", markersize=13, color=INK,
+              markeredgecolor="white", markeredgewidth=2, zorder=7)  # fmt: skip
+    mark_depots(axes, network, [one for one in dict.fromkeys(depots) if inside[one.node]])
+    scale_bar(axes, float(network.lat.mean()))
 
 
-def _window(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _window(seen: FloatArray, aspect: float) -> tuple[FloatArray, FloatArray]:
     """South-west and north-east corner of a map that shows all points and fits on a page."""
-    middle = (seen.max(axis=0) + seen.min(axis=0)) / 2
-    width, height = 1.18 * np.maximum(seen.max(axis=0) - seen.min(axis=0), 400.0)
+    square = np.array([1.0, aspect])  # a degree of longitude is the unit of both
+    low, high = (seen * square).min(axis=0), (seen * square).max(axis=0)
+    least = aspect * 400 / 111_195  # metres
+    width, height = 1.18 * np.maximum(high - low, least)
     width = max(width, height * WIDTH_IN / _HIGHEST_IN)
     span = np.array([width, max(height, width * _LOWEST_IN / WIDTH_IN)])
-    return middle - span / 2, middle + span / 2
+    middle = (low + high) / 2
+    return (middle - span / 2) / square, (middle + span / 2) / square
 
 
-def _place(network: RoadNetwork, plane: LocalPlane, node: int) -> FloatArray:
-    return plane.to_metres(np.array([network.lon[node], network.lat[node]]))
-
-
-def _way(network: RoadNetwork, plane: LocalPlane, edges: Sequence[int]) -> FloatArray:
+def _line(network: RoadNetwork, edges: Sequence[int]) -> FloatArray:
     if not len(edges):
         return np.empty((0, 2))
-    return plane.to_metres(np.concatenate([network.polyline(edge) for edge in edges]))
-
-
-def _roads(
-    axes: "Axes", network: RoadNetwork, plane: LocalPlane, low: FloatArray, high: FloatArray
-) -> None:
-    """The streets around, those of both directions once."""
-    from matplotlib.collections import LineCollection
-
-    ends = plane.to_metres(np.column_stack([network.lon, network.lat]))
-    inside: BoolArray = np.all((ends > low) & (ends < high), axis=1)
-    near = np.flatnonzero(inside[network.tail] | inside[network.head])
-    pair = np.sort(np.column_stack([network.tail[near], network.head[near]]), axis=1)
-    once: IntArray = near[np.unique(pair, axis=0, return_index=True)[1]].astype(np.int32)
-    main = _MAIN[network.road_class[once]]
-    for edges, colour, width in ((once[~main], _ROAD, 0.8), (once[main], _MAIN_ROAD, 1.5)):
-        lines = [plane.to_metres(network.polyline(int(edge))) for edge in edges]
-        axes.add_collection(
-            LineCollection(
-                lines, colors=colour, linewidths=width, capstyle="round", rasterized=True
-            ),
-            autolim=False,
-        )
-
-
-def _scale_bar(axes: "Axes", low: FloatArray, high: FloatArray) -> None:
-    room = float(high[0] - low[0]) / 4
-    power = 10.0 ** np.floor(np.log10(room))
-    length = max(step * power for step in (1, 2, 5) if step * power <= room)
-    x, y = low + 0.02 * (high - low)
-    axes.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt", zorder=6)
-    text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
-    axes.annotate(
-        text, (x, y), xytext=(0, 4), textcoords="offset points", fontsize=SMALL_PT, color=INK
-    )
+    return np.concatenate([network.polyline(edge) for edge in edges])
 
 
 # --- promised times -----------------------------------------------------------------

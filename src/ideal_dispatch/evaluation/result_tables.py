@@ -81,7 +81,7 @@ def difference_table(judged: Judged, world: str) -> Table | None:
                 (name, f"+{100 * share:.0f} %", own.extra, other.extra,
                  day_interval(saved, outcomes.day, seed=judged.seed),
                  day_t_interval(saved, outcomes.day),
-                 f"{days_won(saved, outcomes.day)[0]} of {len(outcomes.days)}",
+                 f"{days_won(saved, outcomes.day)} of {len(outcomes.days)}",
                  day_t_interval(even, outcomes.day))
             )  # fmt: skip
             names.append(name)

@@ -19,10 +19,6 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0.0 or self.high < 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
@@ -106,11 +102,11 @@ def day_t_interval(difference: FloatArray, day: IntArray) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def days_won(difference: FloatArray, day: IntArray) -> tuple[int, int]:
-    """Days on which the mean difference is above zero, and all days."""
+def days_won(difference: FloatArray, day: IntArray) -> int:
+    """Days on which the mean difference is above zero."""
     _, number = np.unique(day, return_inverse=True)
     sums = np.bincount(number, difference)
-    return int((np.round(sums, 6) > 0).sum()), int(sums.size)
+    return int((np.round(sums, 6) > 0).sum())
 
 
 def _paired(one: FloatArray, other: FloatArray) -> FloatArray:

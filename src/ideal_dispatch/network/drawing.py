@@ -1,12 +1,12 @@
 """Maps of a road network, for reports and for looking at what was built."""
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import IntArray
+from ideal_dispatch.arrays import BoolArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network.depot import Depot
@@ -49,12 +49,9 @@ def draw_network(
     width_in: float = 10.0,
 ) -> "Figure":
     """A figure of the roads coloured by class, with depots and up to two paths."""
-    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    if np.isnan(network.lon).any():
-        raise InputError("this network has no coordinates; a map needs lon and lat")
-    aspect = 1 / np.cos(np.radians(float(network.lat.mean())))
+    aspect = map_aspect(network)
     span = np.ptp(network.lat) * aspect / max(np.ptp(network.lon), 1e-9)
     height_in = float(np.clip(width_in * span, 3, 15))
     figure = Figure(figsize=(width_in, height_in + _HEADER_IN), dpi=150)
@@ -65,12 +62,8 @@ def draw_network(
     axes.set_aspect(aspect)
     axes.margins(0.03)
 
-    for label, colour, width, edges in _styled(network):
-        lines = [network.polyline(int(edge)) for edge in edges]
-        shade = _paler(colour) if paths else colour  # roads step back behind the paths
-        axes.add_collection(
-            LineCollection(lines, colors=shade, linewidths=width, label=label, capstyle="round")
-        )
+    everywhere = np.ones(network.num_edges, bool)
+    draw_roads(axes, network, everywhere, _paler if paths else str)
     for path, colour, style in zip(paths, _PATH_COLOURS, ("-", (0, (3, 1.5))), strict=False):
         line = path.coordinates(network)
         axes.plot(*line.T, color="white", linewidth=5.5, zorder=3)
@@ -78,8 +71,8 @@ def draw_network(
         axes.plot(*line[-1], marker="o", markersize=11, color=_INK, markeredgecolor="white",
                   markeredgewidth=2, zorder=5)  # fmt: skip
     axes.autoscale_view()
-    _mark_depots(axes, network, depots)
-    _scale_bar(axes, float(network.lat.mean()))
+    mark_depots(axes, network, depots)
+    scale_bar(axes, float(network.lat.mean()))
     if title:
         top = 1 - 0.5 * (1 - map_share)
         figure.text(0.02, top, title, fontsize=13, color=_INK, va="center")
@@ -91,6 +84,28 @@ def draw_network(
         handlelength=1.4, columnspacing=1.2,
     )  # fmt: skip
     return figure
+
+
+def map_aspect(network: RoadNetwork) -> float:
+    """How much longer a degree of latitude is than one of longitude; needs coordinates."""
+    if np.isnan(network.lon).any():
+        raise InputError("this network has no coordinates; a map needs lon and lat")
+    return float(1 / np.cos(np.radians(float(network.lat.mean()))))
+
+
+def draw_roads(
+    axes: "Axes", network: RoadNetwork, shown: BoolArray, shade: Callable[[str], Any] = str
+) -> None:
+    """Put the roads ``shown`` on a map; ``shade`` turns the colour of a class into another one."""
+    from matplotlib.collections import LineCollection
+
+    for label, colour, width, edges in _styled(network):
+        lines = [network.polyline(int(edge)) for edge in edges[shown[edges]]]
+        axes.add_collection(
+            LineCollection(
+                lines, colors=shade(colour), linewidths=width, label=label, capstyle="round"
+            )
+        )
 
 
 def map_kind(path: str | os.PathLike[str]) -> str:
@@ -132,12 +147,14 @@ def _styled(network: RoadNetwork) -> Iterator[tuple[str, str, float, IntArray]]:
 
 
 def _paler(colour: str) -> tuple[float, ...]:
+    """So that roads step back behind the paths."""
     from matplotlib.colors import to_rgb
 
     return tuple(0.45 * c + 0.55 * p for c, p in zip(to_rgb(colour), to_rgb(_PAPER), strict=True))
 
 
-def _mark_depots(axes: "Axes", network: RoadNetwork, depots: Sequence[Depot]) -> None:
+def mark_depots(axes: "Axes", network: RoadNetwork, depots: Sequence[Depot]) -> None:
+    """Put depots on a map whose limits are set, with the words in which their names differ."""
     few = len(depots) <= _FEW_DEPOTS
     west, east = axes.get_xlim()
     for depot, name in zip(depots, _short_names([d.name for d in depots]), strict=True):
@@ -164,7 +181,8 @@ def _short_names(names: list[str]) -> list[str]:
     return [" ".join(w) for w in words]
 
 
-def _scale_bar(axes: "Axes", lat: float) -> None:
+def scale_bar(axes: "Axes", lat: float) -> None:
+    """Put a scale into the corner of a map whose limits are set."""
     west, east = axes.get_xlim()
     south, north = axes.get_ylim()
     metre = 1 / (111_195 * np.cos(np.radians(lat)))
@@ -172,6 +190,7 @@ def _scale_bar(axes: "Axes", lat: float) -> None:
     length = max(step for step in (1, 2, 5) for step in [step * 10 ** np.floor(np.log10(room))]
                  if step <= room)  # fmt: skip
     x, y = west + 0.02 * (east - west), south + 0.03 * (north - south)
-    axes.plot([x, x + length * metre], [y, y], color=_INK, linewidth=2, solid_capstyle="butt")
+    axes.plot([x, x + length * metre], [y, y], color=_INK, linewidth=2, solid_capstyle="butt",
+              zorder=6)  # fmt: skip
     text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
-    axes.text(x, y + 0.008 * (north - south), text, fontsize=8, color=_INK)
+    axes.annotate(text, (x, y), xytext=(0, 4), textcoords="offset points", fontsize=8, color=_INK)

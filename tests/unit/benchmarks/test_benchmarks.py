@@ -14,8 +14,8 @@ def console() -> Console:
 
 
 def test_shortest_paths_at_a_tiny_size(console: Console) -> None:
-    from benchmarks.__main__ import BENCHMARKS
     from benchmarks.shortest_paths import run
+    from benchmarks.table import BENCHMARKS
 
     assert BENCHMARKS["shortest_paths"] is run
     run(console, sizes=(300,), seconds=0.01)
@@ -25,7 +25,7 @@ def test_shortest_paths_at_a_tiny_size(console: Console) -> None:
 
 def test_every_benchmark_can_be_called_with_a_console() -> None:
     pytest.importorskip("igraph", reason="the bench extra is not installed")
-    from benchmarks.__main__ import BENCHMARKS
+    from benchmarks.table import BENCHMARKS
 
     assert set(BENCHMARKS) >= {"shortest_paths", "map_matching"}
     assert all(callable(run) for run in BENCHMARKS.values())

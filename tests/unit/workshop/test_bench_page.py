@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ideal_dispatch.cli import bench
-from ideal_dispatch.cli.bench import checkout, measured
+from ideal_dispatch.cli.bench import checkout
 from ideal_dispatch.errors import InputError
 from workshop import bench_page
 
@@ -32,12 +32,12 @@ def page_of(folder: Path, text: str = PAGE) -> Path:
 
 
 def measure(page: Path, day: int, name: str = "few") -> None:
-    newest = "\n\n".join(map(bench_page.markdown, measured(few)))
+    newest = "\n\n".join(map(bench_page.markdown, bench_page.measured(few)))
     bench_page.write_part(page, name, f"**Measured 2026-01-{day:02}** at commit `abc`.\n\n{newest}")
 
 
 def test_what_is_printed_becomes_markdown() -> None:
-    table, line = measured(few)
+    table, line = bench_page.measured(few)
     assert bench_page.markdown(table).splitlines() == [
         "*Few \\| things*", "", "| what | ours |", "| --- | ---: |", "| a \\| b | 1.0× |",
     ]  # fmt: skip
