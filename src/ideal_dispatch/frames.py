@@ -1,11 +1,12 @@
 """Results as pandas DataFrames, for those who have pandas installed."""
 
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import MissingExtraError
 
-__all__ = ["DataFrame", "frame"]
+__all__ = ["DataFrame", "frame", "frame_of_csv"]
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
@@ -15,8 +16,17 @@ else:
 
 def frame(columns: Mapping[str, Any]) -> DataFrame:
     """A DataFrame of named columns, all of one length."""
+    return _pandas().DataFrame(dict(columns))
+
+
+def frame_of_csv(text: str) -> DataFrame:
+    """The DataFrame of a table that was written as CSV."""
+    return _pandas().read_csv(io.StringIO(text))
+
+
+def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError:
         raise MissingExtraError("a DataFrame", "records") from None
-    return pd.DataFrame(dict(columns))
+    return pd

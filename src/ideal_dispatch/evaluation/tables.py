@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.significance import Interval
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.frames import DataFrame, frame
+from ideal_dispatch.frames import DataFrame, frame_of_csv
 from ideal_dispatch.pages import Page
 
 Cell = str | float | int | Interval | None
@@ -64,10 +64,8 @@ class Table:
                 )
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame of the numbers as they are, unrounded."""
-        cells = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.columns)
-        names = (column.name for column in self.columns)
-        return frame({name: list(column) for name, column in zip(names, cells, strict=True)})
+        """A pandas DataFrame with the columns and numbers of :meth:`csv`."""
+        return frame_of_csv(self.csv())
 
     @property
     def header(self) -> list[str]:

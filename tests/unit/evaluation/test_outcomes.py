@@ -59,6 +59,21 @@ def test_a_run_of_before_version_0_2_is_read(tmp_path: Path, lines: list[dict[st
     assert list(entries["hindsight"]) == ["instantaneous", "experienced"]
 
 
+def test_a_frame_has_a_row_per_incident_policy_and_world(
+    tmp_path: Path, lines: list[dict[str, Any]]
+) -> None:
+    pytest.importorskip("pandas", reason="the records extra is not installed")
+    made = Outcomes.load(write_run(tmp_path / "run", lines)).to_frame()
+    assert len(made) == 2 * 3 * 2
+    two = made.query("incident == 'two' and world == 'instantaneous'").set_index("policy")
+    assert two["sent"].to_dict() == {"router": False, "paper-ideal": True, "control": True}
+    assert two["arrival_s"].to_dict() == {"router": 200.0, "paper-ideal": 180.0, "control": 170.0}
+    assert set(two["day"]) == {"2023-05-09"}
+    alone = made.query("incident == 'one' and policy == 'paper-ideal'")
+    assert alone["second_s"].isna().all()
+    assert (alone["arrival_s"] == alone["primary_s"]).all()
+
+
 def test_arrays_by_hand(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     run = Outcomes.load(write_run(tmp_path / "run", lines))
     assert run.name == f"{tmp_path.name}/run"

@@ -52,6 +52,13 @@ def test_csv_has_plain_numbers_and_three_columns_for_an_interval() -> None:
     assert rows[2] == ["b", "2", "", "", "", "", "0.25"]
 
 
+def test_a_frame_has_the_numbers_of_the_csv() -> None:
+    pytest.importorskip("pandas", reason="the records extra is not installed")
+    made = SMALL.to_frame()
+    assert len(made) == len(SMALL.rows)
+    assert list(made.columns) == SMALL.csv().splitlines()[0].split(",")
+
+
 def test_latex_is_escaped_and_in_the_form_of_the_paper() -> None:
     text = SMALL.latex()
     assert r"\caption{A small one \& more.}" in text
