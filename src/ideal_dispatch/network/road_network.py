@@ -24,7 +24,6 @@ from ideal_dispatch.arrays import (
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
-from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
 
@@ -307,8 +306,3 @@ class RoadNetwork:
     def snap(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "NodeSnap":
         """The nearest node within ``limit_m`` and its distance."""
         return self.snapper.node(lon, lat, limit_m)
-
-    def great_circle_m(self, from_node: int, to_node: int) -> float:
-        """Straight-line metres between two nodes."""
-        a, b = [from_node], [to_node]
-        return float(great_circle_m(self.lon[a], self.lat[a], self.lon[b], self.lat[b])[0])

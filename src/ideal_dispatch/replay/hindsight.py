@@ -56,7 +56,7 @@ def hindsight_optimum(
     while True:
         times = _rows(world, first_bin, bins, convention)
         arrival_s, by = np.empty(network.num_nodes), np.empty(network.num_nodes, np.int32)
-        cut = _label_setting(*network.outgoing, times, *clock, starts, destination, arrival_s, by)
+        cut = _label_setting(network.outgoing, times, *clock, starts, destination, arrival_s, by)
         if not cut or len(times) < bins:
             break
         bins *= 2  # somebody was still under way after the last row
@@ -113,10 +113,9 @@ def _row(elapsed_s, inside_us, bin_us):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _label_setting(  # type: ignore[no-untyped-def]
-    start, edge, other, times, inside_us, bin_us, sources, target, arrival_s, by
-):
+def _label_setting(out, times, inside_us, bin_us, sources, target, arrival_s, by):  # type: ignore[no-untyped-def]
     """Fill in arrivals and the edges they came by; true where the rows ended too early."""
+    start, edge, other = out
     keys = np.empty(edge.size + sources.size + 1)
     nodes = np.empty(edge.size + sources.size + 1, np.int32)
     arrival_s[:] = np.inf

@@ -152,7 +152,7 @@ class RecordedWorld:
         times, _ = self._estimate(stretch, present)
         remaining_s = self.network.distances_to(times, destination)
         first = np.empty(self.network.num_nodes, np.int32)
-        _read_tree(*self.network.outgoing, times, remaining_s, first)
+        _read_tree(self.network.outgoing, times, remaining_s, first)
         return first, remaining_s, times
 
     def _find(self, at: datetime) -> tuple[int, int]:
@@ -323,8 +323,9 @@ def _said_lately(codes, present, window, most, edges, ratios, history, prior, fr
 
 
 @kernel
-def _read_tree(start, edge, other, times, remaining_s, first):  # type: ignore[no-untyped-def]
+def _read_tree(out, times, remaining_s, first):  # type: ignore[no-untyped-def]
     """The edge that leads on from every node; ``_TIED`` where there are several, or none."""
+    start, edge, other = out
     for node in range(first.size):
         best, second, found = np.inf, np.inf, _TIED
         for k in range(start[node], start[node + 1]):

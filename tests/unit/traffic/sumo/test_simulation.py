@@ -8,6 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.network.geodesy import polyline_length_m
 from ideal_dispatch.traffic.sumo import engine
 from ideal_dispatch.traffic.sumo.day_plan import Closure
 from ideal_dispatch.traffic.sumo.demand import Demand, Departures
@@ -60,7 +61,7 @@ def test_lanes_are_those_of_one_direction(grid: RoadNetwork) -> None:
 
 
 def test_speeds_keep_the_free_flow_time_of_the_drawn_road(grid: RoadNetwork) -> None:
-    drawn_m = grid.great_circle_m(int(grid.tail[5]), int(grid.head[5]))
+    drawn_m = polyline_length_m(grid.polyline(5))
     assert drawn_m / speeds_m_s(grid)[5] == pytest.approx(grid.free_flow_times_s[5], rel=1e-3)
 
 
