@@ -128,6 +128,9 @@ class NeededParts:
     hours: bool
     trigger: bool
 
+    def __bool__(self) -> bool:
+        return bool(self.models or self.gains or self.hours or self.trigger)
+
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
     """The parts that :func:`policies_from` will look for."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import harbour_city, harbour_traffic
+from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.settings import check_policies
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
@@ -20,6 +21,7 @@ from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
 from ideal_dispatch.records.depots import plain_name
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.toml_tables import built, read_toml
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -272,7 +274,21 @@ class Ground:
         weights: FloatArray = competing.astype(np.float64)
         return weights
 
-    def calls(self, experiment: Experiment, days: range) -> tuple[Incident, ...]:
+    def replay(
+        self,
+        experiment: Experiment,
+        calls: Sequence[Incident],
+        policies: Sequence[Policy],
+        folder: Path,
+        **how: Any,
+    ) -> Path:
+        """Replay calls in the experiment's traffic; ``how`` as in :func:`run_replay`."""
+        return run_replay(
+            self.world(experiment), self.network, self.depots, calls, policies, folder,
+            region=self.region, seed=experiment.seed, **how,
+        )  # fmt: skip
+
+    def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days."""
         calls = experiment.calls
         return sample_incidents(

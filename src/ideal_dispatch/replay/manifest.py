@@ -16,8 +16,8 @@ import numpy as np
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.replay.job import Job
 from ideal_dispatch.replay.lock import NAME as LOCK
+from ideal_dispatch.replay.simulation import Job
 from ideal_dispatch.traffic.routed_world import RoutedWorld
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"

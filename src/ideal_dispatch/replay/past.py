@@ -1,6 +1,7 @@
 """What an agency would have collected on past days: trips without routes, and a log of quotes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -9,39 +10,36 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import UnreachableError
-from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
 from ideal_dispatch.replay.drive import DriveError, World, drive, edge_shown_s
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
-from ideal_dispatch.replay.trained import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.quote_recorder import record_quotes
 from ideal_dispatch.traffic.routed_world import ReplayedWorld
 from ideal_dispatch.traffic.source import RouteQuote
 
 
-class ShownWorld:
+@dataclass(frozen=True, slots=True, eq=False)
+class PastDays:
+    """Trips and quotes of the training days in one world."""
+
+    trips: Trips
+    quotes: QuoteLog
+    convention: World
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shown:
     """Instantaneous traffic as a world: an edge takes what the router shows when it is entered."""
 
-    def __init__(self, world: ReplayedWorld) -> None:
-        self.world = world
-
-    @property
-    def network(self) -> RoadNetwork:
-        return self.world.network
+    world: ReplayedWorld
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        """The router's."""
         return self.world.quote(origin, destination, at)
 
     def realised(self, edge: int, at: datetime) -> float:
-        """What the router shows."""
-        return edge_shown_s(self.world, self.network, edge, at)
-
-    def describe(self) -> dict[str, object]:
-        """The recorded world's description and its convention."""
-        return {**self.world.describe(), "world": World.INSTANTANEOUS}
+        return edge_shown_s(self.world, self.world.network, edge, at)
 
 
 def collect_past(
@@ -49,7 +47,7 @@ def collect_past(
     ground: Ground,
     convention: World,
     folder: Path,
-    watch: Callable[[str], None] = lambda step: None,
+    watch: Callable[[str], object] = lambda step: None,
 ) -> PastDays:
     """Trips and quotes of all training days, kept in a folder; ``watch`` is told what comes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,8 +103,8 @@ def collect_quotes(
 ) -> QuoteLog:
     """What the router said about the same trips again and again, and what came of it."""
     past, recording = experiment.past, ground.recording
-    recorded = ground.world(experiment)
-    world = recorded if convention is World.EXPERIENCED else ShownWorld(recorded)
+    world = ground.world(experiment)
+    truth = world if convention is World.EXPERIENCED else _Shown(world)
     rng = np.random.default_rng([experiment.seed, 2])
     weights: FloatArray = ground.weights(experiment.calls)
     places = rng.choice(weights.size, min(past.places, int(weights.sum())), replace=False,
@@ -118,5 +116,5 @@ def collect_quotes(
             last_s = stretch.bins * recording.bin_s - experiment.calls.margin_s
             rounds = max(int(last_s // past.every_s), 1)
             start = stretch.start + timedelta(seconds=past.every_s)
-            record_quotes(world, pairs, start, past.every_s, rounds, file)
+            record_quotes(world, pairs, start, past.every_s, rounds, file, realised=truth)
     return QuoteLog.load(file, ground.network)

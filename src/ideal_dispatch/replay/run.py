@@ -7,8 +7,10 @@ one log.
 """
 
 import hashlib
+import json
 import os
 import pickle
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,15 +23,17 @@ from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.replay.chunks import Chunks
 from ideal_dispatch.replay.incidents import check_incidents
-from ideal_dispatch.replay.job import Job
 from ideal_dispatch.replay.lock import locked
+from ideal_dispatch.replay.log import DROPPED
 from ideal_dispatch.replay.manifest import Manifest, settings
+from ideal_dispatch.replay.simulation import Job
 from ideal_dispatch.traffic.routed_world import ReplayedWorld
 
 LOG = "incidents.jsonl"
+INCIDENTS_PER_CHUNK = 32
 
 Report = Callable[[int, int], None]
 """Told how many incidents are done, and of how many."""
@@ -90,17 +94,38 @@ def _finished(
 ) -> Manifest:
     """Begin or go on, to the end."""
     manifest = Manifest.open(place, settings(job, incidents))
-    chunks = Chunks(place / "chunks", incidents)
+    folder = place / "chunks"
     if manifest.replayed is None:
-        missing = chunks.missing()
-        done = len(incidents) - sum(len(group) for _, group in missing)
-        for number, text in _replayed(job, missing, workers, cluster):
-            done += chunks.write(number, text)
+        folder.mkdir(exist_ok=True)
+        starts = range(0, len(incidents), INCIDENTS_PER_CHUNK)
+        chunks = [incidents[start : start + INCIDENTS_PER_CHUNK] for start in starts]
+        files = [folder / f"{number:06d}.jsonl" for number in range(len(chunks))]
+        missing = [number for number, file in enumerate(files) if not file.exists()]
+        done = len(incidents) - sum(len(chunks[number]) for number in missing)
+        tasks = [(number, chunks[number]) for number in missing]
+        for number, text in _replayed(job, tasks, workers, cluster):
+            with atomic_write(files[number]) as file:
+                file.write(text)
+            done += len(chunks[number])
             if report is not None:
                 report(done, len(incidents))
-        manifest.finish(*chunks.merge(place / LOG))
-    chunks.remove()
+        manifest.finish(*_merged(files, place / LOG))
+    shutil.rmtree(folder, ignore_errors=True)
     return manifest
+
+
+def _merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]:
+    """Write the log of all chunks; returns how many incidents it has, and those left out."""
+    kept, dropped = 0, []
+    with atomic_write(log) as merged:
+        for file in files:
+            for line in file.read_bytes().splitlines(keepends=True):
+                if line.startswith(DROPPED):
+                    dropped.append(json.loads(line)["dropped"])
+                else:
+                    kept += 1
+                    merged.write(line)
+    return kept, dropped
 
 
 def _replayed(

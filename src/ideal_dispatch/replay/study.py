@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.dispatch.fitted import FittedParts
+from ideal_dispatch.dispatch.settings import needed_parts, policies_from
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.replay.by_day import ByDay
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground
-from ideal_dispatch.replay.fitting import fit_parts, load_parts, missing_parts
+from ideal_dispatch.replay.fitting import (
+    ByDay,
+    check_training,
+    fit_parts,
+    load_parts,
+    missing_parts,
+)
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.lock import locked
-from ideal_dispatch.replay.past import collect_past
-from ideal_dispatch.replay.run import run_replay
-from ideal_dispatch.replay.trained import PastDays, check_training
+from ideal_dispatch.replay.past import PastDays, collect_past
 
 STARTS = "starts.jsonl"
 TRAINING, TEST, ALL = "training", "test", "all"
@@ -63,7 +67,8 @@ def run_experiment(
         )
     ground.calls(experiment, range(experiment.warm_up_days, days))
     if experiment.transferred is None:
-        check_training(experiment)
+        if needed_parts(experiment.policies):
+            check_training(experiment)
     else:
         for world in experiment.worlds:
             _check_carried(experiment, world_folder(experiment.transferred, world))
@@ -111,39 +116,34 @@ class _Stage:
 
     def past(self) -> PastDays:
         """Trips and quotes of all training days."""
-        return collect_past(
-            self.experiment, self.ground, self.world, self.folder,
-            lambda step: self.watch(f"{self.world}: {step}", 0.0),
-        )  # fmt: skip
+        return collect_past(self.experiment, self.ground, self.world, self.folder, self.begin)
 
-    def policies(self, past: PastDays, days: list[int], name: str) -> tuple[Policy, ...]:
-        """All policies, fitted on the numbered days."""
-        step = f"{self.world}: learning from {len(days)} days ({name})"
-        self.watch(step, 0.0)
-        parts = fit_parts(
-            self.experiment, self.ground, past, days, self.folder / name,
-            workers=self.workers, cluster=self.cluster, report=self.report(step),
-        )  # fmt: skip
+    def policies(self, past: PastDays | None, days: list[int], name: str) -> tuple[Policy, ...]:
+        """All policies, fitted on the numbered days where they learn something."""
+        parts = FittedParts()
+        if past is not None:
+            how = self.begin(f"learning from {len(days)} days ({name})")
+            folder = self.folder / name
+            parts = fit_parts(self.experiment, self.ground, past, days, folder, **how)
         return policies_from(self.experiment.policies, parts)
 
     def replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:
-        step = f"{self.world}: replaying {len(days)} {name} days"
-        self.watch(step, 0.0)
-        run_replay(
-            self.ground.world(self.experiment), self.ground.network, self.ground.depots,
-            self.ground.calls(self.experiment, days), policies, self.folder / name,
-            region=self.ground.region, seed=self.experiment.seed, workers=self.workers,
-            cluster=self.cluster, report=self.report(step),
-        )  # fmt: skip
+        how = self.begin(f"replaying {len(days)} {name} days")
+        calls = self.ground.calls(self.experiment, days)
+        self.ground.replay(self.experiment, calls, policies, self.folder / name, **how)
 
-    def report(self, step: str) -> Callable[[int, int], None]:
-        return lambda done, whole: self.watch(step, done / whole)
+    def begin(self, step: str) -> dict[str, Any]:
+        """Tell what comes; gives how it shall be replayed."""
+        step = f"{self.world}: {step}"
+        self.watch(step, 0.0)
+        told = {"report": lambda done, whole: self.watch(step, done / whole)}
+        return {"workers": self.workers, "cluster": self.cluster, **told}
 
 
 def _run_world(stage: _Stage, test: bool) -> None:
     experiment, dates = stage.experiment, stage.ground.dates()
     training = experiment.learning_days
-    past = stage.past()
+    past = stage.past() if needed_parts(experiment.policies) else None
     fitted: dict[str, tuple[Policy, ...]] = {}
     # neighbours in time go to different folds, so that every fold has days of all seasons
     for fold in range(experiment.folds):

@@ -17,9 +17,9 @@ from ideal_dispatch.dispatch import Decision, Incident, Situation
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import read_log, resimulate, run_replay
-from ideal_dispatch.replay.chunks import INCIDENTS_PER_CHUNK
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
+from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK
 from ideal_dispatch.replay.simulation import PolicyError
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from tests.conftest import ROOT

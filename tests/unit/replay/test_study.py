@@ -23,9 +23,8 @@ from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.past import collect_quotes, collect_trips
+from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
 from ideal_dispatch.replay.study import calibration_of, run_experiment
-from ideal_dispatch.replay.trained import PastDays
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording

@@ -30,9 +30,8 @@ from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
-from ideal_dispatch.replay.fitting import fit_parts
-from ideal_dispatch.replay.run import run_replay
-from ideal_dispatch.replay.trained import PastDays, model_folder
+from ideal_dispatch.replay.fitting import fit_parts, model_folder
+from ideal_dispatch.replay.past import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
@@ -182,12 +181,9 @@ class Story:
         step = f"{folder.name} of {len(days)} days"
         self.watch(step, 0.0, "")
         ground, experiment = self.ground, self.experiment
-        calls = [one for day in days for one in ground.calls(experiment, range(day, day + 1))]
-        run_replay(
-            ground.world(experiment), ground.network, ground.depots, calls,
-            policies_from(experiment.policies, parts), folder, region=ground.region,
-            seed=self.seed, workers=None, report=self._report(step),
-        )  # fmt: skip
+        policies = policies_from(experiment.policies, parts)
+        calls = ground.calls(experiment, days)
+        ground.replay(experiment, calls, policies, folder, workers=None, report=self._report(step))
         title = f"{self.city.name}, the demo"
         return replace(Outcomes.load(folder).only(WORLD), title=title)
 
