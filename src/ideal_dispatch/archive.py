@@ -59,7 +59,7 @@ class ArchiveKind:
                     np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
 
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The manifest and the arrays, or one line that says why the file is no such archive."""
+        """The manifest and the arrays, or one line that says why there are none."""
         where = os.fspath(path)
         try:
             with open(where, "rb") as file:
@@ -69,7 +69,7 @@ class ArchiveKind:
         except IsADirectoryError:
             raise InputError(f"{where}: is a folder, not a .{self.what} file") from None
         except PermissionError:
-            raise InputError(f"{where}: may not be read; check its permissions") from None
+            raise InputError(f"{where}: cannot be read; check its permissions") from None
         except IdealError as error:
             raise FileFormatError(f"{where}: {error}") from None
         except Exception as error:  # zipfile, zlib, NumPy and JSON raise a dozen kinds
@@ -123,7 +123,7 @@ class JsonKind:
             file.write(json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
 
     def read(self, path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Made]) -> Made:
-        """What ``build`` makes of the content, or one line that says why the file is no such."""
+        """What ``build`` makes of the content, or one line that says why the file is not one."""
         check_source(path)
         where = os.fspath(path)
         try:

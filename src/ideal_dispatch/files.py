@@ -13,7 +13,7 @@ from ideal_dispatch.errors import InputError
 
 
 def check_source(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is no file."""
+    """Refuse a path that is not a file."""
     if not os.path.isfile(path):
         found = "is a folder, not a file" if os.path.isdir(path) else "no such file"
         raise InputError(f"{os.fspath(path)}: {found}")

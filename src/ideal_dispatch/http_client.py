@@ -87,7 +87,7 @@ class HttpClient:
         self.close()
 
     def close(self) -> None:
-        """Give up the connections; the next exchange opens new ones."""
+        """Close the connections; the next exchange opens new ones."""
         while self._idle:
             self._idle.pop().close()
 
@@ -157,7 +157,7 @@ def _within(limit_s: float, ask: Callable[[], HttpAnswer], client: "httpx.Client
         except BaseException as error:
             failure = error
         if not result.set_running_or_notify_cancel():
-            client.close()  # nobody waits any more
+            client.close()  # the caller has stopped waiting
         elif answer is None:
             result.set_exception(failure)
         else:

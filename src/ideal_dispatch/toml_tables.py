@@ -78,7 +78,7 @@ def checked_value(value: Any, wanted: Any, key: str) -> Any:
 
 
 def refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    """Refuse keys that are none, with the nearest known name."""
+    """Refuse unknown keys, and name the nearest known one."""
     for name in table:
         if name not in known:
             near = get_close_matches(name, known, 1)

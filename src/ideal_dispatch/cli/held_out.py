@@ -1,4 +1,4 @@
-"""Which days of the embedded city's traffic nobody looks at before all is fixed."""
+"""Which days of the embedded city's traffic are test days, hidden until all is fixed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Where a command writes: what is there stays unless ``--force`` is given, and inputs always do.
 
-Commands that go on with what they began (replay, train --resume, traffic
-record) say so themselves.
+Commands that continue earlier work (replay, train --resume, traffic record) say
+so themselves.
 """
 
 import os

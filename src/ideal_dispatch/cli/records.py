@@ -188,7 +188,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _show_words(words: list[dict[str, Any]]) -> None:
-    """Words nobody understood; one that costs many rows is soon explained."""
+    """Words that were not understood, and the settings that explain them."""
     if not words:
         return
     shown = words[:_WORDS]

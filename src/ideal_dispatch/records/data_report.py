@@ -28,11 +28,11 @@ FILES = ("trips.trips", "quarantine.csv", "report.json", "report.html")
 """What :func:`write_outputs` writes into its folder."""
 
 PRIVACY = (
-    "Only mapped columns were read: names, addresses, ages and every other column were dropped "
-    "at the door. The trips hold a road junction, a time and the context, no call number; the list "
-    "of rows left out has coordinates to three decimals (about 100 m) and quotes no cell but "
-    "depot, floor and district. Time and junction together can still point to a person for someone "
-    "who knows of the call: keep these files as you keep the records."
+    "Only mapped columns were read; names, addresses, ages and all other columns were not kept. "
+    "The trips hold a road junction, a time and the context, and no call number. The list of rows "
+    "left out has coordinates to three decimals (about 100 m); it quotes only depot, floor and "
+    "district. Time and junction together can still point to a person for someone who knows of "
+    "the call: keep these files as you keep the records."
 )
 _CELL_M = 1000.0
 _WORDS = 50
@@ -54,7 +54,7 @@ _HOW = {
     "paper": "the paper's regression",
     "stamps": "median of en route − call",
     "regression": "intercept of a regression on free-flow time",
-    "assumed": "the paper's value, for want of rows",
+    "assumed": "the paper's value, because there are too few rows",
     "unknown": "not known: too few rows",
 }
 
@@ -149,7 +149,7 @@ def page(
     if facts["first_call"]:
         result.text(
             f"Calls from {facts['first_call'][:10]} to {facts['last_call'][:10]} (UTC). Every row "
-            "that is no trip is in quarantine.csv with its reasons."
+            "that did not become a trip is in quarantine.csv with its reasons."
         )
     for note in facts["notes"]:
         result.warning(note)
@@ -239,7 +239,7 @@ def _weather(result: Page, facts: dict[str, Any]) -> None:
         sources = ", ".join(name for name in counts if name != "unknown") or "none"
         rows.append((variable, sources, f"{100 * known / max(facts['trips'], 1):.1f} %"))
     result.table(("variable", "source", "known"), rows)
-    result.text("What is unknown stays so in the trips; a model decides what to do about it.")
+    result.text("Unknown values stay unknown in the trips; the model decides how to use them.")
 
 
 def _subtraction(result: Page, prepared: Prepared, facts: dict[str, Any]) -> None:

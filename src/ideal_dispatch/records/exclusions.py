@@ -86,7 +86,7 @@ def speed_kmh(distance_m: FloatArray, travel_s: FloatArray) -> FloatArray:
 
 
 def duplicates(call_id: Sequence[str], unit: Sequence[str], usable: BoolArray) -> BoolArray:
-    """Rows whose call and unit appeared in an earlier usable row; empty ids are no duplicates."""
+    """Rows whose call and unit appeared in an earlier usable row; empty ids are not duplicates."""
     seen: set[tuple[str, str]] = set()
     again = np.zeros(len(call_id), bool)
     for index, key in enumerate(zip(call_id, unit, strict=True)):

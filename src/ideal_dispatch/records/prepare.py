@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Trips, and why every other row is none.
+    """Trips, and why every other row is not one.
 
     ``quarantined`` (rows that cannot be understood or placed) and ``excluded``
     (rows left out by a rule) map positions in ``table`` to reasons; ``broken``
@@ -139,7 +139,7 @@ def _with_depot_names(settings: AgencySettings, book: DepotBook) -> AgencySettin
     seconds = {}
     for name, value in settings.preparation.seconds.items():
         if book.index(name) == UNKNOWN:
-            raise InputError(f"preparation.seconds: {name!r} is none of the depots")
+            raise InputError(f"preparation.seconds: {name!r} is not one of the depots")
         seconds[book.names[book.index(name)]] = value
     return replace(settings, preparation=replace(settings.preparation, seconds=seconds))
 

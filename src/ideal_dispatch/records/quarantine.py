@@ -1,4 +1,4 @@
-"""Rows that became no trip, with every reason, safe to open and to pass on.
+"""Rows that did not become trips, with every reason; safe to open and to pass on.
 
 Of the row itself only operational values are written: times as they were
 understood, depot and floor as written, coordinates to three decimals (about

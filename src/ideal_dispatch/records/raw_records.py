@@ -1,7 +1,7 @@
 """Records as they were written: text cells of the mapped fields, and nothing else.
 
 What is not mapped never gets past the reader: names, addresses and ages are
-not in memory after it, let alone in an output.
+not in memory after it, and in no output.
 """
 
 import hashlib

@@ -61,7 +61,7 @@ class RecordTable:
 
 
 def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reasons]:
-    """The cells as values, and the rows that hold something that is none.
+    """The cells as values, and why rows with other values cannot be used.
 
     Reasons never quote a cell: what it says might be personal, where a column
     is not what its name says.
@@ -131,7 +131,7 @@ def _numbers(cells: Sequence[str], name: str, decimal: str, reasons: Reasons) ->
         if not math.isfinite(values[index]):
             values[index] = np.nan
             what = "finite number" if decimal == "." else "finite number with a decimal comma"
-            reasons[index].append(f"{name} is no {what} (it looks like {shape(text)!r})")
+            reasons[index].append(f"{name} is not a {what} (it looks like {shape(text)!r})")
     return values
 
 

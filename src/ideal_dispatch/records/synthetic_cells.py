@@ -132,7 +132,7 @@ def _only_cpr(reason: str, floor: str) -> Defect:
 
 def _no_times(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
     cells["en_route_at"] = cells["on_scene_at"] = cells["cpr_at"] = ""
-    return "excluded", "no travel time can be had"
+    return "excluded", "its stamps give no travel time"
 
 
 DEFECTS: Mapping[str, Defect] = MappingProxyType(
@@ -140,12 +140,13 @@ DEFECTS: Mapping[str, Defect] = MappingProxyType(
         "swapped coordinates": _swapped,
         "off the map": _off_map,
         "blank coordinates": _quarantined("lon is missing", lon="", lat=""),
-        "coordinates that are text": _quarantined("lat is no finite number", lat="N/A"),
-        "infinite coordinates": _quarantined("lon is no finite number", lon="1e999"),
+        "coordinates that are text": _quarantined("lat is not a finite number", lat="N/A"),
+        "infinite coordinates": _quarantined("lon is not a finite number", lon="1e999"),
         "blank call time": _quarantined("call_at is missing", call_at="", en_route_at="",
                                         on_scene_at="", cpr_at=""),
-        "call time that is none": _quarantined("call_at is no known form", call_at="last Tuesday"),
-        "impossible date": _quarantined("call_at is no day", call_at="31/02/2023 10:00:00"),
+        "call time that is none": _quarantined("call_at is not a known form",
+                                               call_at="last Tuesday"),
+        "impossible date": _quarantined("call_at is not a date", call_at="31/02/2023 10:00:00"),
         "unknown depot": _quarantined("is not in the depots file", depot="Lighthouse Depot"),
         "formula for a depot": _quarantined("is not in the depots file",
                                             depot="=HYPERLINK(0)"),

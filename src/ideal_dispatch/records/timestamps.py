@@ -66,7 +66,7 @@ class TimeReader:
         for form in forms:
             with suppress(ValueError):
                 return datetime.strptime(text, form)
-        raise InputError(f"is no known form of a time (it looks like {shape(text)!r})")
+        raise InputError(f"is not a known form of a time (it looks like {shape(text)!r})")
 
     def _of_day(self, clock: re.Match[str], call: datetime | None) -> datetime:
         if call is None:
@@ -78,7 +78,7 @@ class TimeReader:
                 second=int(clock["second"] or 0), microsecond=0,
             )  # fmt: skip
         except ValueError:
-            raise InputError("is no time of day") from None
+            raise InputError("is not a time of day") from None
         if local.replace(tzinfo=None) - wall >= _HALF_DAY:
             wall += timedelta(days=1)
         return self._utc(wall, call)
@@ -104,7 +104,7 @@ class TimeReader:
         except ValueError:
             named = {"dmy": "day first", "mdy": "month first"}.get(order, "")
             raise InputError(
-                f"is no day and time of the calendar{f', {named}' * bool(named)}"
+                f"is not a date and time of the calendar{f', {named}' * bool(named)}"
             ) from None
 
     def _utc(self, moment: datetime, call: datetime | None) -> datetime:

@@ -82,7 +82,7 @@ def travel_times(
     seconds = np.where(by_stamps, given.drive_s, np.where(by_subtraction, subtracted_s, np.nan))
     needed = by_subtraction & ~np.isnan(given.call_to_cpr_s)
     floor_rule = exclusions.floor_rule(rules, floor, needed)
-    # stamps that cannot be believed are judged where there is nothing else to go on
+    # unusable stamps are judged if there is nothing else
     judged_s = np.where(np.isnan(seconds), given.drive_s, seconds)
     not_positive = (judged_s <= 0) | (np.isnan(judged_s) & (given.interval_s <= 0))
     speed_rule = exclusions.speed_rule(rules, places.distance_m, judged_s)
@@ -91,7 +91,7 @@ def travel_times(
         floor_rule,
         Rule("not_positive", "a duration is zero or negative", not_positive),
         speed_rule,
-        Rule("no_time", "no travel time can be had from its stamps", np.isnan(seconds) & ~told),
+        Rule("no_time", "its stamps give no travel time", np.isnan(seconds) & ~told),
     ]
     # rules are about rows that were understood
     ordered = [Rule(rule.name, rule.says, rule.applies & good) for rule in (*first, *rest)]

@@ -1,4 +1,4 @@
-"""The words of a records file that nobody understood, and how to explain them in the settings."""
+"""Words of a records file that were not understood, and how to explain them in the settings."""
 
 import json
 import math
@@ -14,12 +14,12 @@ from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.quarantine import shown
 from ideal_dispatch.records.schema import TIMES
 
-_FORM = re.compile(r"(?P<field>\w+) is no known form .*\(it looks like (?P<shape>.*)\)")
+_FORM = re.compile(r"(?P<field>\w+) is not a known form .*\(it looks like (?P<shape>.*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownWord:
-    """A word of ``field``, and how many rows that hold it became no trip.
+    """A word of ``field``, and how many rows with it did not become trips.
 
     Of a time only its shape is told. ``nearest`` is the most similar depot.
     """

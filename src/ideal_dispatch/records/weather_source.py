@@ -87,7 +87,7 @@ def readings(
                     weather = error.known
         found.append(weather)
     if failures >= _PATIENCE:
-        problems.append("weather: the source failed repeatedly and was asked no more")
+        problems.append("weather: the source failed repeatedly and was not asked again")
     if climatology and any(value.known for weather in found for value in weather):
         found = _completed(provider, found, at)
     return found, list(dict.fromkeys(problems))

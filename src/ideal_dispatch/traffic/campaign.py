@@ -1,7 +1,7 @@
 """Many simulated days, in parallel processes, packed into one recording.
 
 Every finished day is a file of its own in the working folder: an interrupted
-campaign goes on where it stopped, and a day whose plan has changed is simulated
+campaign continues where it stopped. A day whose plan has changed is simulated
 again.
 """
 
@@ -79,8 +79,8 @@ def simulate(
                         report(running[done], cpu_s)
             except BrokenProcessPool:
                 raise InterruptedDayError(
-                    f"{place}: a process that simulated a day was killed, perhaps for want of "
-                    "memory; the same command goes on, with fewer workers if need be"
+                    f"{place}: a process that simulated a day was killed, perhaps because memory "
+                    "ran out; the same command continues, with fewer workers if needed"
                 ) from None
             except BaseException:
                 pool.shutdown(cancel_futures=True)

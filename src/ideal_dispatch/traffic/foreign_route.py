@@ -43,7 +43,7 @@ class ForeignRoute:
 
 
 def check_question(network: RoadNetwork, origin: int, destination: int, at: datetime) -> None:
-    """Refuse what no source can answer: a time without zone, a node that is none."""
+    """Refuse what no source can answer: a time without zone, an unknown node."""
     require_zone(at)
     for node, what in ((origin, "origin"), (destination, "destination")):
         if not 0 <= whole_number(node, what) < network.num_nodes:
@@ -78,7 +78,7 @@ def laid_on(
 
 
 def check_duration(network: RoadNetwork, path: Path, duration_s: float) -> None:
-    """Refuse a duration in which nobody can drive the path."""
+    """Refuse a duration in which the path cannot be driven."""
     bounds = TimeBounds().on(network, path)
     least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
     if not least_s <= duration_s <= greatest_s:
@@ -119,7 +119,7 @@ def joined(notes: Sequence[str]) -> str:
 def finite(value: Any, what: str) -> float:
     """A number of a JSON answer as finite float of zero or more, or a ``ValueError``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{what} is no number")
+        raise ValueError(f"{what} is not a number")
     if not 0.0 <= value < np.inf:
         raise ValueError(f"{what} is {value}")
     return float(value)

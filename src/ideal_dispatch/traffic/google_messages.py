@@ -97,7 +97,7 @@ def read_route(answer: Any) -> tuple[ForeignRoute, str] | None:
     leg = _first_leg(route)
     steps = leg.get("steps", [])
     if not isinstance(steps, list):
-        raise ValueError("steps are no list")
+        raise ValueError("steps are not a list")
     try:
         points = polyline.decode(str(_object(route.get("polyline"), "polyline")["encodedPolyline"]))
     except KeyError:
@@ -145,7 +145,7 @@ def read_fallback(answer: Any) -> str:
 def _first_route(answer: Any) -> dict[str, Any] | None:
     routes = _object(answer, "answer").get("routes", [])
     if not isinstance(routes, list):
-        raise ValueError("routes are no list")
+        raise ValueError("routes are not a list")
     return _object(routes[0], "route") if routes else None
 
 
@@ -158,7 +158,7 @@ def _first_leg(route: dict[str, Any]) -> dict[str, Any]:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is no object")
+        raise ValueError(f"{what} is not an object")
     return value
 
 

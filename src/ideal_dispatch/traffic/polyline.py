@@ -24,7 +24,7 @@ def decode(text: str, precision: int = 5) -> FloatArray:
     groups = np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.int64) - 63
     wrong = first_where((groups < 0) | (groups > 63))
     if wrong is not None:
-        raise InputError(f"polyline: byte {wrong} is none of an encoded polyline")
+        raise InputError(f"polyline: byte {wrong} is not part of an encoded polyline")
     if not groups.size:
         return np.empty((0, 2))
     last = groups < 32

@@ -200,7 +200,7 @@ class QuoteLog:
     def times(self, name: str) -> FloatArray:
         """One number of every quote, NaN where the source gave none: one of :data:`TIMES`."""
         if name not in TIMES:
-            raise InputError(f"{name} is no number of a quote; there are {', '.join(TIMES)}")
+            raise InputError(f"{name} is not a number of a quote; there are {', '.join(TIMES)}")
         return np.array([line.times[name] for line in self.lines], np.float64)
 
     @cached_property

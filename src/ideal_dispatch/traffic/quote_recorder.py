@@ -284,7 +284,7 @@ def _first_and_interval(
     """
     first, interval_s = start or log.start, every_s or log.every_s
     if first is None or np.isnan(interval_s):
-        raise InputError(f"{os.fspath(path)}: tells no schedule; give a start and an interval")
+        raise InputError(f"{os.fspath(path)}: has no schedule; give a start and an interval")
     if log.start is not None:  # a log of the first version has no grid
         if interval_s != log.every_s:
             raise InputError(

@@ -48,10 +48,10 @@ class RouterParams:
 class RecordedWorld:
     """Truth and router of recorded traffic.
 
-    Where nobody drove an edge its truth is filled in
+    Where no vehicle was seen on an edge, its truth is filled in
     (:mod:`ideal_dispatch.traffic.recorded_truth`); the router never sees that.
     Its long-run means come from the stretches before the present one alone. The
-    age of its data is that of the newest complete bin with a vehicle, be it in an
+    age of its data is that of the newest complete bin with a vehicle, also in an
     earlier stretch, and NaN where none was seen yet.
     """
 
@@ -232,13 +232,13 @@ class RecordedWorld:
     # --- what happened ----------------------------------------------------------
 
     def realised(self, edge: int, at: datetime) -> float:
-        """Seconds that the edge took for who entered it at ``at``."""
+        """Seconds that the edge took for a vehicle that entered it at ``at``."""
         if not 0 <= edge < self.network.num_edges:
             raise InputError(f"edge {edge}: there are 0 … {self.network.num_edges - 1}")
         return float(self.realised_times(at)[edge])
 
     def realised_times(self, at: datetime) -> FloatArray:
-        """Seconds of every edge for who enters it at ``at``."""
+        """Seconds of every edge for a vehicle that enters it at ``at``."""
         stretch, present = self._find(at)
         times: FloatArray = self._filled(stretch)[present]
         return times

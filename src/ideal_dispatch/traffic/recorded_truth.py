@@ -1,8 +1,8 @@
-"""What the streets of a recorded stretch took, also where nobody drove them.
+"""What the streets of a recorded stretch took, including those without a vehicle.
 
-The truth of a bin in which nobody drove an edge is interpolated between the bins
-before and after it, and of a street nobody drove in the stretch it is the median
-of its road class.
+In a bin without a vehicle on an edge, the truth is interpolated between the bins
+before and after it. A street without a vehicle in the whole stretch takes the
+median of its road class.
 """
 
 import numpy as np
@@ -32,12 +32,12 @@ def filled_times_s(codes: Codes, network: RoadNetwork, ahead: int) -> FloatArray
 
 
 def _usual(codes: Codes, network: RoadNetwork) -> FloatArray:
-    """Median ratio of each edge's road class, for streets nobody drove."""
+    """Median ratio of each edge's road class, for streets without a vehicle."""
     classes = network.road_class.astype(np.int64)
     pairs, size = classes * 256 + codes, len(ROAD_CLASSES)
     counts = np.bincount(pairs.ravel(), minlength=size * 256).reshape(size, 256).astype(float)
     counts[:, 0] = 0.0
-    counts[:, _FREE_FLOW] += 1e-9  # a class nobody drove: free flow
+    counts[:, _FREE_FLOW] += 1e-9  # a class without a vehicle: free flow
     below = np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)
     medians: FloatArray = RATIOS[(below >= 0.5).argmax(axis=1)].astype(np.float64)
     return medians[classes]

@@ -62,7 +62,7 @@ class RoutingService(Generic[Params]):
     def replayed(
         cls, network: RoadNetwork, answers: RecordedAnswers, params: Params | None = None
     ) -> Self:
-        """A source that repeats recorded answers and asks nobody."""
+        """A source that repeats recorded answers and asks no service."""
         return cls(network, ServiceClient(cls.service, answers=answers), params)
 
     def close(self) -> None:

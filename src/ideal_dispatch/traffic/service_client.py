@@ -238,7 +238,7 @@ def _judged(service: str, stored: StoredAnswer) -> Any:
 
 
 class _NonsenseError(ValueError):
-    """A body that is no usable JSON."""
+    """A body that is not usable JSON."""
 
 
 def _parsed(answer: HttpAnswer) -> Any:
@@ -256,7 +256,7 @@ def _real(text: str) -> float:
     """A finite number; JSON has no other, but Python reads them."""
     number = float(text)
     if not math.isfinite(number):
-        raise _NonsenseError(f"no valid JSON ({text} is no finite number)")
+        raise _NonsenseError(f"no valid JSON ({text} is not a finite number)")
     return number
 
 

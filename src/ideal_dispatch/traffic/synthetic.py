@@ -47,8 +47,8 @@ class SyntheticParams:
 
     ``hours`` are recorded stretches of every day, local time. ``seen`` is the
     share of edge-bins in which a vehicle entered the busiest roads, to be seen
-    when it leaves them; with 1 one enters every edge in every bin. The draws of
-    truth and of who was seen are apart: another ``seen`` leaves the truth as it is.
+    when it leaves them; with 1 one enters every edge in every bin. Truth and
+    sightings are drawn apart: another ``seen`` does not change the truth.
     """
 
     days: int = 6

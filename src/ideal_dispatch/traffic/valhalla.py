@@ -166,7 +166,7 @@ def read_trip(answer: Any) -> tuple[ForeignRoute, str]:
     if not isinstance(shape, str):
         raise ValueError("the leg has no shape")
     if not isinstance(maneuvers, list) or not all(isinstance(m, dict) for m in maneuvers):
-        raise ValueError("maneuvers are no list of objects")
+        raise ValueError("maneuvers are not a list of objects")
     try:
         points = polyline.decode(shape, 6)
     except InputError as error:

@@ -150,7 +150,7 @@ def test_a_file_that_may_not_be_read(saved: Path, monkeypatch: pytest.MonkeyPatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match="grid.network: may not be read; check its permissions"):
+    with pytest.raises(InputError, match="grid.network: cannot be read; check its permissions"):
         RoadNetwork.load(saved)
 
 

@@ -62,7 +62,7 @@ def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
     assert facts["trips"] == 0
     html = (tmp_path / "report.html").read_text()
     assert "the month is excluded (2023-01)" in html
-    assert "dropped at the door" in html
+    assert "all other columns were not kept" in html
     assert json.loads((tmp_path / "report.json").read_text())["excluded"] == 1
 
 
@@ -96,7 +96,7 @@ def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
     facts = summary(run(tmp_path, grid, "\n".join(rows)), grid, settings())
     assert facts["quarantine_reasons"] == {
         "the nearest road is too far away, beyond the limit of 300 m": 2,
-        "lon is no finite number": 2,
+        "lon is not a finite number": 2,
         "its depot is not in the depots file; add it, or name it in depots.aliases": 2,
     }
 
@@ -187,7 +187,7 @@ def test_open_meteo(tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[
     assert len(prepared.trips) == 9
     assert np.isnan(prepared.trips.contexts[:, 0]).all()
     assert "the answer is no hourly weather" in prepared.notes[0]
-    assert prepared.notes[-1] == "weather: the source failed repeatedly and was asked no more"
+    assert prepared.notes[-1] == "weather: the source failed repeatedly and was not asked again"
 
 
 def test_one_failure_does_not_lose_the_weather_of_the_other_rows(

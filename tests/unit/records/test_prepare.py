@@ -121,12 +121,12 @@ def test_driving_longer_than_the_interval_given(tmp_path: Path, grid: RoadNetwor
         (("114.008", "115"), "the nearest road is"),
         (("114.008,22.004", "22.004,114.008"), "lat is not within ±90 degrees; are latitude"),
         (("114.008", ""), "lon is missing"),
-        (("22.004", "NaN"), "lat is no finite number (it looks like 'aaa')"),
-        (("114.008", "1e999"), "lon is no finite number"),
-        (("2023-01-02 10:00:00", "soon"), "call_at is no known form of a time"),
+        (("22.004", "NaN"), "lat is not a finite number (it looks like 'aaa')"),
+        (("114.008", "1e999"), "lon is not a finite number"),
+        (("2023-01-02 10:00:00", "soon"), "call_at is not a known form of a time"),
         (("2023-01-02 10:00:00", ""), "call_at is missing"),
         (("2023-01-02 10:00:00", "1023-01-02 10:00:00"), "call_at is not between 1970 and 2100"),
-        (("2023-01-02 10:05:00", "x"), "on_scene_at is no known form"),
+        (("2023-01-02 10:05:00", "x"), "on_scene_at is not a known form"),
         (("West Side", "Moon Base"), "depot 'Moon Base' is not in the depots file; add it, or"),
         (("West Side", ""), "names no depot, neither by name nor by place"),
     ],
@@ -335,7 +335,7 @@ def test_a_point_among_decimal_commas_is_set_aside(tmp_path: Path, grid: RoadNet
     text = "\n".join([HEADER.replace(",", ";"), *rows])
     prepared = run(tmp_path, grid, text.encode())
     assert len(prepared.trips) == 2
-    assert "lon is no finite number with a decimal comma" in _reasons(prepared, "quarantined")[4]
+    assert "lon is not a finite number with a decimal comma" in _reasons(prepared, "quarantined")[4]
     fixed = run(tmp_path, grid, text.encode(), input={"decimal": "."})
     assert fixed.trips.row.tolist() == [4]  # type: ignore[union-attr]
 
@@ -495,7 +495,7 @@ def test_columns_by_any_name(tmp_path: Path, grid: RoadNetwork) -> None:
         ("name,lon,lat\n,114,22\n", {}, "line 2: the depot has no name"),
         ("name,lon,lat\nA,114,22\n", {"depots": {"only": ["B"]}}, "depots.only: 'B' is not in"),
         ("name,lon,lat\nA,114,22\n", {"depots": {"aliases": {"x": "B"}}}, "x means 'B', which"),
-        ("name,lon,lat\nA,114,22\n", {"preparation": {"seconds": {"B": 1}}}, "none of the depots"),
+        ("name,lon,lat\nA,114,22\n", {"preparation": {"seconds": {"B": 1}}}, "not one of the"),
     ],
 )
 def test_depots_that_cannot_be_used(

@@ -156,7 +156,7 @@ def test_nothing_personal_is_written(
         assert row["call_id"] not in whole, "call numbers are not needed either"
         assert not row["lon"] or row["lon"] not in whole, "coordinates are rounded"
     assert facts["columns_not_read"] == 3
-    assert "dropped at the door" in facts["privacy"]
+    assert "all other columns were not kept" in facts["privacy"]
 
 
 def test_outputs_are_the_same_bytes_every_time(

@@ -33,11 +33,11 @@ def test_formats_of_the_settings_come_first() -> None:
     ("text", "message"),
     [
         ("03/04/2023 10:00", "could be two days, day or month first; set input.date_order"),
-        ("31/02/2023 10:00", "is no day and time of the calendar, day first"),
-        ("12/12/2023 13:00 pm", "is no day and time of the calendar"),
-        ("Mr Chan", "is no known form of a time (it looks like 'aa aaaa')"),
-        ("20231301", "is no known form"),
-        ("2023-04-03", "is no known form"),
+        ("31/02/2023 10:00", "is not a date and time of the calendar, day first"),
+        ("12/12/2023 13:00 pm", "is not a date and time of the calendar"),
+        ("Mr Chan", "is not a known form of a time (it looks like 'aa aaaa')"),
+        ("20231301", "is not a known form"),
+        ("2023-04-03", "is not a known form"),
         ("25:61", "is a time of day without a date"),
         ("2023-03-12 02:30:00", "does not exist: clocks were put forward over it"),
         ("0001-01-01T00:00:00+14:00", "is outside the calendar"),
@@ -60,7 +60,7 @@ def test_a_time_of_day_follows_the_call_over_midnight() -> None:
     assert HONG_KONG.read("00:03", call) == datetime(2023, 1, 1, 16, 3, tzinfo=UTC)
     assert HONG_KONG.read("23:59:30", call) == datetime(2023, 1, 1, 15, 59, 30, tzinfo=UTC)
     assert HONG_KONG.read("23:57", call) < call, "a little before the call is a mistake, not a day"
-    with pytest.raises(InputError, match="is no time of day"):
+    with pytest.raises(InputError, match="is not a time of day"):
         HONG_KONG.read("25:00", call)
 
 

@@ -201,13 +201,13 @@ def _set(**values: Any) -> Callable[[Any, Any], None]:
         (_set(duration="1e9s"), "duration is '1e9s'"),
         (_set(duration=None), "duration is None"),
         (_set(legs=[]), "the route has no legs"),
-        (_set(legs=[None]), "leg is no object"),
+        (_set(legs=[None]), "leg is not an object"),
         (_set(polyline={}), "the route has no polyline"),
-        (_set(polyline=None), "polyline is no object"),
+        (_set(polyline=None), "polyline is not an object"),
         (_set(polyline={"encodedPolyline": "_p~iF~ps|"}), "was it cut off"),
         (_set(polyline={"encodedPolyline": "no line"}), "byte 2 is none"),
-        (lambda said, _: said.update(routes="x"), "routes are no list"),
-        (lambda said, _: said["routes"].__setitem__(0, 3), "route is no object"),
+        (lambda said, _: said.update(routes="x"), "routes are not a list"),
+        (lambda said, _: said["routes"].__setitem__(0, 3), "route is not an object"),
     ],
 )
 def test_an_answer_that_cannot_be_used(
@@ -223,7 +223,7 @@ def test_an_answer_that_cannot_be_used(
 def test_a_list_instead_of_an_object(grid: RoadNetwork) -> None:
     with (
         connected(town(grid, first=[Answer("[]")]), PLAIN) as (source, _),
-        pytest.raises(TrafficServiceError, match="answer is no object"),
+        pytest.raises(TrafficServiceError, match="answer is not an object"),
     ):
         source.quote(3, 116, NOW)
 

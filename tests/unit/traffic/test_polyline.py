@@ -45,8 +45,8 @@ def test_any_text_is_a_line_or_one_clear_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("_p~iF~ps|U ", "byte 10 is none"),
-        ("_p~iFé", "byte 5 is none"),
+        ("_p~iF~ps|U ", "byte 10 is not part"),
+        ("_p~iFé", "byte 5 is not part"),
         ("_p~iF~ps|", "middle of a number; was it cut off"),
         ("_p~iF", "a latitude without its longitude"),
         ("~~~~~~~~~@?", "a number is too long"),

@@ -85,7 +85,7 @@ def test_a_recorded_world_stands_in_for_a_live_source(
     assert log.origin.tolist() == [0, 119, 5] * 4
     assert log.destination.tolist() == [119, 0, 5] * 4
     assert repr(log) == "QuoteLog(12 quotes, 0 failures)"
-    with pytest.raises(InputError, match="speed is no number of a quote"):
+    with pytest.raises(InputError, match="speed is not a number of a quote"):
         log.times("speed")
 
 
@@ -196,7 +196,7 @@ def test_a_log_of_the_first_version_tells_no_schedule(
     old = {name: value for name, value in json.loads(header).items() if name != "schedule"}
     path.write_text(json.dumps(old | {"version": 1}) + "\n" + rest)
     assert record(world, path).present == 12
-    with pytest.raises(InputError, match="tells no schedule; give a start and an interval"):
+    with pytest.raises(InputError, match="has no schedule; give a start and an interval"):
         record_quotes(world, PAIRS, None, None, 4, path)
 
 

@@ -79,7 +79,7 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
         with bars() as story.watch:
             run = story.train(trips)
         _show_training(run, trips)
-    unseen = "days nobody learned from" if story.can_learn else "recorded days"
+    unseen = "days that were not learned from" if story.can_learn else "recorded days"
     _chapter(3, f"Replaying {unseen}", "ideal replay")
     with bars() as story.watch:
         parts, judged = story.replay(trips)

@@ -65,7 +65,7 @@ _WITH_SHIPPED_MODEL = {
 } | {"paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}}
 
 Watch = Callable[[str, float, str], None]
-"""Told the step that goes on, the share of it that is done, and a remark."""
+"""Told the current step, the share of it that is done, and a remark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ class Demand:
         self, zones: npt.NDArray[np.int64], weight: FloatArray, plan: DayPlan,
         rng: np.random.Generator,
     ) -> IntArray:  # fmt: skip
-        """An edge of each zone, by weight; nobody starts or ends where the road is closed."""
+        """An edge of each zone, by weight; no trip starts or ends on a closed road."""
         open_weight = weight.copy()
         for closure in plan.closures:
             open_weight[list(closure.edges)] *= 1e-9
@@ -188,12 +188,12 @@ def _strong(network: RoadNetwork) -> BoolArray:
 
 
 def _zones(network: RoadNetwork, usable: BoolArray) -> tuple[IntArray, npt.NDArray[np.int64]]:
-    """Squares of the map: the zone of each edge by its head, and a node amid each zone."""
+    """Squares of the map: the zone of each edge by its head, and its middle node."""
     plane = LocalPlane(float(network.lat.mean()))
     places = plane.to_metres(np.column_stack([network.lon, network.lat]))
     heads = places[network.head]
     cells = np.floor((heads - places.min(axis=0)) / _ZONE_M).astype(np.int64)
-    # an edge that nobody may use belongs to no square of its own
+    # an edge that cannot be used has no square of its own
     cells[~usable] = cells[np.argmax(usable)]
     _, number_of = np.unique(cells, axis=0, return_inverse=True)
     zone: IntArray = number_of.ravel().astype(np.int32)

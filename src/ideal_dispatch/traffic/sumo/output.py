@@ -81,7 +81,7 @@ def left_times_s(
 
 
 def clipped(times_s: FloatArray, free_flow_s: FloatArray) -> FloatArray:
-    """Times within [0.8, 20] × free flow + 60 s: nobody flies, and no jam is for ever."""
+    """Times within [0.8, 20] × free flow + 60 s: faster is impossible, and jams end."""
     most_s = GREATEST_RATIO * free_flow_s + GREATEST_EXTRA_S
     return np.clip(times_s, LEAST_RATIO * free_flow_s, most_s)
 

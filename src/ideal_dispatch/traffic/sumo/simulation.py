@@ -27,7 +27,7 @@ _COUNTED_EVERY_S = 60
 
 OPTIONS = (
     "--time-to-teleport", "300",
-    "--ignore-junction-blocker", "20",  # nobody waits for ever behind a blocked crossing
+    "--ignore-junction-blocker", "20",  # no vehicle waits forever behind a blocked crossing
     "--device.rerouting.probability", "1",  # jams spread over other streets
     "--device.rerouting.period", "300",
     "--device.rerouting.adaptation-interval", "30",
