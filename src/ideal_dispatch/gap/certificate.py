@@ -202,9 +202,8 @@ class _State:
     def proof(self) -> Proof:
         labels, bases = self.counters[kernels.LABELS], self.counters[kernels.BASES]
         columns: dict[str, IntArray | FloatArray] = {
-            name: column[:labels].astype(np.int32)
-            for name, column in self.labels._asdict().items()
-            if name in Proof.__slots__
+            name: getattr(self.labels, name)[:labels].astype(np.int32)
+            for name in ("node", "parent", "via", "base", "fate", "dominator")
         }
         columns["base_label"] = self.bases.label[:bases].copy()
         columns["base_multiplier"] = self.bases.multiplier[:bases].copy()

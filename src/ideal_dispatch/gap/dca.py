@@ -54,7 +54,7 @@ def estimate(
     the next metric is drawn at random from the ball; without ``restarts`` the
     run ends there. The answer is the last iterate, as printed, not the best.
     """
-    scenarios, question = problem.scenarios, problem.question
+    scenarios, arrays = problem.scenarios, problem.arrays
     size = scenarios.dimension
     room = most_steps + 1
     metrics = np.empty((room, size, size))
@@ -65,7 +65,7 @@ def estimate(
     descend: Any = descent.descend
     while True:
         end, steps, edges = descend(
-            question, metric, smallest, tolerance_s, most_steps - done,
+            arrays, metric, smallest, tolerance_s, most_steps - done,
             metrics[done:], values[done:], decreases[done:],
         )  # fmt: skip
         done += steps

@@ -41,7 +41,7 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
 
 @kernel
 def descend(  # type: ignore[no-untyped-def]
-    question, metric, smallest, tolerance, most, metrics, values, decreases
+    problem, metric, smallest, tolerance, most, metrics, values, decreases
 ):
     """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
 
@@ -50,7 +50,7 @@ def descend(  # type: ignore[no-untyped-def]
     metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance, asks for a ``RESTART``
     at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
     """
-    roads, depots, destination, primary_matrix, radius = question
+    roads, depots, destination, primary_matrix, radius = problem
     end = EXHAUSTED
     steps = 0
     path = np.empty(0, np.int32)
@@ -84,14 +84,14 @@ def descend(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descend_to_new_paths(question, direction, most, seen, count):  # type: ignore[no-untyped-def]
+def descend_to_new_paths(problem, direction, most, seen, count):  # type: ignore[no-untyped-def]
     """At most so many DCA steps from the least metric in ``direction``, until a path was ``seen``.
 
     A path fixes all that follows, so an earlier descent has been there. Returns the
     gap, the metric and the path that attain it, and how many of ``seen``, the names
     of paths, are filled now.
     """
-    roads, depots, destination, primary_matrix, radius = question
+    roads, depots, destination, primary_matrix, radius = problem
     path, gap, metric = np.empty(0, np.int32), -np.inf, direction
     for _ in range(most):
         metric, smallest = linear_minimum(direction, radius)

@@ -95,7 +95,7 @@ class GapProblem:
         )
 
     @property
-    def question(self) -> GapArrays:
+    def arrays(self) -> GapArrays:
         """The problem for compiled descents."""
         scenarios = self.scenarios
         roads = MetricRoads(

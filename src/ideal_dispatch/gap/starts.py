@@ -94,7 +94,7 @@ class _Climb:
     """Descents from many metrics, of which the best end is kept."""
 
     def __init__(self, problem: GapProblem) -> None:
-        self._problem, self._question = problem, problem.question
+        self._problem, self._arrays = problem, problem.arrays
         self._seen = np.empty((1 + MOST_ROUNDS * _POLISHED) * _POLISH_STEPS, np.uint64)
         self._count = 0
         self.gap_s = -np.inf
@@ -105,7 +105,7 @@ class _Climb:
         """Descend from the metric that minimises ⟨direction, X⟩; the best end is kept."""
         descend: Any = descent.descend_to_new_paths
         gap_s, metric, edges, self._count = descend(
-            self._question, direction, _POLISH_STEPS, self._seen, self._count
+            self._arrays, direction, _POLISH_STEPS, self._seen, self._count
         )
         if gap_s > self.gap_s:
             self.gap_s, self.metric, self._edges = gap_s, metric, edges
