@@ -5,7 +5,7 @@ from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.incidents import read_incidents, sample_incidents, write_incidents
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import run_replay
-from ideal_dispatch.replay.simulation import resimulate, simulate_incident
+from ideal_dispatch.replay.simulation import resimulate
 
 __all__ = [
     "Drive",
@@ -18,6 +18,5 @@ __all__ = [
     "resimulate",
     "run_replay",
     "sample_incidents",
-    "simulate_incident",
     "write_incidents",
 ]

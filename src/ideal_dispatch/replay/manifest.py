@@ -38,10 +38,7 @@ class Manifest:
 
     @classmethod
     def open(cls, folder: Path, settings: Mapping[str, Any]) -> "Manifest":
-        """Begin a run in a new folder, or take up the one that is there."""
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder}: is a file; name a folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        """Begin a run in a folder that is empty, or take up the one that is there."""
         leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
         own = {folder / LOCK, *leftovers}
         made = cls(folder, json.loads(json.dumps(settings)))

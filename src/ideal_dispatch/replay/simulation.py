@@ -29,53 +29,9 @@ class PolicyError(IdealError):
     """A policy answered what nobody can drive."""
 
 
-def simulate_incident(
-    world: ReplayedWorld,
-    incident: Incident,
-    depots: Sequence[Depot],
-    policies: Sequence[Policy],
-    *,
-    units: Sequence[int] | None = None,
-    region: int | None = None,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """The incident's entry in the log.
-
-    Policies see the situation at the call and nothing later; each has a
-    generator of its own, seeded by ``seed``, the incident's name and its own,
-    so that adding a policy or an incident changes no other draw. Equal
-    assignments are driven once. The hindsight optimum is the better of the
-    label setting and of the drives here: where streets are not FIFO, no drive
-    of the entry beats it. In instantaneous traffic of a router that tells no edge
-    times it is the best drive here.
-    """
-    network, at = world.network, incident.at
-    context = world.recording.context(at)
-    situation = observe(world, network, incident, context, depots, units=units, region=region)
-    told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
-    decisions = []
-    for policy in policies:
-        decision = _decided(policy, situation, seed)
-        for assignment in (decision.primary, decision.second):
-            if assignment is not None:
-                told.setdefault(drive_key(assignment), assignment)
-        decisions.append(decision)
-    drives = {
-        key: (
-            assignment,
-            {w: drive(world, network, assignment, incident.node, at, w) for w in World},
-        )
-        for key, assignment in told.items()
-    }
-    hindsight = {w: _best(world, situation, w, [(a, d[w]) for a, d in drives.values()])
-                 for w in World}  # fmt: skip
-    day = world.recording.calendar.local(at).date().isoformat()
-    return incident_entry(situation, day, decisions, drives, hindsight)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """All that a worker needs besides the incidents."""
+    """All that a worker needs besides the incidents; ``region`` has a depot's number per node."""
 
     world: ReplayedWorld
     depots: tuple[Depot, ...]
@@ -118,33 +74,61 @@ class Job:
         return b"".join(self._line(incident).encode() + b"\n" for incident in incidents)
 
     def _line(self, incident: Incident) -> str:
-        region = None if self.region is None else int(self.region[incident.node])
         try:
-            entry = simulate_incident(
-                self.world, incident, self.depots, self.policies,
-                units=self.units, region=region, seed=self.seed,
-            )  # fmt: skip
+            return line_text(self.entry(incident))
         except PolicyError:
             raise
         except IdealError as error:
             return dropped_text(incident.name, str(error))
-        return line_text(entry)
+
+    def entry(self, incident: Incident) -> dict[str, Any]:
+        """The incident's entry in the log.
+
+        Policies see the situation at the call and nothing later; each has a
+        generator of its own, seeded by ``seed``, the incident's name and its own,
+        so that adding a policy or an incident changes no other draw. Equal
+        assignments are driven once. The hindsight optimum is the better of the
+        label setting and of the drives here: where streets are not FIFO, no drive
+        of the entry beats it. In instantaneous traffic of a router that tells no edge
+        times it is the best drive here.
+        """
+        world, network, at = self.world, self.world.network, incident.at
+        situation = observe(
+            world, network, incident, world.recording.context(at), self.depots, units=self.units,
+            region=None if self.region is None else int(self.region[incident.node]),
+        )  # fmt: skip
+        told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
+        decisions = [_decided(policy, situation, self.seed) for policy in self.policies]
+        for decision in decisions:
+            for assignment in (decision.primary, decision.second):
+                if assignment is not None:
+                    told.setdefault(drive_key(assignment), assignment)
+        drives = {
+            key: (way, {w: drive(world, network, way, incident.node, at, w) for w in World})
+            for key, way in told.items()
+        }
+        hindsight = {
+            w: _best(world, situation, w, [(way, driven[w]) for way, driven in drives.values()])
+            for w in World
+        }
+        day = world.recording.calendar.local(at).date().isoformat()
+        return incident_entry(situation, day, decisions, drives, hindsight)
 
 
 def resimulate(
     entry: Mapping[str, Any], world: ReplayedWorld, policies: Sequence[Policy], seed: int
 ) -> dict[str, Any]:
     """The entry again, from its incident, stations and territory alone."""
-    said, stations = entry["incident"], entry["stations"]
-    return simulate_incident(
+    said, stations, region = entry["incident"], entry["stations"], entry["region"]
+    job = Job(
         world,
-        Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])),
-        [Depot(station["depot"], station["node"]) for station in stations],
-        policies,
-        units=[station["units"] for station in stations],
-        region=entry["region"],
-        seed=seed,
+        tuple(Depot(station["depot"], station["node"]) for station in stations),
+        tuple(policies),
+        tuple(station["units"] for station in stations),
+        None if region is None else np.full(world.network.num_nodes, region, np.int32),
+        seed,
     )
+    return job.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
 
 
 def _generator(seed: int, *names: str) -> np.random.Generator:

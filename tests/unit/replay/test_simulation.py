@@ -1,5 +1,6 @@
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -10,19 +11,33 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import World, drive, resimulate, simulate_incident
+from ideal_dispatch.replay import World, drive, resimulate
 from ideal_dispatch.replay.log import drive_key, line_text
-from ideal_dispatch.replay.simulation import PolicyError
+from ideal_dispatch.replay.simulation import Job, PolicyError
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from tests.unit.replay.small import CALL, Chancy, call, depots, recorded
 from tests.unit.traffic.small import START, recording
+
+
+def simulated(
+    world: RecordedWorld,
+    incident: Incident,
+    places: Sequence[Depot],
+    policies: Sequence[Policy],
+    units: Sequence[int] | None = None,
+    region: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    free = (2,) * len(places) if units is None else tuple(units)
+    here = None if region is None else np.full(world.network.num_nodes, region, np.int32)
+    return Job(world, tuple(places), tuple(policies), free, here, seed).entry(incident)
 
 
 def _entry(
     network: RoadNetwork, *policies: Policy, world: RecordedWorld | None = None, **options: Any
 ) -> dict[str, Any]:
     world = world or RecordedWorld(recording(network))
-    told = simulate_incident(world, call(), depots(network), policies or (Chancy(),), **options)
+    told = simulated(world, call(), depots(network), policies or (Chancy(),), **options)
     entry: dict[str, Any] = json.loads(line_text(told))
     return entry
 
@@ -50,7 +65,7 @@ def test_hindsight_is_never_later_than_a_drive(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
     for node in range(5, 115, 11):
         calls = Incident(f"to {node}", node, CALL)
-        told = simulate_incident(world, calls, depots(grid), (Chancy(), Chancy("q", 99)))
+        told = simulated(world, calls, depots(grid), (Chancy(), Chancy("q", 99)))
         for convention in World:
             best = sum(told["hindsight"][convention]["seconds"])
             arrivals = [sum(one[convention]["seconds"]) for one in told["drives"].values()]
@@ -68,7 +83,7 @@ def test_where_streets_are_not_fifo_the_best_drive_is_the_hindsight() -> None:
     def answer(situation: Situation, rng: np.random.Generator) -> Decision:
         return Decision("told", slow, None, 0.0, 0.0, "knows the street")
 
-    told = simulate_incident(world, incident, [Depot("D", 0)], [Told(answer)])
+    told = simulated(world, incident, [Depot("D", 0)], [Told(answer)])
     assert told["drives"]["s0"][World.EXPERIENCED]["edges"] == [0, 2]
     assert told["hindsight"][World.EXPERIENCED]["edges"] == [1, 2]
 
@@ -149,7 +164,7 @@ def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
 
 def test_an_incident_at_a_depot(grid: RoadNetwork) -> None:
     world = RecordedWorld(recording(grid))
-    told = simulate_incident(world, Incident("here", 0, CALL), depots(grid), [Chancy()])
+    told = simulated(world, Incident("here", 0, CALL), depots(grid), [Chancy()])
     assert told["drives"]["s0"][World.EXPERIENCED]["edges"] == []
     assert told["hindsight"][World.INSTANTANEOUS] == {"station": 0, "edges": [], "seconds": []}
     assert told["stations"][0]["quote"]["duration_s"] == 0.0
@@ -213,4 +228,4 @@ def test_a_call_near_the_end_says_so(grid: RoadNetwork) -> None:
 
     late = Incident("late", 65, START + timedelta(minutes=119, seconds=55))
     with pytest.raises(IdealError, match="is not in the recording"):
-        simulate_incident(RecordedWorld(recording(grid)), late, depots(grid), [Chancy()])
+        simulated(RecordedWorld(recording(grid)), late, depots(grid), [Chancy()])
