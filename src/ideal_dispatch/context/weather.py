@@ -15,7 +15,6 @@ from typing import Protocol, runtime_checkable
 
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue, require_zone
 from ideal_dispatch.errors import InputError, WeatherError
-from ideal_dispatch.network.geodesy import check_degrees
 
 NEAREST_LIMIT = timedelta(minutes=90)
 """A value further away in time than this is unknown."""
@@ -120,6 +119,8 @@ def source_counts(readings: Iterable[Weather]) -> dict[str, dict[str, int]]:
 
 def check_query(at: datetime, lon: float, lat: float) -> None:
     """Refuse a time without zone and a place that is not on Earth."""
+    from ideal_dispatch.network.geodesy import check_degrees  # web workers load no NumPy
+
     require_zone(at)
     check_degrees(lon, lat)
 
