@@ -12,6 +12,7 @@ pages of docs/ without generated pages ("*Made by `COMMAND`" under the title) an
 parts (between `<!-- x: begin -->` and `<!-- x: end -->`).
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -89,7 +90,12 @@ def _lines_by_hand(page: Path) -> int:
 
 def main() -> None:
     """Print the figures of all checkouts side by side."""
-    checkouts = [Path(name) for name in sys.argv[1:]] or [Path(__file__).parents[1]]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    here = [Path(__file__).parents[1]]
+    parser.add_argument("checkouts", metavar="CHECKOUT", nargs="*", type=Path, default=here)
+    checkouts = parser.parse_args().checkouts
     columns = [measure(checkout.resolve()) for checkout in checkouts]
     table = Table("figure", box=None, pad_edge=False)
     for checkout in checkouts:
