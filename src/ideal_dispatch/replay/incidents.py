@@ -1,18 +1,19 @@
 """Calls to replay: drawn at random, or read from a table."""
 
-import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import first_where, whole_number
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import check_source, write_csv
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 _COLUMNS = ("name", "node", "at")
@@ -107,24 +108,19 @@ def write_incidents(path: str | os.PathLike[str], incidents: Sequence[Incident])
     write_csv(path, _COLUMNS, ((one.name, one.node, one.at.isoformat()) for one in incidents))
 
 
-def read_incidents(path: str | os.PathLike[str]) -> tuple[Incident, ...]:
-    """The table of :func:`write_incidents`; other columns are left aside."""
-    check_source(path)
-    where = os.fspath(path)
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        try:
-            table = csv.DictReader(file)
-            missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
-            if missing:
-                raise FileFormatError(f"{where}: column {missing[0]!r} is missing")
-            return tuple(_incident(row, f"{where}, line {table.line_num}") for row in table)
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise FileFormatError(f"{where}: not a CSV table ({error})") from None
+def read_incidents(source: Any) -> tuple[Incident, ...]:
+    """The table of :func:`write_incidents`, a CSV or Excel file or a DataFrame.
+
+    Other columns are left aside.
+    """
+    columns = {name: (name,) for name in _COLUMNS}
+    where, rows = table_rows.read(source, columns, _COLUMNS, "name, node and at are needed")
+    return tuple(_incident(row, f"{where}, line {line}") for line, row in rows)
 
 
-def _incident(row: dict[str, str | None], where: str) -> Incident:
+def _incident(row: Mapping[str, str], where: str) -> Incident:
     try:
-        name, node, at = (row[column] or "" for column in _COLUMNS)
+        name, node, at = (row.get(column, "") for column in _COLUMNS)
         return Incident(name, int(node), datetime.fromisoformat(at))
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
