@@ -205,7 +205,7 @@ def _set(**values: Any) -> Callable[[Any, Any], None]:
         (_set(polyline={}), "the route has no polyline"),
         (_set(polyline=None), "polyline is not an object"),
         (_set(polyline={"encodedPolyline": "_p~iF~ps|"}), "was it cut off"),
-        (_set(polyline={"encodedPolyline": "no line"}), "byte 2 is none"),
+        (_set(polyline={"encodedPolyline": "no line"}), "byte 2 is not part"),
         (lambda said, _: said.update(routes="x"), "routes are not a list"),
         (lambda said, _: said["routes"].__setitem__(0, 3), "route is not an object"),
     ],
