@@ -79,8 +79,13 @@ class SolverPool:
         ``until`` is the moment of :func:`time.monotonic` at which it is due: LateError then. A
         solver that is late goes on meanwhile, and keeps the call's slot.
         """
-        solver = await self._turn(slot.holder, until)
-        answer, kept = solver.ask("advise", (call, units, weather, until), until), slot.moved()
+        kept = slot.moved()
+        try:
+            solver = await self._turn(kept.holder, until)
+        except BaseException:
+            kept.release()
+            raise
+        answer = solver.ask("advise", (call, units, weather, until), until)
 
         def ended(answer: "asyncio.Future[Any]") -> None:
             kept.release()

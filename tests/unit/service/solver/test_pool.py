@@ -88,7 +88,7 @@ def test_what_is_late_is_left_behind_and_keeps_its_slot_and_its_solver() -> None
                 cast(Call, "next"), KnownUnits({}, None), KnownWeather(),
                 time.monotonic() + 0.05, waiting,
             )  # fmt: skip
-        waiting.release()  # it had not begun
+        assert SLOTS.inside == before + 1  # it had not begun, so its slot is free
         await pool.solver.answer()
         (running,) = await asked(pool, ("cad", "after"))
         assert await pool.solver.answer() == "after"
