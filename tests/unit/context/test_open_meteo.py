@@ -14,7 +14,7 @@ from tests.unit.context.stand_in import Answer, stand_in
 
 NOW = datetime(2024, 6, 15, 9, 30, tzinfo=UTC)
 HERE = (114.17, 22.30)
-QUICK = WeatherClient(timeout_s=2.0, pause_s=0.0)
+QUICK = WeatherClient(timeout_s=60.0, pause_s=0.0)
 
 
 def hourly(query: dict[str, str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 
-QUICK = WeatherClient(timeout_s=2.0, pause_s=0.0)
+QUICK = WeatherClient(timeout_s=60.0, pause_s=0.0)
 IMPATIENT = WeatherClient(timeout_s=0.2, pause_s=0.0)
 
 

@@ -59,7 +59,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]
         f"print(sorted({heavy} & set(sys.modules)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120,
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.stdout == "[]\n"
