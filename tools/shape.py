@@ -7,13 +7,15 @@ can be shown before and after:
     python tools/shape.py ../before .
 
 Lines are physical lines of Python. Complexity is McCabe's, as ruff counts it. Import
-edges are between modules of the package. Docs written by hand are README.md and the
+edges are between modules of the package. A real call is followed from the socket to its
+answer (tools/call_path.py), where a checkout can tell. Docs written by hand are README.md and the
 pages of docs/ without generated pages ("*Made by `COMMAND`" under the title) and generated
 parts (between `<!-- x: begin -->` and `<!-- x: end -->`).
 """
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -48,6 +50,7 @@ def measure(checkout: Path) -> dict[str, str]:
         "worst complexity": f"{max(complexity)}",
         f"functions with more than {MOST_PARAMETERS} parameters": f"{len(parameters)}",
         "most parameters": f"{max(parameters, default=0) or f'at most {MOST_PARAMETERS}'}",
+        "functions between socket and answer": _call_path(checkout),
         "lines of docs written by hand": f"{sum(map(_lines_by_hand, _pages(checkout))):,}",
     }
 
@@ -75,6 +78,18 @@ def _import_edges(checkout: Path) -> int:
         env={"PYTHONPATH": str(checkout / "src")}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return int(done.stdout)
+
+
+def _call_path(checkout: Path) -> str:
+    """How many of our functions a call passes; every version that can tell has its own script."""
+    if not (checkout / "tools" / "call_path.py").exists():
+        return "not counted"
+    done = subprocess.run(
+        [sys.executable, "tools/call_path.py"],
+        cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return str(len(done.stdout.splitlines()))
 
 
 def _pages(checkout: Path) -> list[Path]:
