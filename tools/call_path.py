@@ -186,7 +186,7 @@ def _functions(frame: FrameType | None) -> list[str]:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     module = Path(code.co_filename).relative_to(_SERVICE).with_suffix("").as_posix()
     return f"{module}: {code.co_qualname}"
 
