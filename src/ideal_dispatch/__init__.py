@@ -26,7 +26,12 @@ A model
 A decision
     decide              who goes to a call, and whether a second ambulance does
     Situation           what a dispatcher knows at the call; observe makes one from any router
-    Decision            the answer, with all that was computed; Policy is a rule of your own
+    Decision            the answer, with all that was computed
+A plug-in of your own (docs/plugins.md)
+    Policy              what a rule for decisions must have; it names each ambulance's Assignment
+    Threshold           how much a second ambulance must be worth; ConstantThreshold is a number
+    RouteQuote          what a traffic source answers
+    IdealError          the base of all errors; WeatherError is that of a weather provider
 The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
@@ -51,7 +56,16 @@ from ideal_dispatch.lazy import on_first_use
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City, harbour_city
     from ideal_dispatch.context import Calendar, Context, Weather, WeatherValue
-    from ideal_dispatch.dispatch import Decision, Policy, Situation, decide, observe
+    from ideal_dispatch.dispatch import (
+        Assignment,
+        Decision,
+        Policy,
+        Situation,
+        decide,
+        observe,
+    )
+    from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+    from ideal_dispatch.errors import IdealError, WeatherError
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
@@ -72,13 +86,16 @@ if TYPE_CHECKING:
         minimise_linear,
         target_radius,
     )
+    from ideal_dispatch.traffic.source import RouteQuote
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "cities": ("City", "harbour_city"),
     "context": ("Calendar", "Context", "Weather", "WeatherValue"),
-    "dispatch": ("Decision", "Policy", "Situation", "decide", "observe"),
+    "dispatch": ("Assignment", "Decision", "Policy", "Situation", "decide", "observe"),
+    "dispatch.threshold": ("ConstantThreshold", "Threshold"),
+    "errors": ("IdealError", "WeatherError"),
     "evaluation.outcomes": ("Outcomes",),
     "evaluation.report": ("write_report",),
     "evaluation.judged": ("Judged",),
@@ -95,15 +112,18 @@ _NAMES = {
     "scenarios": (
         "ScenarioSet", "TargetRadius", "burg_divergence", "minimise_linear", "target_radius",
     ),
+    "traffic.source": ("RouteQuote",),
 }  # fmt: skip
 
 __all__ = [
-    "AgencySettings", "Calendar", "City", "Context", "Decision", "Depot", "Experiment", "Judged",
-    "Model", "OptimisticGap", "Outcomes", "Path", "Policy", "RoadNetwork", "ScenarioSet",
-    "Situation", "TargetRadius", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherValue",
-    "__version__", "burg_divergence", "decide", "explain_gap", "fit", "harbour_city",
-    "minimise_linear", "observe", "optimistic_gap", "pairwise_gap", "prepare_records",
-    "run_experiment", "run_replay", "target_radius", "train_model", "write_report",
+    "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
+    "Decision", "Depot", "Experiment", "IdealError", "Judged", "Model", "OptimisticGap",
+    "Outcomes", "Path", "Policy", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation",
+    "TargetRadius", "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
+    "WeatherValue", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
+    "harbour_city", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
+    "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
+    "write_report",
 ]  # fmt: skip
 
 __getattr__ = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.dispatch import Assignment, Decision, Situation
-from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+from ideal_dispatch import Assignment, ConstantThreshold, Decision, Situation, Threshold
 
 CLOSE = ConstantThreshold(-45.0)
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import RouteQuote
+import numpy as np
+from numpy.typing import NDArray
+
+from ideal_dispatch import RoadNetwork, RouteQuote
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class Timetable:
     rush_factor: float = 1.5
     other_factor: float = 1.2
 
-    def router_times(self, at: datetime) -> FloatArray:
+    def router_times(self, at: datetime) -> NDArray[np.float64]:
         """Seconds of every road; may be left out where a router does not tell them."""
         hour = at.astimezone(ZoneInfo(self.time_zone)).hour
         rush = 7 <= hour < 10 or 16 <= hour < 20

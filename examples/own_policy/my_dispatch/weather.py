@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ideal_dispatch.context import Weather, WeatherValue
+from ideal_dispatch import Weather, WeatherValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,7 @@ class Thermometer:
     """A station of one's own that knows the temperature alone.
 
     A real one would ask an instrument here. What it cannot tell stays unknown;
-    where it fails, it raises a ``WeatherError`` of ``ideal_dispatch.errors``.
+    where it fails, it raises an ``ideal_dispatch.WeatherError``.
     """
 
     temperature_c: float = 20.0
