@@ -178,7 +178,9 @@ def decide(
 
 
 def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
-    """The threshold as an experiment file would say it."""
+    """The threshold as an experiment file would say it; None if it was not given."""
+    if seconds is None and curve is None and cost is None:
+        return None
     if seconds is None:
         from ideal_dispatch.dispatch.threshold import USUAL_COST
 
@@ -269,14 +271,26 @@ def _parts(city: "City", drift: Path | None, gain: Path | None, own: bool) -> "F
 
 
 def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
-    from ideal_dispatch.dispatch.settings import policies_from, policy_class, threshold_from
+    from ideal_dispatch.dispatch.settings import (
+        policies_from,
+        policy_class,
+        takes_usual_threshold,
+        threshold_from,
+    )
+    from ideal_dispatch.dispatch.threshold import USUAL_COST
     from ideal_dispatch.plugins import parameters
 
-    threshold_from(threshold)  # complaints about it name no table
-    takes = parameters(policy_class(kind, "--policy"))
+    made_by = policy_class(kind, "--policy")
+    if threshold is None and takes_usual_threshold(made_by):
+        threshold = {"cost": USUAL_COST}
+    elif threshold is not None:
+        threshold_from(threshold)  # complaints about it name no table
+    takes = parameters(made_by)
     if "model" in takes and parts.model is None:
         raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
-    table = {"kind": kind} | ({"threshold": threshold} if "threshold" in takes else {})
+    table: dict[str, Any] = {"kind": kind}
+    if "threshold" in takes and threshold is not None:
+        table["threshold"] = threshold
     if "drift" in takes and parts.drift is not None:
         table["use_drift"] = True
     try:

@@ -133,14 +133,20 @@ def _run(
 
 def _check(given: "ServiceSettings") -> None:
     """Load all that is named, try the audit, and say what was found; nothing is left behind."""
+    from ideal_dispatch.service.polling import weather_provider
     from ideal_dispatch.service.solver.assets import load_assets
 
     assets = load_assets(given)
+    weather_provider(given)
+    rule, words = getattr(assets.policy, "threshold", None), "no threshold"
+    if rule is not None:
+        words = f"for a drive of 8 min, {rule.words(480.0, len(assets.depots))}"
     assets.traffic.prepare()
     facts = {
         "city": f"{assets.name}, {assets.network!r}",
         "depots": ", ".join(depot.name for depot in assets.depots),
         "model": assets.model.checksum,
+        "policy": f"{assets.policy.name}: {words}",
         "traffic": given.traffic.kind,
         "weather": given.weather.source,
         "deadline": f"{given.server.deadline_s:g} s",

@@ -66,6 +66,9 @@ KINDS: Mapping[str, type[Any]] = _policies_of(
 )
 """Our policies by the ``kind`` of their table, which is the default of their ``name``."""
 
+ROLES = tuple(dict.fromkeys(policy.role for policy in KINDS.values()))
+"""What the ``role`` of a policy may be; one without a role is shown like our own."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Clinical:
@@ -155,6 +158,15 @@ def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
     return find_plugin(POLICIES, kind, KINDS, where)
 
 
+def takes_usual_threshold(made_by: Callable[..., Any]) -> bool:
+    """Whether a policy gets the usual clinical threshold where nobody gives one.
+
+    Ours do, and those of others that have no threshold of their own.
+    """
+    needs = parameters(made_by)
+    return "threshold" in needs and (needs["threshold"] or made_by in KINDS.values())
+
+
 def threshold_from(value: Any, where: str = "threshold") -> Threshold:
     """A threshold: seconds, "always", or a table with cost and curve."""
     if isinstance(value, Mapping):
@@ -201,7 +213,9 @@ class _Table:
         keys = dict(table)
         kind = keys.pop("kind", None)
         made_by = policy_class(kind, f"{where}.kind")
-        needs = parameters(made_by)
+        needs, role = parameters(made_by), getattr(made_by, "role", "")
+        if role and role not in ROLES:
+            raise InputError(f"[{where}] role {role!r}: choose {' or '.join(ROLES)}, or none")
         usual: Form = getattr(made_by, "model_form", USUAL)
         form, chosen = usual, False
         if "model" in needs:

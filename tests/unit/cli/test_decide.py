@@ -160,6 +160,16 @@ def test_other_policies(
     assert f"Why, by policy {policy}" in capsys.readouterr().out
 
 
+def test_a_policy_of_ones_own_keeps_its_threshold(
+    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "examples" / "own_policy")
+    for threshold, expected_s in ((None, -45.0), ("7", 7.0)):
+        kind = "my_dispatch.policies:CloseRace"
+        decide(**told, threshold=threshold, policy=kind, as_json=True)
+        assert json.loads(capsys.readouterr().out)["decision"]["threshold_s"] == expected_s
+
+
 def test_a_place_by_coordinates(
     told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:

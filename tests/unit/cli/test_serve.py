@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,29 @@ def ideal(*words: str, state: Path | None = None) -> "subprocess.CompletedProces
 def test_check_says_what_would_be_served(town: Town) -> None:
     done = ideal("--config", str(town.config("check.toml")), "--check")
     assert done.returncode == 0, done.stderr
-    for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "30 s"):
+    for words in ("The configuration can be used", "Gridtown", "D0, D1, D2", "cad (cad)", "30 s",
+                  "ideal: for a drive of 8 min, a second ambulance"):  # fmt: skip
         assert words in done.stdout
     assert "check.toml.db does not exist; the service makes it" in " ".join(done.stderr.split())
     assert not list(town.folder.glob("check.toml.*"))  # neither database nor spool
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"source": "tests.planted:Rooof"}, "has no attribute 'Rooof'"),
+        ({"source": "my_dispatch.weather:Thermometer", "options": {"temp": 25.0}}, "temp is not k"),
+    ],
+)
+def test_check_makes_the_weather_provider(
+    town: Town, table: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path(__file__).parents[3]
+    monkeypatch.setenv("PYTHONPATH", str(here), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(here / "examples/own_policy"), prepend=os.pathsep)
+    done = ideal("--config", str(town.config("sky.toml", weather=table)), "--check")
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 def test_check_refuses_a_spool_that_cannot_be_used(town: Town) -> None:

@@ -1,7 +1,7 @@
 import math
 import tomllib
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,7 +12,13 @@ from ideal_dispatch.dispatch.fitted import FittedParts, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.quarter_hours import QuarterHours
-from ideal_dispatch.dispatch.settings import KINDS, needed_parts, policies_from, threshold_from
+from ideal_dispatch.dispatch.settings import (
+    KINDS,
+    check_policies,
+    needed_parts,
+    policies_from,
+    threshold_from,
+)
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.test_contracts import Slope
@@ -180,3 +186,12 @@ def test_thresholds_by_themselves() -> None:
     assert threshold_from(-3) == ConstantThreshold(-3.0)
     assert threshold_from("always").seconds(1.0, 1) == -math.inf
     assert isinstance(threshold_from({"cost": 0.01}), ClinicalThreshold)
+
+
+class Best(Ideal):
+    role: ClassVar[str] = "best"
+
+
+def test_a_role_that_no_report_knows() -> None:
+    with pytest.raises(InputError, match=r"\[policies.x\] role 'best': choose region or router or"):
+        check_policies({"x": {"kind": "tests.unit.dispatch.test_settings:Best"}})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ideal_dispatch.dispatch.threshold import ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.polling import weather_provider
@@ -45,6 +46,13 @@ def test_advice_by_a_policy_and_a_router_of_ones_own(settings: ServiceSettings, 
     assert advice(threshold_s=600.0)["decision"] == "primary_only"
     assert set(assets.checksums) == {"model", "network", "depots"}
     assets.traffic.close()
+
+
+def test_the_threshold_of_ones_own_class(settings: ServiceSettings, town: Town) -> None:
+    own = town.settings("default.toml", policy={"kind": "my_dispatch.policies:CloseRace"})
+    assert load_assets(own).policy.threshold == ConstantThreshold(-45.0)  # type: ignore[attr-defined]
+    usual = load_assets(town.settings("interval.toml", policy={"kind": "interval"}))
+    assert isinstance(usual.policy.threshold, ClinicalThreshold)  # type: ignore[attr-defined]
 
 
 def test_weather_of_ones_own(settings: ServiceSettings) -> None:

@@ -9,7 +9,8 @@ from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import policies_from, policy_class
+from ideal_dispatch.dispatch.settings import policies_from, policy_class, takes_usual_threshold
+from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model
@@ -141,9 +142,10 @@ def _policy(settings: ServiceSettings, model: Model) -> Policy:
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
     parts = FittedParts(model, drift, gain, drift_gain=gain)
     kind = table.setdefault("kind", "ideal")
-    takes = parameters(policy_class(kind, "policy.kind"))
-    if "threshold" in takes:
-        table.setdefault("threshold", {"cost": 0.01})
+    made_by = policy_class(kind, "policy.kind")
+    takes = parameters(made_by)
+    if takes_usual_threshold(made_by):
+        table.setdefault("threshold", {"cost": USUAL_COST})
     if "drift" in takes and drift is not None:
         table.setdefault("use_drift", True)
     try:
