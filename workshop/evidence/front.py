@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.evaluation.significance import Interval
-from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.evaluation.tables import Cell, Column, Table
 from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.drive import World
 from workshop.evidence.pages import FOLDER, read_csv, write_text
@@ -46,43 +46,47 @@ def main() -> None:
 
 def summary(arrival: Rows, saved: Rows) -> Table:
     """A row for each experiment: mean driving times, and the comparison that counts."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for experiment, of in _experienced(arrival).items():
-        means = {row["strategy"]: float(row["mean s"]) for row in of}
+        reached, means = ({row["strategy"]: float(row[name]) for row in of}
+                          for name in ("reached %", "mean s"))  # fmt: skip
         (own,) = (
             row for row in _experienced(saved)[experiment]
             if (row["policy"], row["target"]) == ("ideal", VOLUME)
         )  # fmt: skip
         against = "at matched volume s, t"
+        half = (f"{policy}, {VOLUME}" for policy in ("interval", "ideal"))
         rows.append((
-            experiment, means["router"], means[f"interval, {VOLUME}"], means[f"ideal, {VOLUME}"],
+            experiment, means["router"],
+            *(f"{means[one]:.1f} ({reached[one]:.0f} %)" for one in half),
             means["router-dual"], means["paper, dual"],
             Interval(*(float(own[f"{against}{end}"]) for end in ("", " low", " high"))),
         ))  # fmt: skip
     names = (
-        "one ambulance", "half: interval-selective", "half: ideal", "always two",
+        "one ambulance", f"interval-selective, {VOLUME}", f"ideal, {VOLUME}", "always two",
         "always two: paper's rule",
     )  # fmt: skip
     return Table(
         "summary",
         "Mean seconds from departure until the first ambulance arrives, ten test days each",
         (Column("place"), *(Column(name, 1) for name in names),
-         Column("ideal sooner than interval-selective", 2, signed=True)),
+         Column("ideal sooner than interval-selective, as many sent", 2, signed=True)),
         tuple(rows),
-        note="One ambulance: the router's choice. Half: a second one was meant to go to half of "
-        "the calls. The last column compares both rules with exactly as many second ambulances, "
-        "and has a 95 % interval over days: above zero throughout, it is more than chance.",
+        note=f"One ambulance: the router's choice. {VOLUME}: a second one was meant to go to half "
+        "of the calls; in brackets, the share that got one. The last column is not the difference "
+        "of two others: it compares both rules with exactly as many second ambulances. Its 95 % "
+        "interval is over days; where all of it is above zero, the lead is more than chance.",
     )  # fmt: skip
 
 
 def sooner(arrival: Rows) -> "Figure":
     """How much sooner the first ambulance comes, by how many calls get a second one."""
     experiments = _experienced(arrival)
-    figure, panels = plain_axes(len(experiments), (WIDTH_IN, 6.2), rows=2)
+    figure, panels = plain_axes(len(experiments), (WIDTH_IN, 6.6), rows=2)
     for number, (axes, (name, rows)) in enumerate(zip(panels, experiments.items(), strict=True)):
         _panel(axes, name, rows)
         if number % 3 == 0:
-            axes.set_ylabel("seconds sooner, on average")
+            axes.set_ylabel("seconds sooner\nthan one ambulance")
         if number >= 3:
             axes.set_xlabel("% of calls with a second ambulance")
     handles, labels = panels[0].get_legend_handles_labels()
@@ -98,7 +102,9 @@ def _panel(axes: "Axes", name: str, rows: Rows) -> None:
         found = [points[one] for one in points if one.partition(", ")[0] == policy]
         if policy == "interval":
             found.append(points["router-dual"])  # the same second, sent to every call
-        found = sorted({(0.0, alone), *((x, y) for x, y in found if x > 0)})
+        if f"{policy}, single" not in points:
+            found.append((0.0, alone))  # its first ambulance is the router's
+        found.sort()
         axes.plot([x for x, _ in found], [alone - y for _, y in found], label=label, color=colour,
                   linestyle=dashes, linewidth=width, marker="o", markersize=3.2)  # fmt: skip
     volume, mean = points["router-dual"]
@@ -106,7 +112,8 @@ def _panel(axes: "Axes", name: str, rows: Rows) -> None:
               label="always two, by the router", zorder=5)  # fmt: skip
     axes.axhline(0, color=MUTED, linewidth=0.8)
     axes.set(xlim=(-2, 104), ylim=(-0.15, MOST_S), xticks=range(0, 101, 25))
-    axes.set_title(name.replace("North-west", "NW"), fontsize=11, color=INK, loc="left")
+    title = f"{name.replace('North-west', 'NW')}\none ambulance: {alone:.0f} s"
+    axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.grid(axis="y", color=MUTED, alpha=0.2)
 
 
