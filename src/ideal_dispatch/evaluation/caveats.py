@@ -1,6 +1,11 @@
 """What a reader must know before trusting the numbers of a run."""
 
+from collections.abc import Iterator
+
+from ideal_dispatch.dispatch.settings import KINDS
 from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.roles import first_of
 
 ENOUGH_DAYS = 10
 _OFF_TARGET = 0.03
@@ -30,10 +35,11 @@ def caveats(judged: Judged) -> list[str]:
         if off:
             worst = max(off, key=lambda row: abs(row.extra - _asked(row.form)))
             lines.append(
-                f"{len(off)} strategies send a second on more or fewer calls than they were set "
-                f"to, by more than {100 * _OFF_TARGET:.0f} points; furthest off is {worst.label}, "
-                f"with {100 * worst.extra:+.1f} %. Compare them at matched volume, in the table "
-                "of differences, or in the figures."
+                f"{len(off)} {'strategies send' if len(off) > 1 else 'strategy sends'} a second "
+                "on more or fewer calls than asked for, by more than "
+                f"{100 * _OFF_TARGET:.0f} points; furthest off is {worst.label}, with "
+                f"{100 * worst.extra:+.1f} %. Compare at matched volume, in the table of seconds "
+                "saved (saved-*.csv), or in the figures."
             )
     if len(outcomes.days) < ENOUGH_DAYS:
         lines.append(
@@ -50,10 +56,23 @@ def caveats(judged: Judged) -> list[str]:
     dropped = outcomes.manifest.get("dropped")
     if dropped:
         lines.append(
-            f"{len(dropped)} incidents could not be replayed and are in no number here; the run's "
-            "manifest says why."
+            f"{len(dropped)} of {len(outcomes) + len(dropped)} incidents could not be replayed "
+            "and are in no number here; the run's manifest says why."
         )
-    return lines
+    return [*lines, *_second_players(outcomes)]
+
+
+def _second_players(outcomes: Outcomes) -> Iterator[str]:
+    """Parts that several policies claim, unless they are all forms of a policy of ours."""
+    known, ours = outcomes.manifest.get("policies", {}), {one.__name__ for one in KINDS.values()}
+    for role, player in outcomes.roles.items():
+        claimed = [name for name, claim in outcomes.claims.items() if claim == role]
+        others = ", ".join(name for name in claimed if name != player)
+        if others and {first_of(known.get(name)).get("type") for name in claimed} - ours:
+            yield (
+                f'The role "{role}" is played by {player}. Among the controls, with the same role: '
+                f"{others}. A policy without a role is shown beside ours."
+            )
 
 
 def _asked(form: str) -> float:

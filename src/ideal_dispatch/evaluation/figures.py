@@ -1,6 +1,6 @@
 """Figures of a run, in the paper's form: a row or a column for each world."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.strategies import (
+    AS_SET,
     Strategy,
     at_threshold,
     dual,
@@ -119,9 +120,9 @@ def pareto(judged: Judged) -> "Figure":
         left, right = panels[2 * number : 2 * number + 2]
         best = judged.outcomes.best_s[world]["paper"]
         for name in _sorted(judged):
-            curve, style = curve_of(judged, name, world), looks[name]
-            for axes, values in ((left, curve.mean_regret_s), (right, curve.cvar95_regret_s)):
-                _draw(axes, 1 + curve.extra, values, name, style)
+            for label, curve in _curves(judged, name, world):
+                for axes, values in ((left, curve.mean_regret_s), (right, curve.cvar95_regret_s)):
+                    _draw(axes, 1 + curve.extra, values, label, looks[name])
         late = regret_s(_router(judged)[world], best)
         for axes, what, alone in (
             (left, "mean regret (s)", float(late.mean())),
@@ -165,10 +166,9 @@ def arrivals(judged: Judged) -> "Figure":
         left, right = panels[2 * number : 2 * number + 2]
         alone = float(_router(judged)[world].mean())
         for name in _sorted(judged):
-            curve, style = curve_of(judged, name, world), looks[name]
-            if name in judged.others:
-                style = _ASIDE
-            _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, name, style)
+            style = _ASIDE if name in judged.others else looks[name]
+            for label, curve in _curves(judged, name, world):
+                _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, label, style)
         left.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
         highest = max(1.0, *(float(np.max(line.get_ydata())) for line in left.lines))
         left.set(xlabel="calls that get a second ambulance (%)", xlim=(-3, 103),
@@ -202,14 +202,26 @@ class Curve:
     mean_arrival_s: FloatArray
 
 
+def _curves(judged: Judged, name: str, world: str) -> Iterator[tuple[str, Curve]]:
+    """The curve of a policy by its name, and the point of its own threshold by that label."""
+    yield name, curve_of(judged, name, world)
+    own = judged.as_set(name)
+    if own is not None:
+        yield own.label, _curve(judged, [own], world)
+
+
 def curve_of(judged: Judged, name: str, world: str) -> Curve:
     """All thresholds of a policy, or the one point where it has no choice."""
-    policy, best = judged.outcomes.policy(name), judged.outcomes.best_s[world]["paper"]
+    policy = judged.outcomes.policy(name)
     if is_selective(policy):
         points = [at_threshold(policy, threshold) for threshold in thresholds(policy)]
     else:
         points = [single(policy) if sends_one(policy) else dual(policy)]
-    rows = []
+    return _curve(judged, points, world)
+
+
+def _curve(judged: Judged, points: Sequence[Strategy], world: str) -> Curve:
+    best, rows = judged.outcomes.best_s[world]["paper"], []
     for point in points:
         arrival = point.arrival_s[world]
         late = regret_s(arrival, best)
@@ -217,12 +229,13 @@ def curve_of(judged: Judged, name: str, world: str) -> Curve:
     return Curve(*np.array(rows).T)
 
 
-def _draw(axes: "Axes", x: FloatArray, y: FloatArray, name: str, style: Style) -> None:
+def _draw(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:
     if x.size == 1:
-        axes.plot(x, y, color=style.colour, marker="D", markersize=8, markeredgecolor="white",
-                  linestyle="none", label=name, zorder=5)  # fmt: skip
+        marker = "o" if label.endswith(AS_SET) else "D"
+        axes.plot(x, y, color=style.colour, marker=marker, markersize=8, markeredgecolor="white",
+                  linestyle="none", label=label, zorder=5)  # fmt: skip
     else:
-        axes.plot(x, y, **style.line, label=name, zorder=3)
+        axes.plot(x, y, **style.line, label=label, zorder=3)
 
 
 def _frame(axes: "Axes", low: float, high: float) -> None:
@@ -282,7 +295,7 @@ def _ecdf(axes: "Axes", values: FloatArray, label: str, style: Style, end: float
 def _ends(judged: Judged) -> list[Strategy]:
     """One-ambulance and always-dual rows of the main policies, or of all where none is one."""
     rows = judged.rows(judged.main or judged.others)
-    return [row for row in rows if not row.form.startswith("+")]
+    return [row for row in rows if not row.form.startswith("+") and row.form != AS_SET]
 
 
 def _router(judged: Judged) -> Mapping[str, FloatArray]:

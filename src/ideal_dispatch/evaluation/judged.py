@@ -45,23 +45,31 @@ class Judged:
         """Every other policy: controls and variants."""
         return tuple(name for name in self.outcomes.policies if name not in self.main)
 
-    def rows(self, policies: Iterable[str], as_set: bool = False) -> list[Strategy]:
+    def rows(self, policies: Iterable[str]) -> list[Strategy]:
         """The rows of the given policies in a table, one policy after the other.
 
         A policy whose scores are all equal does what it decided. Every other one
         is shown at each of :data:`VOLUMES` and as dual; interval-selective is not
         shown as dual where router dual is, which is the same; and a policy whose
-        primary is not always the router's is also shown without a second. With
-        ``as_set``, candidates are also shown at the thresholds they were given,
-        where those select.
+        primary is not always the router's is also shown without a second. The last
+        row of a policy is :meth:`as_set`, where there is one.
         """
         found = []
         for name in policies:
             found += self._rows_of(name)
-            own = as_decided(self.outcomes.policy(name))
-            if as_set and name in self.candidates and 0.0 < own.extra < 1.0:
+            own = self.as_set(name)
+            if own is not None:
                 found.append(own)
         return found
+
+    def as_set(self, name: str) -> Strategy | None:
+        """A policy at its own threshold, where that sends some seconds but not all.
+
+        Candidates have it, and every policy whose table gives a threshold.
+        """
+        own = as_decided(self.outcomes.policy(name))
+        shown = name in self.candidates or name in self.outcomes.thresholds_given
+        return own if shown and 0.0 < own.extra < 1.0 else None
 
     def _rows_of(self, name: str) -> list[Strategy]:
         one, roles = self.outcomes.policy(name), self.outcomes.roles

@@ -84,7 +84,9 @@ class Outcomes:
     best drive by world and benchmark; a benchmark that the log lacks is absent.
     ``claims`` has the role of every policy, ``roles`` who plays each part of
     :data:`~ideal_dispatch.evaluation.roles.STORY`. ``name`` is for messages; ``title``
-    is the experiment's name and days, empty where the run is part of none.
+    is the experiment's name and days, empty where the run is part of none. A log has
+    drives in both worlds; ``worlds`` are those that the experiment names. ``thresholds_given``
+    names the policies whose tables give a threshold.
     """
 
     name: str
@@ -97,7 +99,9 @@ class Outcomes:
     best_s: Mapping[str, Mapping[Benchmark, FloatArray]]
     claims: Mapping[str, str]
     roles: Mapping[str, str]
+    worlds: tuple[str, ...]
     title: str = ""
+    thresholds_given: frozenset[str] = frozenset()
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
@@ -125,20 +129,16 @@ class Outcomes:
         return len(self.incidents)
 
     @property
-    def worlds(self) -> tuple[str, ...]:
-        return tuple(self.best_s)
-
-    @property
     def free(self) -> tuple[str, ...]:
         """The policies without a role, such as a user's own."""
         return tuple(name for name, claim in self.claims.items() if not claim)
 
     def only(self, world: str) -> "Outcomes":
         """The same run judged in one world alone."""
-        found = next((one for one in self.worlds if world in (one, World(one).letter)), None)
+        found = next((one for one in self.best_s if world in (one, World(one).letter)), None)
         if found is None:
-            raise InputError(f"{self.name}: no world {world}; it has {', '.join(self.worlds)}")
-        return replace(self, best_s=MappingProxyType({found: self.best_s[found]}))
+            raise InputError(f"{self.name}: no world {world}; it has {', '.join(self.best_s)}")
+        return replace(self, worlds=(found,))
 
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with a row per incident, policy and world.
@@ -276,6 +276,9 @@ class _Reader:
                 self._columns[policy, world, name].append(value)
 
     def outcomes(self, folder: Path) -> Outcomes:
+        experiment = _experiment(folder)
+        named = [World(name) for name in experiment.get("worlds", World)]
+        tables = experiment.get("policies", {})
         return Outcomes(
             name=_run_name(folder),
             folder=folder,
@@ -287,7 +290,9 @@ class _Reader:
             best_s=MappingProxyType({world: self._best(world) for world in self._worlds}),
             claims=MappingProxyType(self._claims),
             roles=MappingProxyType(self._roles),
-            title=_title(folder),
+            worlds=tuple(world for world in self._worlds if world in named),
+            title=f"{experiment['name']}, {folder.resolve().name} days" if experiment else "",
+            thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
         )
 
     def _best(self, world: str) -> Mapping[Benchmark, FloatArray]:
@@ -326,16 +331,17 @@ def _run_name(folder: Path) -> str:
     return "/".join(folder.resolve().parts[-2:]).lstrip("/")
 
 
-def _title(folder: Path) -> str:
-    """The experiment's name and which of its days, where the run is one of an experiment."""
+def _experiment(folder: Path) -> dict[str, Any]:
+    """The experiment that the run is part of; empty where it is part of none."""
     file = folder.resolve().parent.parent / EXPERIMENT
     if not file.is_file():
-        return ""
+        return {}
     try:
-        name = json.loads(file.read_text(encoding="utf-8"))["name"]
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        found["name"]  # or it is something else
     except (KeyError, ValueError, TypeError):
         raise FileFormatError(f"{file}: not the experiment of a replay; repeat it") from None
-    return f"{name}, {folder.resolve().name} days"
+    return found
 
 
 def _total_s(drive: Mapping[str, Any]) -> float:

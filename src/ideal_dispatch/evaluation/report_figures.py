@@ -36,7 +36,8 @@ CAPTIONS = {
     "Above, both drives; below, the total time promised on the way: time elapsed plus the rest.",
     "arrivals": "Left: mean seconds that second ambulances save against the router's one "
     "ambulance, by how many calls get one; higher is better, and of two policies at the same "
-    "place the higher buys more with the same ambulances. A diamond has no choice of volume; thin "
+    "place the higher buys more with the same ambulances. A circle is a policy at its own "
+    "threshold, as set; a diamond has no choice of volume; thin "
     "grey lines are controls, named in the figure of regret below. "
     "Right: calls that no ambulance has reached after so many minutes of driving, for one "
     "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
@@ -45,8 +46,8 @@ CAPTIONS = {
     "of the paper's candidate set: every depot's adaptive drive and the printed policy's second "
     "path.",
     "pareto": "Regret against the paper's candidate set by dispatch volume, every threshold of "
-    "every policy; lower and further left is better. Left the mean, right the mean of the worst "
-    "5 %. A policy whose path is not in the set may fall below zero.",
+    "every policy, with a circle for its own; lower and further left is better. Left the mean, "
+    "right the mean of the worst 5 %. A policy whose path is not in the set may fall below zero.",
     "regret-cdf": "Share of incidents with at most so much regret; a curve further up and left is "
     "better. Rare regrets beyond the right end are not drawn.",
 }

@@ -35,7 +35,7 @@ EXTRA = Column("reached %", 1, signed=True, percent=True)
 
 def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = None) -> Table:
     """When the first ambulance comes; policies with a part in the story unless told."""
-    rows = judged.rows(judged.main if policies is None else policies, as_set=True)
+    rows = judged.rows(judged.main if policies is None else policies)
     columns: tuple[Column, ...] = (
         Column("strategy"), EXTRA, Column("mean s", 2, arrow="↓"), Column("P90 s", 2, arrow="↓"),
         Column("P95 s", 2, arrow="↓"), Column("<8 min", percent=True, arrow="↑"),

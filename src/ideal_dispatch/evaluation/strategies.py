@@ -14,6 +14,9 @@ from ideal_dispatch.evaluation.outcomes import PolicyOutcomes
 VOLUMES = (0.25, 0.5, 0.75)
 """Second ambulances per incident at which policies are compared."""
 
+AS_SET = "as set"
+"""The form of a policy at its own threshold."""
+
 ALWAYS, NEVER = -np.inf, np.inf
 
 
@@ -55,7 +58,7 @@ def dual(policy: PolicyOutcomes, form: str = "dual") -> Strategy:
     return at_threshold(policy, ALWAYS, form)
 
 
-def as_decided(policy: PolicyOutcomes, form: str = "as set") -> Strategy:
+def as_decided(policy: PolicyOutcomes, form: str = AS_SET) -> Strategy:
     """With the thresholds that the policy itself set, call by call."""
     return _strategy(policy, policy.sent_above(policy.threshold_s), float("nan"), form)
 

@@ -1,16 +1,19 @@
 """Which rows a policy gets, and the operating points of its curve."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ideal_dispatch.evaluation.figures import curve_of
+from ideal_dispatch.evaluation.caveats import caveats
+from ideal_dispatch.evaluation.figures import arrivals, curve_of, pareto
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import benchmark_table, regret_table
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
-from tests.unit.evaluation.logs import decided, entry, town_run, write_run
+from tests.unit.evaluation.logs import TYPES, decided, entry, town_run, write_run
 
 
 def test_points_of_a_curve_by_recomputation(tmp_path: Path) -> None:
@@ -43,7 +46,45 @@ def test_rows_of_each_policy(tmp_path: Path) -> None:
     assert Judged(run).rows(["router-dual"])[0].extra == 1.0
     assert Judged(run).rows(["router"])[0].extra == 0.0
     assert labels("interval") == ["interval, +25 %", "interval, +50 %", "interval, +75 %"]
-    assert labels("ideal") == ["ideal, +25 %", "ideal, +50 %", "ideal, +75 %", "ideal, dual"]
+    assert labels("ideal") == ["ideal, +25 %", "ideal, +50 %", "ideal, +75 %", "ideal, dual",
+                               "ideal, as set"]  # fmt: skip
+    assert labels("random")[-1] == "random, dual"
+
+
+def test_what_the_experiment_names_is_shown(tmp_path: Path) -> None:
+    run = town_run(tmp_path / "experienced" / "test")
+    assert Outcomes.load(run).worlds == ("instantaneous", "experienced")
+    tables = {"interval": {"threshold": 5}, "random": {"threshold": 0.5}, "ideal": {}}
+    told = {"name": "x", "worlds": ["experienced"], "policies": tables}
+    (tmp_path / "experiment.json").write_text(json.dumps(told))
+    found = Outcomes.load(run)
+    assert found.worlds == ("experienced",)
+    assert found.only("instantaneous").worlds == ("instantaneous",)  # asked for by name
+    judged = Judged(found)
+    labels = [row[0] for row in benchmark_table(judged, "experienced").rows]
+    assert {"interval, as set", "ideal, as set"} <= set(labels)
+    assert {"interval, as set"} < {row[0] for row in regret_table(judged, "experienced").rows}
+    for figure in (pareto(judged), arrivals(judged)):
+        circles = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+        shown = {str(line.get_label()): line.get_xdata() for line in circles}
+        assert {"ideal, as set", "interval, as set", "random, as set"} <= set(shown)
+    own = judged.as_set("ideal")
+    assert own is not None
+    assert shown["ideal, as set"] == pytest.approx([100 * own.extra])
+
+
+def test_a_part_that_two_policies_claim(tmp_path: Path) -> None:
+    names = ("region", "router", "interval", "router-dual", "paper-ideal", "ideal", "random")
+    roles = dict(zip(names, names, strict=True)) | {"paper-ideal": "ideal", "random": "control"}
+    types = TYPES | {"paper-ideal": "Mine"}
+    found = Outcomes.load(town_run(tmp_path / "run", types=types, roles=roles))
+    said = [line for line in caveats(Judged(found)) if "The role" in line]
+    assert said == [
+        'The role "ideal" is played by ideal. Among the controls, with the same role: '
+        "paper-ideal. A policy without a role is shown beside ours."
+    ]
+    ours = Outcomes.load(town_run(tmp_path / "ours", roles=roles))
+    assert not [line for line in caveats(Judged(ours)) if "The role" in line]
 
 
 def test_another_primary_is_a_row_of_its_own(tmp_path: Path) -> None:

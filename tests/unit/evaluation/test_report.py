@@ -119,7 +119,7 @@ def test_caveats_of_a_calibrated_run(judged: Judged, folder: Path, tmp_path: Pat
     lost = Outcomes.load(town_run(tmp_path / "lost", days=10, dropped=[{"incident": "x"}] * 3))
     lines = caveats(Judged(lost))
     assert "set on the very calls they are judged on" in lines[0]
-    assert "3 incidents could not be replayed" in lines[1]
+    assert "incidents could not be replayed" in lines[1]
     assert len(lines) == 2
 
 

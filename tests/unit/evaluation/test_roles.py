@@ -19,7 +19,7 @@ def test_a_policy_without_a_role_is_treated_like_ours(tmp_path: Path) -> None:
     assert judged.main[-2:] == ("ideal", "paper-ideal")
     assert "paper" not in judged.outcomes.roles
     assert judged.own == "ideal"
-    rows = [row.label for row in judged.rows(judged.main, as_set=True)]
+    rows = [row.label for row in judged.rows(judged.main)]
     for form in ("+25 %", "+50 %", "+75 %", "dual", "as set"):
         assert f"paper-ideal, {form}" in rows
     assert judged.candidates == ("ideal", "paper-ideal")
