@@ -8,7 +8,14 @@ from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.path_pair import longest_roads
 from ideal_dispatch.dispatch.scenario_gap import on_path
 from ideal_dispatch.gap import OptimisticGap
-from ideal_dispatch.gap.explanation import RoadComparison, Stress, slow_together, stressed, told
+from ideal_dispatch.gap.explanation import (
+    RoadComparison,
+    Stress,
+    none_sooner,
+    slow_together,
+    stressed,
+    told,
+)
 
 TimesFrom = Literal["router", "forecast", "free_flow"]
 
@@ -21,7 +28,10 @@ _WHOSE: dict[TimesFrom, str] = {
 
 @dataclass(frozen=True, slots=True)
 class OtherWay:
-    """The gap's path where the second takes another one: its depot and its longest roads."""
+    """The gap's path where the second takes another one: its depot and its longest roads.
+
+    Where these would be the second's own, they are the longest that the second does not drive.
+    """
 
     depot: str
     roads: tuple[str, ...]
@@ -36,8 +46,10 @@ class Explanation:
     """The paths of primary and second by road, and what the gap says.
 
     ``roads`` is None where there is no second. ``times_from`` says whose seconds by
-    road these are; those of a forecast need not add up to the quotes. ``stressed`` are
-    roads of primary and second in the scenario of the gap.
+    road these are; those of a forecast need not add up to the quotes. ``other_way`` is the
+    gap's path, if it is neither the primary's nor the second's and the gap is above zero.
+    ``stressed`` are roads of primary and second in the scenario of the gap. ``gain_s`` is the
+    expected gain, where one was computed.
     """
 
     roads: RoadComparison | None
@@ -45,9 +57,12 @@ class Explanation:
     gap: OptimisticGap | None = None
     other_way: OtherWay | None = None
     stressed: tuple[Stress, ...] = ()
+    gain_s: float | None = None
 
     def __str__(self) -> str:
         lines = [] if self.gap is None else [told(self.gap)]
+        if self.gap is not None and none_sooner(self.gap) and self.gain_s is not None:
+            lines.append(f"The expected gain of {self.gain_s:.1f} s counts chance beyond that set.")
         if self.other_way is not None:
             lines.append(
                 f"The largest plausible advantage belongs to another way: {self.other_way}."
@@ -71,9 +86,11 @@ def explanation_of(decision: Decision) -> Explanation:
             compared = RoadComparison.of(network, paths[0], paths[1], times_s)
         if gap is None or outlook is None:
             return Explanation(compared, times_from)
-        other = None if gap.secondary in paths[1:] else _other_way(decision, gap)
+        named = none_sooner(gap) or gap.secondary in paths
+        other = None if named else _other_way(decision, gap)
         slow = stressed(gap, network, outlook.scenarios, paths)
-        return Explanation(compared, times_from, gap, other, slow)
+        gain_s = None if decision.worth is None else decision.worth.gain_s
+        return Explanation(compared, times_from, gap, other, slow, gain_s)
 
 
 def _edge_times(decision: Decision) -> tuple[TimesFrom, FloatArray]:
@@ -91,5 +108,7 @@ def _edge_times(decision: Decision) -> tuple[TimesFrom, FloatArray]:
 def _other_way(decision: Decision, gap: OptimisticGap) -> OtherWay:
     situation = decision.about
     station = on_path(situation, decision.primary.station, gap.secondary, 0).station
-    roads = longest_roads(situation.network, gap.secondary)
+    roads, second = longest_roads(situation.network, gap.secondary), decision.second
+    if second is not None and roads == longest_roads(situation.network, second.path):
+        roads = longest_roads(situation.network, gap.secondary, apart_from=second.path)
     return OtherWay(situation.stations[station].depot.name, tuple(roads))

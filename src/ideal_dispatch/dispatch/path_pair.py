@@ -49,12 +49,13 @@ def unshared_s(
     return total
 
 
-def longest_roads(network: RoadNetwork, path: Path) -> list[str]:
-    """The longest named roads of a path, in driving order."""
+def longest_roads(network: RoadNetwork, path: Path, apart_from: Path | None = None) -> list[str]:
+    """The longest named roads of a path, in driving order; what another path drives is left out."""
+    left_out = set() if apart_from is None else set(apart_from.edges.tolist())
     metres: dict[str, float] = {}
     lengths = network.length_m[path.edges].tolist()
     for edge, length_m in zip(path.edges.tolist(), lengths, strict=True):
-        if name := network.name[edge]:
+        if edge not in left_out and (name := network.name[edge]):
             metres[name] = metres.get(name, 0.0) + length_m
     longest = sorted(metres, key=lambda name: -metres[name])[:_ROADS]
     return [name for name in metres if name in longest]

@@ -14,6 +14,7 @@ from ideal_dispatch.scenarios import ScenarioSet
 
 _SHOWN = 5
 _SLOWER = 1.01  # a road that is slower by less is not worth a word
+_SPOKEN_S = 0.5  # a smaller gap would be told as 0 s
 
 _Edges = list[tuple[Road, int]]
 """Edges with the road that each belongs to."""
@@ -122,16 +123,28 @@ def explain_gap(
 
 def told(gap: OptimisticGap) -> str:
     """The gap in sentences."""
-    when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s >= 0 else 'later at best'}"
-    lines = [f"A second ambulance could plausibly arrive {when}."]
-    if gap.status == "exact":
-        lines.append("This is exact for the scenario set.")
+    exact = gap.status == "exact"
+    if none_sooner(gap):
+        found = "No other way could" if exact else "No way was found that could"
+        lines = [f"{found} plausibly be even a second sooner within the scenario set."]
+    else:
+        when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s > 0 else 'later at best'}"
+        lines = [f"A second ambulance could plausibly arrive {when}."]
+        lines += ["This is exact for the scenario set."] if exact else []
     if gap.worth_sending is not None and gap.threshold_s is not None:
         side = "more" if gap.worth_sending else "not more"
         lines.append(f"Proved: {side} than the threshold of {gap.threshold_s:.0f} s.")
     elif gap.status == "open":
-        lines.append(f"It is proved only that it is no more than {gap.upper_s:.0f} s.")
+        most = f"more than {gap.upper_s:.0f} s sooner"
+        if gap.upper_s < 0:
+            most = f"less than {-gap.upper_s:.0f} s later"
+        lines.append(f"It is proved only that none could be {most}.")
     return "\n".join(lines)
+
+
+def none_sooner(gap: OptimisticGap) -> bool:
+    """Whether the gap is zero seconds when rounded: there is no better way to speak of."""
+    return abs(gap.lower_s) < _SPOKEN_S
 
 
 def slow_together(found: tuple[Stress, ...]) -> list[str]:

@@ -42,10 +42,13 @@ def test_what_is_said_of_each_kind_of_answer() -> None:
     assert "an unnamed road" in told()
     assert "Proved: more than the threshold of 5 s" in told(threshold_s=5.0)
     assert "Proved: not more than the threshold of 90 s" in told(threshold_s=90.0)
-    assert "It is proved only that it is no more than" in told(method="multistart")
+    assert "It is proved only that none could be more than" in told(method="multistart")
     alone = optimistic_gap(network, ScenarioSet(np.ones((3, 1)), 0.0), [0], 2, primary)
     story = str(explain_gap(alone, network, ScenarioSet(np.ones((3, 1)), 0.0), primary))
     assert "Both would drive the same roads" in story
+    none = "No other way could plausibly be even a second sooner within the scenario set."
+    assert story.startswith(none)
+    assert "0 s" not in story
 
 
 def test_a_primary_that_repeats_an_edge() -> None:
