@@ -35,8 +35,9 @@ A plug-in of your own (docs/plugins.md)
 The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
-    target_radius       how uncertain a past trip says that times are
-    OptimisticGap, TargetRadius, pairwise_gap, explain_gap
+    OptimisticGap       its answer; explain_gap tells it in roads and seconds
+    pairwise_gap        the same for each pair of depots, as in the paper
+    target_radius       how uncertain a past trip says that times are; TargetRadius, its answer
 A replay
     Experiment          calls, days and policies of a replay, from a TOML file
     run_experiment      fit and replay it into a folder

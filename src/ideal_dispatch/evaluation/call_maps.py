@@ -35,16 +35,16 @@ def maps_in_words(judged: Judged) -> str:
 
 
 def call_maps(
-    judged: Judged, network: RoadNetwork, chosen: int | None
+    judged: Judged, network: RoadNetwork, chosen: int | None, why: str
 ) -> "Iterator[tuple[str, Figure, str]]":
-    """Names, maps and captions of the calls that stand out, and of the one that was asked for."""
+    """Names, maps and captions of the calls that stand out, first of the chosen one and ``why``."""
     outcomes = judged.outcomes
     policy, world = _shown(judged), outcomes.worlds[-1]
     own = judged.at(policy, VOLUMES[0])
     groups = standing_out(judged, policy, world)
     if chosen is not None:
         others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
-        groups = {"asked for": [chosen], **others}
+        groups = {why: [chosen], **others}
     entries = outcomes.entries({number for numbers in groups.values() for number in numbers})
     for reason, numbers in groups.items():
         for number in numbers:

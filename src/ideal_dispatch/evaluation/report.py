@@ -26,7 +26,7 @@ from ideal_dispatch.evaluation.result_tables import (
     second_table,
     wilcoxon_table,
 )
-from ideal_dispatch.evaluation.significance import day_t_interval
+from ideal_dispatch.evaluation.significance import Interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.tables import Table, file_name
 from ideal_dispatch.network import RoadNetwork
@@ -53,11 +53,12 @@ def write_report(
     network: RoadNetwork | None = None,
     incident: str | None = None,
     progress: Progress = lambda stage: None,
+    why: str = "the call you named",
 ) -> list[Path]:
     """Write tables, figures and ``report.html`` into a folder, made where it is not there.
 
     Maps need the run's ``network``; ``incident`` is one to draw beside those
-    that stand out. Gives the files.
+    that stand out, and its caption says ``why``. Gives the files.
     """
     chosen = None if incident is None else judged.outcomes.number(incident)
     where = make_folders(folder)
@@ -77,7 +78,7 @@ def write_report(
         page.text("No maps: the run's road network was not at hand. Give it with --network.")
     else:
         progress("maps")
-        for name, figure, caption in call_maps(judged, network, chosen):
+        for name, figure, caption in call_maps(judged, network, chosen, why):
             page.figure(figure, caption)
             stem = where / "figures" / f"incident-{file_name(name)}"
             made += save_drawn(figure, stem, (".png",))
@@ -199,12 +200,17 @@ def report_facts(judged: Judged) -> list[tuple[str, str]]:
 def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
     """Seconds sooner or later as a fact; its label says than what, and how sure that is."""
     interval = day_t_interval(saved, judged.outcomes.day)
-    sure = "mean of all calls"
-    if not np.isnan(interval.low):
-        sure += f", 95 % interval {_sooner(interval.low)} to {_sooner(interval.high)}"
-        sure += ": no difference is shown" if interval.low <= 0.0 <= interval.high else ""
-    label = f"{what}; {sure}".replace(" %", "\u00a0%")  # which never begins a line
+    sure = f", {known}" if (known := how_sure(interval)) else ""
+    label = f"{what}; mean of all calls{sure}".replace(" %", "\u00a0%")  # never begins a line
     return label, _sooner(interval.mean)
+
+
+def how_sure(sooner_s: Interval) -> str:
+    """The interval of a mean of seconds sooner, in words; nothing where one day gives none."""
+    if np.isnan(sooner_s.low):
+        return ""
+    shown = ": no difference is shown" if sooner_s.low <= 0.0 <= sooner_s.high else ""
+    return f"95 % interval {_sooner(sooner_s.low)} to {_sooner(sooner_s.high)}{shown}"
 
 
 def _sooner(seconds: float) -> str:

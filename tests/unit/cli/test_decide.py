@@ -80,7 +80,7 @@ def test_the_answer_for_programs_is_the_policys(
     assert [one["units"] for one in answer["stations"]] == [1, 2, 0]
     assert answer["stations"][2]["quote"] is None
     assert answer["incident"]["node"] == 65
-    assert "A second ambulance could plausibly arrive" in answer["explanation"]
+    assert "could plausibly" in answer["explanation"]
 
 
 def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +93,7 @@ def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixtu
     assert "a second ambulance always goes" in text
     assert "times from router times, spread from forecast" in text
     assert "points by waalewijn-2001" in text
-    assert "A second ambulance could plausibly arrive" in text
+    assert "could plausibly" in text
     assert "Street" in text
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "unlike anything in training" in shown.err
@@ -296,7 +296,7 @@ def test_the_gap_is_searched_once(
     searched = count_searches(monkeypatch)
     decide(**told, policy=policy, as_json=True, traced=True)
     answer = json.loads(capsys.readouterr().out)
-    assert "A second ambulance could plausibly arrive" in answer["explanation"]
+    assert "could plausibly" in answer["explanation"]
     assert len(searched) == 1
     assert json.dumps(answer["trace"]).count('"step": "gap search"') == 1
 

@@ -56,7 +56,7 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
     assert any(line.startswith("interval, +25 %") for line in lines)
     assert "2 days are few" in done.stderr
     assert lines[-1].startswith(f"wrote {tmp_path}/out/report.html and ")
-    assert "Asked for. 2023-05-15-0002" in (tmp_path / "out" / "report.html").read_text()
+    assert "The call you named. 2023-05-15-0002" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

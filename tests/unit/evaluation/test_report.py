@@ -50,7 +50,7 @@ def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) ->
                     "Calls on the map", "How to read the numbers"):  # fmt: skip
         assert heading in html
     assert "were set on the run" in html
-    assert "Asked for. call-003, 2023-05-20 08:00." in html
+    assert "The call you named. call-003, 2023-05-20 08:00." in html
     assert "http" not in html.replace("http://www.w3.org", "")
 
 

@@ -167,7 +167,9 @@ def _show_training(run: "TrainingRun", trips: "Trips") -> None:
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
     from ideal_dispatch.cli.demo.story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.evaluation.report import how_sure
     from ideal_dispatch.evaluation.result_tables import regret_table
+    from ideal_dispatch.evaluation.significance import day_t_interval
 
     table, outcomes = regret_table(judged, WORLD), judged.outcomes
     learned = (
@@ -183,15 +185,16 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     out.print()
     _say(f"{table.title}:", markup=False)
     print_table(table.header, table.text_rows(), table.bold)
-    router_s = float(outcomes.policy("router").drives[WORLD].primary_s.mean())
+    router_s = outcomes.policy("router").drives[WORLD].primary_s
     row = judged.at(OWN, SHARE)
+    sooner_s = day_t_interval(router_s - row.arrival_s[WORLD], outcomes.day)
     _say(
-        "Regret: seconds later than the best of the candidate drives; a second on a road that is "
-        f"none of these may be sooner than all, and regret below zero. {OWN} sends a second "
-        f"ambulance to {100 * row.extra:.0f} % of the calls and arrives "
-        f"{router_s - float(row.arrival_s[WORLD].mean()):.1f} s sooner in the mean than the "
-        f"router's one ambulance ({router_s:.0f} s). Two days show how it works, not how well it "
-        "works: docs/evidence.md does that.",
+        "Regret: seconds later than the best of the candidate drives. It is below zero where a "
+        f"second on another road is sooner than all of these. {OWN} sends a second ambulance to "
+        f"{100 * row.extra:.0f} % of the calls. In the mean somebody then arrives "
+        f"{abs(sooner_s.mean):.1f} s {'sooner' if sooner_s.mean >= 0 else 'later'} than the "
+        f"router's one ambulance ({router_s.mean():.0f} s; {how_sure(sooner_s)}). Two days show "
+        "how it works, not how well: docs/evidence.md does that.",
         markup=False,
     )
 

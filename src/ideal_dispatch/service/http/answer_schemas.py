@@ -151,9 +151,10 @@ class OtherWay(BaseModel):
 class ExplanationOut(BaseModel):
     """Why, in words and by road: the primary's way beside that of the second that is advised.
 
-    ``other_way`` is the gap's, where that is another than the second's. ``shared_m`` are the
-    metres that both drive, ``seconds_from`` says whose seconds by road these are: the live
-    router's, the forecast's, or those of empty roads. Both are null without a second.
+    ``other_way`` is the gap's, where that is neither the primary's nor the second's and the
+    gap is above zero. ``shared_m`` are the metres that both drive, ``seconds_from`` says whose
+    seconds by road these are: the live router's, the forecast's, or those of empty roads.
+    Both are null without a second.
     """
 
     text: str
