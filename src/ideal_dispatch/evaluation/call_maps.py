@@ -53,9 +53,10 @@ def call_maps(
             caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
             if entry["decisions"][policy]["second"] is not None:
                 goes = "it was sent" if own.sent[number] else "it was not sent"
+                score_s = entry["decisions"][policy]["score_s"]
                 caption += (
-                    f" {policy} gave the second {entry['decisions'][policy]['score_s']:.1f} s; at "
-                    f"{own.form} one goes above {own.threshold_s:.1f} s, so {goes}."
+                    f" {policy} valued the second at {score_s:.1f} s; "
+                    f"the threshold at {own.form} is {own.threshold_s:.1f} s, so {goes}."
                 )
             yield outcomes.incidents[number], figure, caption
 

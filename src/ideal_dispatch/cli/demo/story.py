@@ -234,7 +234,7 @@ class Story:
             stages.append(stage)
             self.watch("report", min(len(stages) / 8, 1.0), stage)
 
-        why = "the call of chapter 4, which the second ambulance helped most"
+        why = "the demo's chapter 4: the call in which the second ambulance saved most"
         folder, network = self.folder / "report", self.city.network
         made = write_report(judged, folder, network, incident, progress, why)
         self.watch("report", 1.0, "")
