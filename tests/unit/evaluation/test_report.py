@@ -119,13 +119,13 @@ def test_caveats_of_a_calibrated_run(judged: Judged, folder: Path, tmp_path: Pat
     lost = Outcomes.load(town_run(tmp_path / "lost", days=10, dropped=[{"incident": "x"}] * 3))
     lines = caveats(Judged(lost))
     assert "set on the very calls they are judged on" in lines[0]
-    assert "incidents could not be replayed" in lines[1]
+    assert "3 of 63 incidents could not be replayed" in lines[1]
     assert len(lines) == 2
 
 
 def test_volumes_that_are_missed_are_told(judged: Judged, tmp_path: Path) -> None:
     other = Outcomes.load(town_run(tmp_path / "other", shift=60.0))
-    (line,) = (one for one in caveats(Judged(judged.outcomes, other)) if "were set to" in one)
+    (line,) = (one for one in caveats(Judged(judged.outcomes, other)) if "than asked for" in one)
     assert re.search(r"furthest off is ideal, \+\d+ %, with \+\d+\.\d %\.", line)
 
 
