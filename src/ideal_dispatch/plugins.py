@@ -35,9 +35,11 @@ def load_plugin(
 ) -> _T:
     """An object of the class that ``asked`` names: see :func:`find_plugin`, :func:`make_plugin`.
 
-    ``where`` is the table of the file that asks; it has ``options`` as a table of its own.
+    ``where`` is the key of the file that asks; ``options`` are in the same table.
     """
-    made = make_plugin(find_plugin(group, asked, own, where), options, "options", **offered)
+    table = where.rpartition(".")[0]
+    found = find_plugin(group, asked, own, where)
+    made = make_plugin(found, options, f"{table}.options", **offered)
     if not isinstance(made, protocol):
         raise InputError(f"{where} {asked!r}: not a {protocol.__name__}; see docs/plugins.md")
     return made

@@ -4,7 +4,8 @@ import math
 import os
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -24,6 +25,15 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
             return tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{os.fspath(path)}: not TOML: {error}") from None
+
+
+@contextmanager
+def complaints_about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Every complaint begins with the name of the file, where there is one."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}" if path else str(error)) from None
 
 
 def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:

@@ -10,7 +10,7 @@ from ideal_dispatch.cli.options import (
     argument,
     flag,
 )
-from ideal_dispatch.cli.terminal import bars, out, print_next
+from ideal_dispatch.cli.terminal import bars, out, print_next, warn
 
 EPILOG = """\
 Examples:
@@ -39,6 +39,7 @@ def replay(
     uses what another run has learned.
     """
     from ideal_dispatch.replay.experiment import Experiment
+    from ideal_dispatch.replay.manifest import read_manifest
     from ideal_dispatch.replay.study import TEST, TRAINING, calibration_of, run_experiment
 
     experiment = Experiment.load(file)
@@ -50,6 +51,12 @@ def replay(
     made = TRAINING if training_only else TEST
     for world in experiment.worlds:
         out.print(f"wrote {output / world / made}", soft_wrap=True)
+        found = read_manifest(output / world / made)
+        if lost := found["dropped"]:
+            warn(
+                f"{len(lost)} of {found['replayed'] + len(lost)} calls could not be replayed and "
+                f"are left out; the first, {lost[0]['name']}: {lost[0]['reason']}"
+            )
     first = output / experiment.worlds[-1]
     thresholds = calibration_of(output, first.name)
     command: list[object] = ["ideal", "report", first / made, "--world", first.name]

@@ -60,10 +60,15 @@ def bars() -> Iterator[Callable[[str, float, str], None]]:
 def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], bold: Collection[int] = (0,)
 ) -> None:
-    """Print a table: the first column left, the others right; ``bold`` rows stand out."""
+    """Print a table: the first column left, the others right; ``bold`` rows stand out.
+
+    Where it is too wide for the terminal, the header takes two lines.
+    """
+    wide = sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(header):
-        table.add_column(name, justify="right" if index else "left", overflow="fold")
+        shown = name.replace(" ", "\n", 1) if wide > out.width else name
+        table.add_column(shown, justify="right" if index else "left", overflow="fold")
     for index, row in enumerate(rows):
         table.add_row(*map(Text, row), style="bold" if index in bold else None)
     out.print(table)

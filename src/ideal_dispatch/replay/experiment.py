@@ -22,7 +22,7 @@ from ideal_dispatch.records.depots import plain_name
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.run import run_replay
-from ideal_dispatch.toml_tables import built, read_toml
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.routed_world import ReplayedWorld, RoutedWorld
@@ -120,7 +120,7 @@ class Experiment:
     ``policies`` are the tables of :func:`policies_from`, ``training`` the
     parameters of training that differ from the defaults and ``paper_training``
     those that differ from Algorithm 1's. ``printed`` names the paper's results
-    that stand beside ours. ``digest`` is of the file.
+    that stand beside ours. ``path`` and ``digest`` are of the file.
     """
 
     name: str
@@ -139,6 +139,7 @@ class Experiment:
     paper_training: Mapping[str, Any] = field(default_factory=dict)
     transfer: Transfer = field(default_factory=Transfer)
     printed: Printed = "hong-kong-island"
+    path: str = ""
     folder: Path = Path()
     digest: str = ""
 
@@ -158,8 +159,8 @@ class Experiment:
         if not self.transfer.run and taught < _LEAST_DAYS:
             raise InputError(
                 f"folds {self.folds} of {days} training days: {taught} day would be left to learn "
-                f"from; at least {_LEAST_DAYS} are needed: give 3 training days and 3 folds, or "
-                "more"
+                f"from; at least {_LEAST_DAYS} are needed: give {3 + self.warm_up_days} "
+                f"training_days, {self.warm_up_days} of warm-up among them, and 3 folds, or more"
             )
         known = {name: world for world in World for name in (world, world.letter)}
         if not self.worlds or set(self.worlds) - set(known):
@@ -184,11 +185,11 @@ class Experiment:
         if not given["policies"]:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
         digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
-        try:
+        with complaints_about(path):
             check_policies(given["policies"])
-            return built(cls, tables, "", **given, folder=Path(path).parent, digest=digest)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+            return built(
+                cls, tables, "", **given, path=where, folder=Path(path).parent, digest=digest
+            )
 
     def ground(self) -> "Ground":
         """The city, its traffic and its depots."""
@@ -249,12 +250,13 @@ class Ground:
         recorded, asked = RecordedWorld(self.recording, experiment.router), experiment.traffic
         if not asked.source:
             return recorded
-        source = load_plugin(
-            TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
-            TrafficSource,  # type: ignore[type-abstract]
-            network=self.network, recorded=recorded, folder=experiment.folder,
-            time_zone=self.recording.calendar.time_zone,
-        )  # fmt: skip
+        with complaints_about(experiment.path):
+            source = load_plugin(
+                TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
+                TrafficSource,  # type: ignore[type-abstract]
+                network=self.network, recorded=recorded, folder=experiment.folder,
+                time_zone=self.recording.calendar.time_zone,
+            )  # fmt: skip
         return RoutedWorld(recorded, source)
 
     def dates(self) -> list[str]:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,8 @@ def _decided(policy: Policy, situation: Situation, seed: int) -> Decision:
     except IdealError:
         raise
     except Exception as error:
-        wrong = f"{type(error).__name__}: {error}"
+        last = extract_tb(error.__traceback__)[-1]
+        wrong = f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
         raise PolicyError(f"policy {policy.name}, incident {call}: {wrong}") from error
     if wrong:
         raise PolicyError(f"policy {policy.name}, incident {call}: {wrong}")

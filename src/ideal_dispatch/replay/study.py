@@ -66,6 +66,7 @@ def run_experiment(
             "to replay without the test days"
         )
     ground.calls(experiment, range(experiment.warm_up_days, days))
+    ground.world(experiment)  # or says what is wrong with its source
     if experiment.transferred is None:
         if needed_parts(experiment.policies):
             check_training(experiment)
@@ -181,7 +182,7 @@ def _carry_over(stage: _Stage, other: Path) -> None:
 def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
     """Begin in a new folder, or go on with the same experiment."""
     values = asdict(experiment)
-    for name in ("folder", "digest"):
+    for name in ("path", "folder", "digest"):
         values.pop(name)
     values["recording"] = ground.recording.checksum
     text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

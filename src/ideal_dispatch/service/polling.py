@@ -13,6 +13,7 @@ from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.messages import KnownWeather
+from ideal_dispatch.toml_tables import complaints_about
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +110,9 @@ def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
         from ideal_dispatch.context.hong_kong_weather import BASE_URL, hong_kong_observatory
 
         return hong_kong_observatory(table.url or BASE_URL)
-    return load_plugin(
-        WEATHER, table.source, table.options, "weather.source",
-        WeatherProvider,  # type: ignore[type-abstract]
-        url=table.url, key=settings.weather_key, folder=settings.folder,
-    )  # fmt: skip
+    with complaints_about(settings.path):
+        return load_plugin(
+            WEATHER, table.source, table.options, "weather.source",
+            WeatherProvider,  # type: ignore[type-abstract]
+            url=table.url, key=settings.weather_key, folder=settings.folder,
+        )  # fmt: skip

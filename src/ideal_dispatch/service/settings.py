@@ -23,7 +23,7 @@ from ideal_dispatch.service.tables import (
     UnitsTable,
     WeatherTable,
 )
-from ideal_dispatch.toml_tables import built, read_toml, require
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 __all__ = [
     "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
@@ -40,7 +40,7 @@ DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
 class ServiceSettings:
     """All of it; ``policy`` has the keys of an ideal policy's table in an experiment file.
 
-    ``folder`` is where relative file names begin: beside the TOML file.
+    ``path`` is the TOML file. ``folder`` is where relative file names begin: beside the TOML file.
     """
 
     city: CityFiles
@@ -54,6 +54,7 @@ class ServiceSettings:
     tokens: tuple[Token, ...] = ()
     router_key: str = field(default="", repr=False)
     weather_key: str = field(default="", repr=False)
+    path: str = ""
     folder: Path = Path()
     demo: bool = False
 
@@ -77,9 +78,9 @@ class ServiceSettings:
     ) -> "ServiceSettings":
         """Read the file and the environment, or say in one line what is wrong."""
         environment = os.environ if environment is None else environment
-        tables, where = read_toml(path), os.fspath(path)
+        tables = read_toml(path)
         policy = tables.pop("policy", {})
-        try:
+        with complaints_about(path):
             require(isinstance(policy, dict), "[policy] must be a table of keys")
             tokens = _tokens(tables.pop("tokens", []), "tokens")
             tokens += _more_tokens(environment.get(TOKENS, ""))
@@ -91,10 +92,8 @@ class ServiceSettings:
                 cls, tables, "", policy=policy, tokens=tokens,
                 router_key=environment.get(ROUTER_KEY, ""),
                 weather_key=environment.get(WEATHER_KEY, ""),
-                folder=Path(path).resolve().parent, demo=False,
+                path=os.fspath(path), folder=Path(path).resolve().parent, demo=False,
             )  # fmt: skip
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
 
     def file(self, name: str) -> Path:
         """A file of the settings, relative to them."""
@@ -112,7 +111,7 @@ class ServiceSettings:
     def checksum(self) -> str:
         """A hash of everything that shapes an advice; no secret enters."""
         shown = asdict(replace(self, tokens=self.tokens[:1]))
-        for secret in ("tokens", "router_key", "weather_key", "audit", "folder"):
+        for secret in ("tokens", "router_key", "weather_key", "audit", "path", "folder"):
             del shown[secret]
         text = json.dumps(shown, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

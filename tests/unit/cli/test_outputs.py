@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from ideal_dispatch.cli import terminal
 from ideal_dispatch.cli.outputs import check_file, check_folder
 from ideal_dispatch.errors import InputError
 
@@ -37,3 +39,13 @@ def test_folders(tmp_path: Path) -> None:
         check_folder(tmp_path / "a", ("b",), force=True)
     with pytest.raises(InputError, match="/a cannot be written to; choose another folder"):
         check_folder(tmp_path / "a" / "deep", ("b",), force=True)
+
+
+def test_a_table_keeps_its_names_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "out", Console(width=80))
+    header = ["strategy", "reached %", "mean s ↓", "P90 s ↓", "P95 s ↓", "<8 min ↑", "<12 min ↑"]
+    terminal.print_table(header, [["long-policies, as set", *["+412.33"] * 6]])
+    said = capsys.readouterr().out.splitlines()
+    assert said[2].split() == ["long-policies,", "as", "set", *["+412.33"] * 6]

@@ -206,6 +206,15 @@ def test_decisions_that_nobody_can_drive(
         _entry(grid, Told(answer), units=units)
 
 
+def test_a_fault_of_a_policy_has_its_line(grid: RoadNetwork) -> None:
+    def answer(situation: Situation, rng: np.random.Generator) -> Decision:
+        raise KeyError("oops")
+
+    line = answer.__code__.co_firstlineno + 1
+    with pytest.raises(PolicyError, match=rf"KeyError: 'oops' \({__file__}, line {line}\)"):
+        _entry(grid, Told(answer))
+
+
 def test_a_second_from_the_same_depot_needs_two_units(grid: RoadNetwork) -> None:
     def answer(situation: Situation, rng: np.random.Generator) -> Decision:
         station = situation.stations[0]

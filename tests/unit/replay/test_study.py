@@ -14,6 +14,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch import Calendar, Depot, RoadNetwork
 from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.fitted import SecondKinds, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
@@ -26,8 +27,11 @@ from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
 from ideal_dispatch.replay.study import calibration_of, run_experiment
 from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording
+
+SOURCE = "tests.unit.replay.test_study:KnowsLittle"
 
 TEXT = """
 name = "a small town"
@@ -320,7 +324,7 @@ def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
     ("change", "message"),
     [
         (("folds = 3", "folds = 4"), "folds 4 of 3 training days"),
-        (("folds = 3", "folds = 2"), "folds 2 of 3 training days: 1 day would be left to learn"),
+        (("folds = 3", "folds = 2"), "give 4 training_days, 1 of warm-up among them, and 3 folds"),
         (('kind = "router"', 'kind = "rooter"'), "policies.router.kind 'rooter': choose one of"),
         (('method = "multistart"', 'methode = "dca"'), "policies.ideal.methode is not known; did"),
         (('trained = "practical"', 'trained = "quickly"'), "'quickly': choose practical or paper"),
@@ -346,6 +350,10 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
         (("per_day = 15", "per_day = 0"), "per_day 0: at least one call a day"),
         (("margin_s = 1800", "margin_s = -1"), "margin_s -1.0: a finite number"),
         (("depots.csv", "none.csv"), "none.csv: no such file"),
+        (
+            ("[calls]", f'[traffic]\nsource = "{SOURCE}"\noptions = {{eash = 2}}\n[calls]'),
+            "checked.toml: traffic.options.eash is not known; did you mean ease",
+        ),
     ):
         (town / "checked.toml").write_text(text.replace(*change))
         with pytest.raises(InputError, match=re.escape(message)):
@@ -357,6 +365,27 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     with pytest.raises(InputError, match="run/instantaneous has no gain.json"):
         run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
     assert not (town / "checked").exists()
+
+
+class KnowsLittle:
+    """The stand-in router, which knows no way to every fifth node."""
+
+    def __init__(self, recorded: RecordedWorld, ease: float = 1.0) -> None:
+        self.recorded = recorded
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        if destination % 5 == 0:
+            raise InputError("closed")
+        return self.recorded.quote(origin, destination, at)
+
+
+def test_calls_that_are_left_out_are_told(town: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = TEXT.format(world="experienced", per_day=15)
+    told = f'[traffic]\nsource = "{SOURCE}"\n[policies.router]\nkind = "router"\n'
+    (town / "left.toml").write_text(text[: text.index("[policies.router]")] + told)
+    replay(town / "left.toml", town / "left", workers=1)
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"\d+ of 30 calls could not be replayed .* the first, .*: .*closed", said)
 
 
 def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:

@@ -35,8 +35,12 @@ def api_answer(call: Call, case: "Case", answer: Answer, routes: "Routes") -> di
 
     situation, second, worth, gap = decision.about, decision.second, decision.worth, decision.gap
     first, place = situation.stations[decision.primary.station].depot.name, call.location
-    primary_s = _rounded(decision.primary_s, 3)
-    second_s = None if worth is None else _rounded(worth.candidate.expected_s, 3)
+    primary_s, second_s = decision.primary_s, None if worth is None else worth.candidate.expected_s
+    if primary_s is None:
+        primary_s = situation.expected_s(decision.primary.station, decision.primary.path)
+    if second_s is None and second is not None:
+        second_s = situation.expected_s(second.station, second.path)
+    primary_s, second_s = _rounded(primary_s, 3), _rounded(second_s, 3)
     return empty | {
         "headline": _headline(decision, first),
         "location": {

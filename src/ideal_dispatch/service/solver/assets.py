@@ -25,6 +25,7 @@ from ideal_dispatch.service.solver.messages import LONGEST_NAME, unstorable
 from ideal_dispatch.service.solver.recorded_live import RecordedLive
 from ideal_dispatch.service.solver.remembered_model import RememberedModel
 from ideal_dispatch.service.solver.router_live import RouterLive, live_router
+from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 RUSH_HOURS = ((7, 10), (16, 20))
@@ -142,16 +143,16 @@ def _policy(settings: ServiceSettings, model: Model) -> Policy:
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
     parts = FittedParts(model, drift, gain, drift_gain=gain)
     kind = table.setdefault("kind", "ideal")
-    made_by = policy_class(kind, "policy.kind")
-    takes = parameters(made_by)
-    if takes_usual_threshold(made_by):
-        table.setdefault("threshold", {"cost": USUAL_COST})
-    if "drift" in takes and drift is not None:
-        table.setdefault("use_drift", True)
-    try:
-        policy = policies_from({kind: table}, parts)[0]
-    except IdealError as error:
-        raise InputError(str(error).replace(f"policies.{kind}", "policy")) from None
+    with complaints_about(settings.path):
+        made_by = policy_class(kind, "policy.kind")
+        if takes_usual_threshold(made_by):
+            table.setdefault("threshold", {"cost": USUAL_COST})
+        if "drift" in parameters(made_by) and drift is not None:
+            table.setdefault("use_drift", True)
+        try:
+            policy = policies_from({kind: table}, parts)[0]
+        except IdealError as error:
+            raise InputError(str(error).replace(f"policies.{kind}", "policy")) from None
     if isinstance(policy, Ideal) and policy.decide_by != "gain":
         raise InputError(
             f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '

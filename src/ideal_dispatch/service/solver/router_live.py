@@ -9,18 +9,20 @@ from threading import Lock
 import numpy as np
 
 from ideal_dispatch.dispatch import Situation
-from ideal_dispatch.errors import IdealError, UnreachableError
+from ideal_dispatch.errors import IdealError, InputError, UnreachableError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, find_plugin, load_plugin, parameters
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
+from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 _THREADS = 64  # of questions to a router
 _MOST_OVERDUE = 48  # that still run although nobody waits for them
-_ROUTER_AWAY = "the router did not answer the last call; the forecast is used"
+_KIND = "traffic.kind"
+_ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
 
 
 class RouterLive:
@@ -113,12 +115,17 @@ def live_router(
         )  # fmt: skip
         return google, google.close
     if table.kind != "valhalla":
-        own = load_plugin(
-            TRAFFIC_SOURCES, table.kind, table.options, "traffic.kind",
-            TrafficSource,  # type: ignore[type-abstract]
-            network=network, url=table.url,
-            key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
-        )  # fmt: skip
+        with complaints_about(settings.path):
+            if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
+                raise InputError(
+                    f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has"
+                )
+            own = load_plugin(
+                TRAFFIC_SOURCES, table.kind, table.options, _KIND,
+                TrafficSource,  # type: ignore[type-abstract]
+                network=network, url=table.url,
+                key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
+            )  # fmt: skip
         return own, getattr(own, "close", lambda: None)
     from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 

@@ -125,6 +125,9 @@ class Solver:
         if first:
             warm_up()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
+            if self.traffic != "ready":  # perhaps a source that was slow while all was loaded
+                rehearse(self.adviser)
+                self.tell_traffic()
 
     def tell_traffic(self) -> None:
         """Let the service know the traffic's status, where it is another one."""

@@ -158,7 +158,7 @@ def test_a_router_that_hangs_is_left_alone_and_says_so(
     asked_before = gate.asked
     assert "not asked again" in look(0.05)
     assert gate.asked == asked_before
-    assert router.status.startswith("the router did not answer the last call")
+    assert router.status.startswith("the router did not answer the last question")
     gate.open.set()
     wait(router._overdue)
     assert look(20.0) == ""
