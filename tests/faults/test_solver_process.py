@@ -4,6 +4,8 @@ import asyncio
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,14 +16,15 @@ from typing import cast
 import httpx
 import pytest
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.solver.main import _answer
+from ideal_dispatch.service.solver.messages import KnownWeather
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
-from tests.faults.service_faults import ASK, advised, codes, pooled, wait_for, working
-from tests.service_town import PATIENCE_S, Town, bearer, serving
+from tests.faults.service_faults import ASK, advised, codes, pooled, wait_for, words, working
+from tests.service_town import PATIENCE_S, Town, application, bearer, local, serving
 
 SOLVER = "ideal_dispatch.service.solver.main"
 
@@ -206,15 +209,68 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
         def model_card(self) -> None:
             raise InputError("no card")
 
+        def invented_call(self) -> None:
+            raise SystemExit("enough")
+
     told: list[tuple[int | None, str, str]] = []
-    for number, name in enumerate(("road_map", "model_card", "close")):
+    for number, name in enumerate(("road_map", "model_card", "close", "invented_call")):
         _answer(cast(Solver, Surprised()), number, name, (), lambda *given: told.append(given))
-    words = "a fault of this program (KeyError); it was logged"
+    words = "a fault of this program ({}); it was logged".format
     assert told == [
-        (0, "failed", words), (1, "refused", "no card"),
-        (2, "refused", "close: nothing that can be asked"),
+        (0, "failed", words("KeyError")), (1, "refused", "no card"),
+        (2, "refused", "close: nothing that can be asked"), (3, "failed", words("SystemExit")),
     ]  # fmt: skip
     assert "KeyError: 'street'" in caplog.text
+
+
+def test_an_answer_that_cannot_be_told_ends_the_process() -> None:
+    """So that who asks learns at once that it is lost."""
+    lines = (
+        "from concurrent.futures import Future", f"from {SOLVER} import _check_told",
+        "told = Future()", "told.set_exception(TypeError('cannot be sent'))", "_check_told(told)",
+    )  # fmt: skip
+    command = [sys.executable, "-c", "\n".join(lines)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "an answer could not be told" in ended.stderr
+
+
+def test_a_call_that_cannot_be_sent(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    """It is answered, and leaves its slot and its solver to the next one."""
+    with pooled(town.settings("unsent.toml", server={"solvers": 1})) as (client, _):
+        recommender = client.service.recommender
+        weather = recommender.weather
+        recommender.weather = lambda: cast(KnownWeather, lambda: "no value that can be sent")
+        assert codes(advised(client, town.call("unsent"))) == ["internal_error"]
+        assert "the solver cannot be asked" in caplog.text
+        assert client.service.admission.inside == 0
+        recommender.weather = weather
+        assert advised(client, town.call("sent")).decision != "no_advice"
+
+
+@pytest.mark.parametrize("error", [InputError("odd"), IdealError("odd")])
+def test_a_solver_that_refuses_a_call(town: Town, error: IdealError) -> None:
+    """Whatever it says instead of an advice, the call gets an answer on record."""
+    with local(application(town.settings("refuses.toml"))) as client:
+
+        def refuse(*_: object) -> None:
+            raise error
+
+        setattr(client.adviser, "advise", refuse)  # noqa: B010
+        made = advised(client, town.call("refused"))
+        assert words(made, "internal_error") == "odd"
+
+
+def test_a_solver_that_ends_before_it_is_told_what_to_solve(town: Town) -> None:
+    pool = SolverPool()
+    child = pool._first._child
+    assert child is not None
+    child.process.kill()
+    child.process.wait()
+    pool.begin(town.settings("gone.toml"))
+    with pytest.raises(InputError, match=r"the solver ended \(code -9\)"):
+        pool.facts  # noqa: B018
+    pool.close()
 
 
 def test_ending_while_a_solver_hangs_and_desks_want_its_map(town: Town) -> None:

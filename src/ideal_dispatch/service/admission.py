@@ -15,7 +15,7 @@ class BusyError(IdealError):
 
 
 class StartingError(IdealError):
-    """A worker that cannot advise yet; another one may."""
+    """A worker that cannot advise now; another one may."""
 
 
 class Slot:
@@ -58,7 +58,7 @@ class Admission:
     def check(self, holder: str) -> None:
         """Refuse at once where there is no slot for this holder now."""
         if not self._ready():
-            raise StartingError("the service is still starting; ask again in a moment")
+            raise StartingError("no solver is at work; ask again in a moment")
         if self._held[holder] >= _SHARE * (self._slots - self.inside):
             raise BusyError("more calls wait than can be answered in time; ask again in a moment")
 

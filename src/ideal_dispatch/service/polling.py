@@ -4,9 +4,9 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
-from ideal_dispatch.context import WEATHER_VARIABLES, Weather
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
@@ -64,9 +64,16 @@ class WeatherPoll:
         if self._provider is None:
             return
         try:
-            weather, problem = self._provider.reading(self._now(), *self._place), ""
-        except OutdatedWeatherError as error:
-            weather, problem = error.known, without_secrets(str(error))
+            try:
+                weather, problem = self._provider.reading(self._now(), *self._place), ""
+            except OutdatedWeatherError as error:
+                weather, problem = error.known, without_secrets(str(error))
+            known = {
+                name: _plain(value) if value.known else before
+                for name, value, before in zip(
+                    WEATHER_VARIABLES, weather, self._latest, strict=True
+                )
+            }
         except IdealError as error:
             log.warning("weather: %s", error)
             self._problem = without_secrets(str(error))  # every answer and desk says it
@@ -75,10 +82,6 @@ class WeatherPoll:
             log.exception("weather: unexpected")
             self._problem = f"a fault of this program ({type(error).__name__}); it was logged"
             return
-        known = {
-            name: value if value.known else before
-            for name, value, before in zip(WEATHER_VARIABLES, weather, self._latest, strict=True)
-        }
         self._latest, self._problem = Weather(**known), problem
 
     def known(self) -> KnownWeather:
@@ -95,6 +98,12 @@ class WeatherPoll:
         return KnownWeather(
             weather, None if math.isnan(age_s) else max(age_s, 0.0), problem, len(fresh) < len(ages)
         )
+
+
+def _plain(value: WeatherValue) -> WeatherValue:
+    """The same in types that a solver's process knows, which loads no provider."""
+    at = None if value.observed_at is None else value.observed_at.astimezone(UTC)
+    return WeatherValue(float(value.value), str(value.source), str(value.station), at)
 
 
 def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:

@@ -161,6 +161,9 @@ class Recommender:
         except LateError:
             words = f"no answer within the {self.limits.deadline_s:g} s there are"
             return answer.no_advice(call, [("late", words)])
+        except IdealError as error:
+            log.error("no advice: %s", error)
+            return answer.no_advice(call, [("internal_error", str(error))])
 
     async def _made(
         self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float

@@ -21,8 +21,8 @@ def test_beyond_the_slots_the_refusal_is_at_once() -> None:
     admission.admit("cad")
 
 
-def test_nobody_is_admitted_before_the_worker_is_ready() -> None:
-    with pytest.raises(StartingError, match="still starting; ask again in a moment"):
+def test_nobody_is_admitted_while_no_solver_is_at_work() -> None:
+    with pytest.raises(StartingError, match="no solver is at work; ask again in a moment"):
         Admission(3, lambda: False).admit("cad")
 
 

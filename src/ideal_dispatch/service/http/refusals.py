@@ -56,7 +56,7 @@ _MEANINGS = {
     415: "the body is not in UTF-8",
     422: "the request makes no sense; `where` names the field",
     429: "too many wrong tokens",
-    503: "still starting, too many calls at once, or nothing can be recorded; ask again after "
+    503: "no solver at work, too many calls at once, or nothing can be recorded; ask again after "
     "Retry-After",
 }
 

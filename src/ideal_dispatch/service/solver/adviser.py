@@ -1,5 +1,6 @@
 """From a call to an advice: no HTTP in here, and nothing that raises."""
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -62,7 +63,7 @@ class Adviser:
             policy = self._policy(call, until)
             decision = decided(policy, situation, np.random.default_rng(0))
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
-            return api_answer(call, case, answer, self._routes)
+            return _plain(api_answer(call, case, answer, self._routes))
         except NoAdviceError as error:
             why = error.code, str(error)
         except OffNetworkError as error:
@@ -72,7 +73,7 @@ class Adviser:
         except IdealError as error:
             log.warning("call %s: %s", call.call_id, error)
             why = "not_decided", str(error)
-        except Exception as error:  # a surprise must not reach the caller as silence
+        except (Exception, SystemExit) as error:  # a surprise must not reach the caller as silence
             log.exception("call %s: unexpected", call.call_id)
             words = f"a fault of this program ({type(error).__name__}); it was logged"
             why = "internal_error", words
@@ -93,3 +94,9 @@ class Adviser:
             changes["threshold"] = ConstantThreshold(call.threshold_s)
         changed: Policy = replace(policy, **changes) if changes else policy
         return changed
+
+
+def _plain(made: dict[str, Any]) -> dict[str, Any]:
+    """The answer as JSON has it: another process may not know what a plug-in put into it."""
+    plain: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
+    return plain

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -58,7 +58,8 @@ def main(descriptor: int, awaited: bool) -> None:
         while True:
             number, name, given = service.recv()
             thread = advice if name == "advise" else aside
-            thread.submit(_answer, solvers[0], number, name, given, tell)
+            answer = thread.submit(_answer, solvers[0], number, name, given, tell)
+            answer.add_done_callback(_check_told)
     except (EOFError, OSError):  # the service ended
         os._exit(0)  # whatever is still being loaded, compiled or solved
     except Exception:
@@ -78,15 +79,16 @@ def _load(settings: Any, calendar: Any, tell: _Tell, solvers: "list[Solver]") ->
 
     try:
         solver = Solver(settings, load_assets(settings, calendar), changed)
+        solvers.append(solver)
+        tell(None, "facts", solver.facts)
+        solver.start()
     except (IdealError, OSError) as error:
         tell(None, "failed to load", in_one_line(error))
         os._exit(1)
-    except Exception:
+    except BaseException as error:  # a plug-in may also try to end the program
         log.exception("the solver cannot be loaded")
+        tell(None, "failed to load", f"the solver cannot be loaded ({error!r}); it was logged")
         os._exit(1)
-    solvers.append(solver)
-    tell(None, "facts", solver.facts)
-    solver.start()
 
 
 def _step_back() -> None:
@@ -104,11 +106,19 @@ def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], te
         kind, value = "answered", solver.method(name)(*given)
     except IdealError as error:
         kind, value = "refused", str(error)
-    except Exception as error:
+    except BaseException as error:
         log.exception("%s: unexpected", name)
         kind, value = "failed", f"a fault of this program ({type(error).__name__}); it was logged"
     tell(number, kind, value)
     solver.tell_traffic()  # a live router is known by the calls it was asked about
+
+
+def _check_told(answer: "Future[None]") -> None:
+    """End the process where an answer could not be told: who asks then learns that it is lost."""
+    error = answer.exception()
+    if error is not None and not isinstance(error, OSError):  # that one: the service ended
+        log.error("an answer could not be told", exc_info=error)
+        os._exit(1)
 
 
 if __name__ == "__main__":

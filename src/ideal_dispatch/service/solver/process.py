@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection, Pipe
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,11 @@ class _Child:
         )  # fmt: skip
         there.close()
 
+    def tell(self, given: "tuple[ServiceSettings, Calendar]") -> None:
+        """Say what to solve."""
+        with suppress(OSError):  # it ended at once: whoever listens to it sees that
+            self.connection.send(given)
+
     async def streams(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The connection, from now on for the event loop alone."""
         here = socket.socket(fileno=os.dup(self.connection.fileno()))
@@ -94,7 +100,7 @@ class SolverProcess:
         """Say what to solve; an early process loads it now."""
         self._given = settings, calendar
         if self._child is not None:
-            self._child.connection.send(self._given)
+            self._child.tell(self._given)
 
     def start(self) -> None:
         """Go on whatever becomes of the process, on the event loop that runs."""
@@ -124,7 +130,7 @@ class SolverProcess:
     def ask(
         self, name: str, given: tuple[Any, ...], until: float | None = None
     ) -> "asyncio.Future[Any]":
-        """What the solver will answer, or the SolverLostError if it ends before.
+        """What the solver will answer, or the SolverLostError if it ends before; nothing is raised.
 
         With ``until``, the moment of :func:`time.monotonic` at which the answer is due, a solver
         that does not answer gets no more calls, and is ended after a while.
@@ -135,8 +141,12 @@ class SolverProcess:
             answer.set_exception(SolverLostError("the solver is being started"))
             return answer
         number = next(self._numbers)
+        try:
+            message = pickle.dumps((number, name, given))
+        except Exception as error:
+            answer.set_exception(IdealError(f"the solver cannot be asked ({error!r})"))
+            return answer
         self._answers[number] = answer
-        message = pickle.dumps((number, name, given))
         self._writer.write(_SIZE.pack(len(message)) + message)
         if until is not None:
             left_s = max(until - time.monotonic(), 0.0) + _OVERDUE_S
@@ -192,7 +202,7 @@ class SolverProcess:
             child = self._child
             if child is None:
                 child = self._child = _Child(self._early)
-                child.connection.send(self._given)
+                child.tell(self._given)
             reader, self._writer = await child.streams()
         except OSError as error:
             return f"no solver could be started ({error.strerror or error})"

@@ -1,5 +1,6 @@
 """A live routing service, asked about each call."""
 
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -18,6 +19,8 @@ from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
+
+log = logging.getLogger(__name__)
 
 _THREADS = 64  # of questions to a router
 _MOST_OVERDUE = 48  # that still run although nobody waits for them
@@ -59,9 +62,14 @@ class RouterLive:
         except IdealError as error:
             if not isinstance(error, UnreachableError):  # that was an answer
                 self.status = _ROUTER_AWAY
-            words = f"{without_secrets(str(error))}; the forecast is used"
-            situation = self._otherwise.look(case, wait_s)
-            return replace(situation, reasons=(("traffic_unavailable", words),))
+            why = without_secrets(str(error))
+        except Exception as error:  # whatever a source of one's own does, calls go on
+            log.exception("traffic: unexpected")
+            self.status = _ROUTER_AWAY
+            why = f"the router failed ({type(error).__name__}); it was logged"
+        words = f"{why}; the forecast is used"
+        situation = self._otherwise.look(case, wait_s)
+        return replace(situation, reasons=(("traffic_unavailable", words),))
 
     def _asked(self, case: Case, wait_s: float) -> Situation:
         from ideal_dispatch.errors import TrafficServiceError

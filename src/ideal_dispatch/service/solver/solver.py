@@ -4,6 +4,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -159,7 +160,8 @@ def rehearse(adviser: Adviser) -> bool:
         units = tuple((depot.name, 1) for depot in (first, second))
         call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
         until = time.monotonic() + _PATIENCE_S
-        made = adviser.advise(call, KnownUnits({}, None), KnownWeather(), until)
+        given = call, KnownUnits({}, None), KnownWeather(), until
+        made = copy_context().run(adviser.advise, *given)  # else what is logged later has its id
     except Exception:
         log.exception("the rehearsal failed")
         return False

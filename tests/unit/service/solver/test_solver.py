@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ideal_dispatch.service import logs
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.solver.solver import rehearse
@@ -13,6 +14,12 @@ from tests.service_town import Town, application, bearer, local
 def test_a_rehearsal_loads_what_a_call_needs(town: Town) -> None:
     settings = town.settings("rehearsed.toml")
     assert rehearse(Adviser(load_assets(settings), settings))
+
+
+def test_a_rehearsal_leaves_no_call_in_the_log(town: Town) -> None:
+    settings, before = town.settings("rehearsed.toml"), logs.call_id.get()
+    rehearse(Adviser(load_assets(settings), settings))
+    assert logs.call_id.get() == before
 
 
 def test_a_rehearsal_that_fails_is_logged_and_the_worker_answers(
