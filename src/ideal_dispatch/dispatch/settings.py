@@ -132,7 +132,7 @@ class NeededParts:
     trigger: bool
 
     def __bool__(self) -> bool:
-        return bool(self.models or self.gains or self.hours or self.trigger)
+        return bool(self.models or self.gains or self.drift or self.hours or self.trigger)
 
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:

@@ -1,6 +1,6 @@
 import math
 import tomllib
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -127,6 +127,15 @@ def test_what_must_be_fitted() -> None:
     little = needed_parts({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}})
     assert (little.models, little.gains) == (frozenset(), frozenset())
     assert (little.drift, little.hours, little.trigger) == (False, True, False)
+
+
+@pytest.mark.parametrize("part", ["model", "gain", "drift", "hours", "hours_gain", "trigger"])
+def test_a_policy_that_takes_one_part_alone_needs_a_fit(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "Alone", make_dataclass("Alone", [part]))
+    assert needed_parts({"a": {"kind": f"{__name__}:Alone"}})
+    assert not needed_parts({"a": {"kind": "router"}})
 
 
 def test_every_kind_can_be_made(parts: FittedParts) -> None:

@@ -10,8 +10,8 @@ from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.road_network import RoadNetwork
 
 _NAMES = (
-    "name", "depot", "station", "station #", "index", "id", "code", "short", "call_sign",
-    "callsign", "alias",
+    "name", "depot", "station", "id", "code", "short", "call_sign", "callsign", "alias",
+    "station #", "index",
 )  # fmt: skip
 _NUMBERS = ("station #", "index")  # of a row: no name that a record would use
 

@@ -6,6 +6,8 @@ from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.readers.depot_table import depot_rows, read_depots
+from ideal_dispatch.records.agency import Depots
+from ideal_dispatch.records.depots import read_depot_book
 from tests.unit.network.readers.test_csv_files import _write
 
 
@@ -49,4 +51,16 @@ def test_names_may_stand_in_any_column_of_names(grid: RoadNetwork, tmp_path: Pat
     table = tmp_path / "depots.csv"
     table.write_text(f"Call sign,code,index,lon,lat\nA1,N,7,{grid.lon[3]},{grid.lat[3]}\n")
     where, (row,) = depot_rows(table, grid)
-    assert (where, row.name, row.aliases, row.node) == (str(table), "7", ("N", "A1"), 3)
+    assert (where, row.name, row.aliases, row.node) == (str(table), "N", ("A1",), 3)
+
+
+@pytest.mark.parametrize("column", ["station #", "index"])
+def test_numbers_of_rows_are_names_only_if_there_are_no_others(
+    column: str, grid: RoadNetwork, tmp_path: Path
+) -> None:
+    table = tmp_path / "depots.csv"
+    for named, names in (("id", ["2", "1"]), ("code", ["KP", "GB"])):
+        rows = [f"{i + 1},{name},{grid.lon[i]},{grid.lat[i]}" for i, name in enumerate(names)]
+        table.write_text("\n".join([f"{column},{named},lon,lat", *rows]))
+        assert [depot.name for depot in read_depots(table, grid)[0]] == names
+        assert read_depot_book(table, grid, Depots()).names == tuple(names)
