@@ -64,7 +64,7 @@ def test_primary_path_has_the_wrong_end(client: Local, town: Town) -> None:
     [
         ("", "at least two points"),
         ("_", "cut off"),
-        ("\x00\x01", "none of an encoded polyline"),
+        ("\x00\x01", "not part of an encoded polyline"),
         (polyline.encode([[0.0, 0.0], [0.01, 0.01]]), "is not on this network"),
         (polyline.encode([[22.0, 114.0 - 90], [22.01, 24.01]]), "is not on this network"),
         (polyline.encode([[0.0, 0.0], [1.0, 1.0]]), "its line is 15"),

@@ -26,6 +26,7 @@ def joined() -> Iterator[bool]:
     dist.init_process_group("gloo")
     try:
         yield is_first()
+        dist.barrier()  # who leaves while another still sends may end that one
     finally:
         dist.destroy_process_group()
 

@@ -39,21 +39,20 @@ def run(changes: dict[str, Any], checkpoint: Path | None = None, resume: bool = 
 def main(folder: Path) -> None:
     """Train once for every set of parameters; each process writes what it got."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank = dist.get_rank()
-    for number, changes in enumerate(json.loads((folder / "changes.json").read_text())):
-        checkpoint = folder / f"{number}.pt"
-        whole = run(changes, checkpoint)
-        dist.barrier()
-        resumed = run(changes, checkpoint, resume=True)
-        np.savez(
-            folder / f"{number}-{rank}.npz",
-            whole=weights(whole),
-            resumed=weights(resumed),
-            errors=[epoch.validation_mae_s for epoch in whole.history],
-            losses=[epoch.loss for epoch in whole.history],
-        )
-    dist.destroy_process_group()
+    with distributed.joined():
+        rank = dist.get_rank()
+        for number, changes in enumerate(json.loads((folder / "changes.json").read_text())):
+            checkpoint = folder / f"{number}.pt"
+            whole = run(changes, checkpoint)
+            dist.barrier()
+            resumed = run(changes, checkpoint, resume=True)
+            np.savez(
+                folder / f"{number}-{rank}.npz",
+                whole=weights(whole),
+                resumed=weights(resumed),
+                errors=[epoch.validation_mae_s for epoch in whole.history],
+                losses=[epoch.loss for epoch in whole.history],
+            )
 
 
 if __name__ == "__main__":

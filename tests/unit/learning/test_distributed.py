@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            _, errors = process.communicate(timeout=180)
+            _, errors = process.communicate(timeout=600)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # the runner and both processes
             raise
