@@ -238,6 +238,22 @@ def test_why_and_what_if(desk: Page, service: Service) -> None:
     expect(desk.locator("#what-if-words")).to_contain_text("a second ambulance would go")
 
 
+def test_a_gap_of_zero_is_no_best_case(
+    flat_browser: Browser, service: Service, open_desk: Turn
+) -> None:
+    made = service.call("primary_only")
+
+    def nothing_sooner(route: Route) -> None:
+        answer = route.fetch()
+        gap = {"lower_s": 0.0, "upper_s": 0.0, "status": "exact"}
+        route.fulfill(response=answer, json=[one | {"gap": gap} for one in answer.json()])
+
+    page = open_desk(flat_browser, service, meddle=("**/v1/recommendations?*", nothing_sooner))
+    show(page, made)
+    expect(page.locator("#facts")).to_contain_text("By the forecast no other way could be sooner.")
+    expect(page.locator("#facts")).not_to_contain_text("0 s sooner")
+
+
 def test_simulated_calls_flow(flat_browser: Browser, own_service: Service, open_desk: Turn) -> None:
     page = open_desk(flat_browser, own_service)
     before = page.locator(".call-row").count()

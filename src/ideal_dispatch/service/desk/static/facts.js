@@ -96,6 +96,7 @@ function margin(seconds, threshold) {
 function bestCase(gap) {
   if (!Number.isFinite(gap?.lower_s)) return t("sure.none");
   const values = { lower: figure(Math.max(0, gap.lower_s)), upper: figure(gap.upper_s ?? NaN) };
+  if (Number.isFinite(gap.upper_s) && Math.abs(gap.upper_s) < 0.5) return t("sure.no_better");
   if (gap.upper_s < 0) return t("sure.later", { seconds: figure(-gap.upper_s) });
   if (!Number.isFinite(gap.upper_s)) return t("sure.at_least", values);
   return t(values.lower === values.upper ? "sure.exact" : "sure.between", values);
