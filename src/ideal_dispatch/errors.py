@@ -36,6 +36,10 @@ class MissingExtraError(IdealError, ImportError):
         super().__init__(f"{what} needs an optional part: pip install 'ideal-dispatch[{extra}]'")
 
 
+class PolicyError(IdealError):
+    """A policy fails, or decides what nobody can drive."""
+
+
 class CertificateError(IdealError):
     """An answer's claims do not survive being checked."""
 

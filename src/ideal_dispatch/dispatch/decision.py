@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from pathlib import PurePath
+from traceback import extract_tb
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -11,7 +13,7 @@ import numpy as np
 from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import Threshold
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.frames import DataFrame, frame
 
 if TYPE_CHECKING:
@@ -148,11 +150,63 @@ class Policy(Protocol):
 
 
 def decided(policy: Policy, situation: Situation, rng: np.random.Generator) -> Decision:
-    """The policy's decision, with the situation that it is about."""
-    made = policy.decide(situation, rng)
-    if not isinstance(made, Decision):
-        raise InputError(f"policy {policy.name}: decide() gives {made!r}; a Decision is needed")
+    """The policy's decision, with the situation that it is about.
+
+    A :class:`PolicyError` says where the policy fails or breaks its contract. Other
+    errors of this package pass, but for an :class:`InputError`: there is no answer.
+    """
+    cause: Exception | None = None
+    try:
+        made = policy.decide(situation, rng)
+        wrong = _fault(policy, situation, made)
+    except InputError as error:
+        cause, wrong = error, str(error).removeprefix(f"policy {policy.name}: ")
+    except IdealError:
+        raise
+    except Exception as error:
+        cause, wrong = error, f"{type(error).__name__}: {error}"
+    if wrong:
+        who = f"policy {policy.name}, incident {situation.incident.name}"
+        words = f"{who}: {wrong}{_place(policy, cause)}"
+        raise PolicyError(" ".join(words.split())) from cause
     return made if made.situation is not None else replace(made, situation=situation)
+
+
+def _fault(policy: Policy, situation: Situation, made: Any) -> str:
+    """How a decision breaks the contract of policies; "" where it does not."""
+    if not isinstance(made, Decision):
+        return f"decide() gives {made!r}; a Decision is needed"
+    if made.policy != policy.name:
+        return f"it decided in the name of {made.policy}"
+    told = [made.primary] if made.second is None else [made.primary, made.second]
+    sent = situation.sent
+    if sent is not None and told.pop(0) != sent:
+        return (
+            f"its primary is not the ambulance sent from {situation.stations[sent.station].depot}"
+        )
+    for one in told:
+        if not isinstance(one, Assignment):
+            return f"it sends {one!r}; an Assignment is needed"
+        if one.station not in situation.available:
+            return f"it sends from station {one.station}, which is not available"
+        depot = situation.stations[one.station].depot
+        if (one.path.origin, one.path.destination) != (depot.node, situation.incident.node):
+            return f"its {one.path} does not lead from {depot} to the incident"
+    station = situation.stations[made.primary.station]
+    if len(told) > 1 and told[0].station == told[1].station and station.units < 2:
+        return f"it sends two ambulances from {station.depot}, where {station.units} is free"
+    return ""
+
+
+def _place(policy: Policy, error: Exception | None) -> str:
+    """File and line of the policy's own code: where it failed, or where it decides."""
+    code = getattr(policy.decide, "__code__", None)
+    if code is None:
+        return ""
+    frames = extract_tb(None if error is None else error.__traceback__)
+    lines = [one.lineno for one in frames if one.filename == code.co_filename]
+    line = lines[-1] if lines else code.co_firstlineno
+    return f" ({PurePath(code.co_filename).name}, line {line})"
 
 
 def by_score(

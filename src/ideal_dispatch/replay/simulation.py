@@ -4,13 +4,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from traceback import extract_tb
 from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only, whole_number
-from ideal_dispatch.dispatch.decision import Decision, Policy, decided
+from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.situation import (
     Assignment,
     Incident,
@@ -18,16 +17,12 @@ from ideal_dispatch.dispatch.situation import (
     TellsEdgeTimes,
     observe,
 )
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
 from ideal_dispatch.traffic.routed_world import ReplayedWorld
-
-
-class PolicyError(IdealError):
-    """A policy answered what nobody can drive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +94,10 @@ class Job:
             region=None if self.region is None else int(self.region[incident.node]),
         )  # fmt: skip
         told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
-        decisions = [_decided(policy, situation, self.seed) for policy in self.policies]
+        decisions = [
+            decided(policy, situation, _generator(self.seed, incident.name, policy.name))
+            for policy in self.policies
+        ]
         for decision in decisions:
             for assignment in (decision.primary, decision.second):
                 if assignment is not None:
@@ -152,39 +150,3 @@ def _best(
         start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
         found.insert(0, (situation.available[nodes.index(start)], optimum))
     return min(found, key=lambda one: one[1].total_s)
-
-
-def _decided(policy: Policy, situation: Situation, seed: int) -> Decision:
-    """The decision; one that breaks the contract is a mistake of the policy, not of the call."""
-    call = situation.incident.name
-    try:
-        decision = decided(policy, situation, _generator(seed, call, policy.name))
-        wrong = _fault(policy, situation, decision)
-    except IdealError:
-        raise
-    except Exception as error:
-        last = extract_tb(error.__traceback__)[-1]
-        wrong = f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
-        raise PolicyError(f"policy {policy.name}, incident {call}: {wrong}") from error
-    if wrong:
-        raise PolicyError(f"policy {policy.name}, incident {call}: {wrong}")
-    return decision
-
-
-def _fault(policy: Policy, situation: Situation, decision: Decision) -> str:
-    if decision.policy != policy.name:
-        return f"it decided in the name of {decision.policy}"
-    primary, second = decision.primary, decision.second
-    for told in (primary, second):
-        if told is None:
-            continue
-        if told.station not in situation.available:
-            return f"it sends from station {told.station}, which is not available"
-        depot = situation.stations[told.station].depot
-        if (told.path.origin, told.path.destination) != (depot.node, situation.incident.node):
-            return f"its {told.path} does not lead from {depot} to the incident"
-    if second is not None and second.station == primary.station:
-        station = situation.stations[primary.station]
-        if station.units < 2:
-            return f"it sends two ambulances from {station.depot}, where {station.units} is free"
-    return ""

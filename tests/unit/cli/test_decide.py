@@ -11,7 +11,7 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.decide import decide
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import threshold_from
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, PolicyError
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
@@ -147,7 +147,9 @@ def test_other_policies(
     told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if policy == "region":
-        with pytest.raises(InputError, match="its territory is not known"):
+        with pytest.raises(
+            PolicyError, match="policy region, .* territory of the call is not known"
+        ):
             decide(**told, policy=policy)
         return
     if policy != "paper-ideal":

@@ -62,7 +62,7 @@ def test_the_region_decides_unless_it_has_nobody(grid: RoadNetwork, three: Situa
     decided = RegionPolicy().decide(empty, rng())
     assert decided.primary.station == empty.fastest
     assert "the depot of the territory has no free unit" in decided.reason
-    with pytest.raises(InputError, match="its territory is not known; policy region needs one"):
+    with pytest.raises(InputError, match="the territory of the call is not known"):
         RegionPolicy().decide(replace(three, region=None), rng())
 
 

@@ -1,10 +1,12 @@
 import json
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,12 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Incident, Situation
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, PolicyError, UnreachableError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import read_log, resimulate, run_replay
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
 from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK
-from ideal_dispatch.replay.simulation import PolicyError
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from tests.conftest import ROOT
 from tests.unit.replay.small import (
@@ -184,7 +185,7 @@ def test_a_policy_that_cannot_answer_leaves_the_call_out_for_all(
     class Choosy(Chancy):
         def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
             if situation.incident.node == 7:
-                raise InputError("not to node 7")
+                raise UnreachableError("not to node 7")
             return super().decide(situation, rng)
 
     calls = [Incident("a", 6, CALL), Incident("b", 7, CALL)]
@@ -204,6 +205,24 @@ def test_a_policy_that_breaks_its_contract_ends_the_run(grid: RoadNetwork, tmp_p
 
     with pytest.raises(PolicyError, match="policy chancy, incident a: it decided in the name of"):
         _replay(grid, [Incident("a", 6, CALL)], tmp_path / "run", policies=[Liar()])
+
+
+@pytest.mark.parametrize("score", [math.nan, "much", None])
+def test_a_policy_that_fails_at_one_call_ends_the_run(
+    grid: RoadNetwork, tmp_path: Path, score: Any
+) -> None:
+    class Faulty(Chancy):
+        def decide(self, situation: Situation, rng: np.random.Generator) -> Any:
+            made = super().decide(situation, rng)
+            return (
+                made if situation.incident.name == "a" else score and replace(made, score_s=score)
+            )
+
+    calls = [Incident("a", 6, CALL), Incident("b", 7, CALL)]
+    with pytest.raises(
+        PolicyError, match=r"^policy faulty, incident b: .* \(test_run.py, line \d+\)$"
+    ):
+        _replay(grid, calls, tmp_path / "run", policies=[Chancy(), Faulty("faulty")])
 
 
 @pytest.mark.parametrize(

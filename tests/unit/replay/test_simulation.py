@@ -10,10 +10,11 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
+from ideal_dispatch.errors import IdealError, PolicyError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import World, drive, resimulate
 from ideal_dispatch.replay.log import drive_key, line_text
-from ideal_dispatch.replay.simulation import Job, PolicyError
+from ideal_dispatch.replay.simulation import Job
 from ideal_dispatch.traffic.recorded import RecordedWorld
 from tests.unit.replay.small import CALL, Chancy, call, depots, recorded
 from tests.unit.traffic.small import START, recording
@@ -211,7 +212,7 @@ def test_a_fault_of_a_policy_has_its_line(grid: RoadNetwork) -> None:
         raise KeyError("oops")
 
     line = answer.__code__.co_firstlineno + 1
-    with pytest.raises(PolicyError, match=rf"KeyError: 'oops' \({__file__}, line {line}\)"):
+    with pytest.raises(PolicyError, match=rf"KeyError: 'oops' \(test_simulation.py, line {line}\)"):
         _entry(grid, Told(answer))
 
 
@@ -233,8 +234,6 @@ def test_a_second_from_the_same_depot_needs_two_units(grid: RoadNetwork) -> None
 
 
 def test_a_call_near_the_end_says_so(grid: RoadNetwork) -> None:
-    from ideal_dispatch.errors import IdealError
-
     late = Incident("late", 65, START + timedelta(minutes=119, seconds=55))
     with pytest.raises(IdealError, match="is not in the recording"):
         simulated(RecordedWorld(recording(grid)), late, depots(grid), [Chancy()])

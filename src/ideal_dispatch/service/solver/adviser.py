@@ -71,7 +71,7 @@ class Adviser:
         except UnreachableError as error:
             why = "unreachable", str(error)
         except IdealError as error:
-            log.warning("call %s: %s", call.call_id, error)
+            log.warning("call %s: %s", call.call_id, error, exc_info=error.__cause__)
             why = "not_decided", str(error)
         except (Exception, SystemExit) as error:  # a surprise must not reach the caller as silence
             log.exception("call %s: unexpected", call.call_id)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
-from ideal_dispatch.dispatch import Situation
+from ideal_dispatch.dispatch import Assignment, Decision, Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.schemas import RecommendationRequest
@@ -351,6 +351,21 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, town: Town) -> None:
     assert told.degraded[0].code == "internal_error"
     assert "ZeroDivisionError" in told.degraded[0].words
     assert told.headline.startswith("No advice: a fault of this program")
+
+
+def test_a_policy_that_breaks_its_contract_gives_no_advice(adviser: Adviser, town: Town) -> None:
+    class Broken:
+        name = "broken"
+
+        def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+            sent = Assignment(99, situation.quote(0).path)
+            return Decision(self.name, sent, None, 0.0, 0.0, "")
+
+    broken = Adviser(replace(adviser.assets, policy=Broken()), adviser.settings)
+    request = RecommendationRequest.model_validate(town.call()).call()
+    told = completed(broken.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 60))
+    assert (told.decision, told.degraded[0].code) == ("no_advice", "not_decided")
+    assert "station 99, which is not available" in told.degraded[0].words
 
 
 def test_an_uncertain_location_is_said_to_be_uncertain(advise: Advise, town: Town) -> None:
