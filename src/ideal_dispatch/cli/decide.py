@@ -1,5 +1,6 @@
 """``ideal decide``: one call, one decision, for people and as JSON."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -252,9 +253,23 @@ def _situation(
         context = world.recording.context(moment)
     elif city.model is None:
         raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
-    return city.call(
-        **place, at=moment, units=free, sent=primary, traffic=world, context=context, trace=trace
-    )
+    try:
+        return city.call(
+            **place, at=moment, units=free, sent=primary, traffic=world, context=context,
+            trace=trace,
+        )  # fmt: skip
+    except InputError as error:
+        raise type(error)(_by_option(str(error), [*free])) from None
+
+
+def _by_option(words: str, counted: list[str]) -> str:
+    """A complaint about an argument of the call as one about its option."""
+    depot, colon, rest = words.removeprefix("depot ").partition(": no such depot")
+    if colon:
+        return f"{'--depot' if depot in counted else '--primary'} {depot}{colon}{rest}"
+    if words.startswith(("node ", "lon ", "where is the call")):
+        return re.sub(r"(?<!a )\b(node|lon|lat)\b", r"--\1", words)
+    return words
 
 
 def _parts(city: "City", drift: Path | None, gain: Path | None, own: bool) -> "FittedParts":
@@ -272,14 +287,18 @@ def _parts(city: "City", drift: Path | None, gain: Path | None, own: bool) -> "F
 
 def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
     from ideal_dispatch.dispatch.settings import (
+        KINDS,
         policies_from,
         policy_class,
         takes_usual_threshold,
         threshold_from,
     )
     from ideal_dispatch.dispatch.threshold import USUAL_COST
-    from ideal_dispatch.plugins import parameters
+    from ideal_dispatch.plugins import POLICIES, check_name, parameters
 
+    fitted_in_replays = {"trigger", "hours"}
+    offered = [name for name in KINDS if not fitted_in_replays & parameters(KINDS[name]).keys()]
+    check_name(POLICIES, kind, offered, "--policy")
     made_by = policy_class(kind, "--policy")
     if threshold is None and takes_usual_threshold(made_by):
         threshold = {"cost": USUAL_COST}

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.decide import decide
+from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.settings import threshold_from
 from ideal_dispatch.errors import IdealError, PolicyError
@@ -172,6 +174,22 @@ def test_a_policy_of_ones_own_keeps_its_threshold(
         assert json.loads(capsys.readouterr().out)["decision"]["threshold_s"] == expected_s
 
 
+class Faulty:
+    """A policy that divides by zero."""
+
+    name = "faulty"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        raise ZeroDivisionError("oops")
+
+
+def test_a_policy_of_ones_own_that_fails(told: dict[str, Any]) -> None:
+    with pytest.raises(
+        PolicyError, match=r"^policy faulty, .*: ZeroDivisionError: oops \(test_decide"
+    ):
+        decide(**told, policy=f"{__name__}:Faulty")
+
+
 def test_a_place_by_coordinates(
     told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,22 +244,22 @@ def test_the_embedded_city_takes_another_model(
         ({"at": "noon"}, "--at noon: write it as"),
         ({"at": "2023-05-08T08:10"}, "--at 2023-05-08T08:10: add the zone"),
         ({"at": "2023-05-09T08:10+08:00"}, "is not in the recording"),
-        ({"node": 120}, "node 120: not a node of the network"),
-        ({"node": -1}, "node -1: not a node of the network"),
-        ({"lon": 114.0}, "node and lon, lat both name the place"),
-        ({"node": None}, "where is the call"),
-        ({"node": None, "lon": 114.0}, "lon and lat belong together"),
+        ({"node": 120}, "^--node 120: not a node of the network"),
+        ({"node": -1}, "^--node -1: not a node of the network"),
+        ({"lon": 114.0}, "^--node and --lon, --lat both name the place"),
+        ({"node": None}, "where is the call\\? Give --node, or --lon and --lat"),
+        ({"node": None, "lon": 114.0}, "^--lon and --lat belong together"),
         ({"node": None, "lon": 10.0, "lat": 50.0}, "beyond the limit of 300 m"),
-        ({"units": ["D9=1"]}, "depot D9: no such depot; there are D0, D1, D2"),
-        ({"primary": "D9"}, "depot D9: no such depot; there are D0, D1, D2"),
+        ({"units": ["D9=1"]}, "^--depot D9: no such depot; there are D0, D1, D2"),
+        ({"primary": "D9"}, "^--primary D9: no such depot; there are D0, D1, D2"),
+        ({"primary": "D9", "units": ["D0=1"]}, "^--primary D9: no such depot"),
+        ({"primary": "D1", "units": ["D9=1"]}, "^--depot D9: no such depot"),
         ({"units": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
         ({"units": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
         ({"units": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
         ({"policy": "oracle"}, "--policy 'oracle': choose one of region, router"),
-        (
-            {"policy": "learned-trigger"},
-            "--policy learned-trigger needs a trigger fitted",
-        ),
+        ({"policy": "learned-trigger"}, "--policy 'learned-trigger': choose one of (?!.*learned)"),
+        ({"policy": "quarter-hour"}, "--policy 'quarter-hour': choose one of (?!.*quarter)"),
         ({"threshold": "soon"}, "--threshold soon: seconds or always is needed"),
         ({"threshold": "5", "cost": 0.1}, "choose one way"),
         ({"curve": "nobody-1900"}, "^threshold: survival curve 'nobody-1900': choose one"),
