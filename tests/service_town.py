@@ -231,7 +231,7 @@ class SolverThread(SolverProcess):
         return True
 
     def ask(
-        self, name: str, given: tuple[Any, ...], until: float | None = None
+        self, name: str, given: tuple[Any, ...], due: float | None = None
     ) -> "asyncio.Future[Any]":
         return asyncio.wrap_future(self._thread.submit(self._solver.method(name), *given))
 

@@ -91,11 +91,6 @@ def _searched() -> str:
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
 
 
-def count() -> int:
-    """How many functions a call of the embedded city passes."""
-    return len(_embedded())
-
-
 def _embedded() -> list[str]:
     from ideal_dispatch.cities import harbour_city
     from ideal_dispatch.service.desk.demo import demo

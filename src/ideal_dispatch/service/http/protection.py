@@ -86,8 +86,8 @@ class Protection:
     nobody knows: no body of a stranger is read. ``open_bytes`` are paths where a
     stranger may send so many bytes, ``path_bytes`` paths with another limit than
     ``body_bytes``. What is posted to ``calls`` needs a slot of the ``admission``:
-    without one, nothing is read either. ``refused`` is told the code of every
-    refusal.
+    where none is free, nothing is read either; it is taken once the body is there.
+    ``refused`` is told the code of every refusal.
     """
 
     def __init__(

@@ -47,9 +47,9 @@ class Adviser:
         call: Call,
         units: KnownUnits,
         weather: KnownWeather,
-        until: float,
+        due: float,
     ) -> dict[str, Any]:
-        """The advice; ``until`` is the moment of :func:`time.monotonic` at which it is due.
+        """The advice; ``due`` is a moment of :func:`time.monotonic`.
 
         Whatever goes wrong becomes a ``no_advice`` that says so.
         """
@@ -57,10 +57,10 @@ class Adviser:
         reasons: list[Reason] = []
         try:
             case = self.reader.read(call, units, weather, reasons)
-            wait_s = min(self.settings.traffic.wait_s, _SHARE * (until - time.monotonic()))
+            wait_s = min(self.settings.traffic.wait_s, _SHARE * (due - time.monotonic()))
             situation = self.assets.traffic.look(case, max(wait_s, 0.0))
             reasons.extend(situation.reasons)
-            policy = self._policy(call, until)
+            policy = self._policy(call, due)
             decision = decided(policy, situation, np.random.default_rng(0))
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
             return _plain(api_answer(call, case, answer, self._routes))
@@ -79,13 +79,13 @@ class Adviser:
             why = "internal_error", words
         return no_advice(call, [why, *reasons])
 
-    def _policy(self, call: Call, until: float) -> Policy:
+    def _policy(self, call: Call, due: float) -> Policy:
         """The policy with the threshold of the call, and no more time than there is."""
         policy: Any = self.assets.policy
         known = [field.name for field in fields(policy)] if is_dataclass(policy) else []
         changes: dict[str, Any] = {}
         if "time_limit_s" in known:
-            left_s = max(_SHARE * (until - time.monotonic()), _LEAST_SEARCH_S)
+            left_s = max(_SHARE * (due - time.monotonic()), _LEAST_SEARCH_S)
             own_s = policy.time_limit_s
             changes["time_limit_s"] = left_s if own_s is None else min(own_s, left_s)
         if call.threshold_s is not None:

@@ -72,20 +72,20 @@ class SolverPool:
         return sum(one.restarts for one in self._solvers)
 
     async def advise(
-        self, call: "Call", units: "KnownUnits", weather: "KnownWeather", until: float, slot: "Slot"
+        self, call: "Call", units: "KnownUnits", weather: "KnownWeather", due: float, slot: "Slot"
     ) -> dict[str, Any]:
         """The advice, with the checksums of what made it as ``versions``.
 
-        ``until`` is the moment of :func:`time.monotonic` at which it is due: LateError then. A
+        ``due`` is a moment of :func:`time.monotonic`: LateError from then on. A
         solver that is late goes on meanwhile, and keeps the call's slot.
         """
         kept = slot.moved()
         try:
-            solver = await self._turn(kept.holder, until)
+            solver = await self._turn(kept.holder, due)
         except BaseException:
             kept.release()
             raise
-        answer = solver.ask("advise", (call, units, weather, until), until)
+        answer = solver.ask("advise", (call, units, weather, due), due)
 
         def ended(answer: "asyncio.Future[Any]") -> None:
             kept.release()
@@ -95,13 +95,13 @@ class SolverPool:
             self._hand_out()
 
         answer.add_done_callback(ended)
-        await asyncio.wait([answer], timeout=max(until - time.monotonic(), 0.0))
+        await asyncio.wait([answer], timeout=max(due - time.monotonic(), 0.0))
         # the event loop may have been held up: then it was made in time, but is seen too late
-        if not answer.done() or time.monotonic() >= until:
+        if not answer.done() or time.monotonic() >= due:
             raise LateError("the solver did not answer in time")
         return {**answer.result(), "versions": solver.facts.checksums}
 
-    async def _turn(self, holder: str, until: float) -> SolverProcess:
+    async def _turn(self, holder: str, due: float) -> SolverProcess:
         """A solver that is free, once it is this holder's turn."""
         if not self.working:
             raise SolverLostError("no solver is at work")
@@ -112,8 +112,8 @@ class SolverPool:
         self._waiting[holder].append(turn)
         self._hand_out()
         try:
-            await asyncio.wait([turn], timeout=max(until - time.monotonic(), 0.0))
-            if not turn.done() or time.monotonic() >= until:
+            await asyncio.wait([turn], timeout=max(due - time.monotonic(), 0.0))
+            if not turn.done() or time.monotonic() >= due:
                 raise LateError("no solver was free in time")
             return turn.result()
         except BaseException:

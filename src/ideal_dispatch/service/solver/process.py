@@ -128,12 +128,12 @@ class SolverProcess:
         return self._child is not None and self._child.process.poll() is None
 
     def ask(
-        self, name: str, given: tuple[Any, ...], until: float | None = None
+        self, name: str, given: tuple[Any, ...], due: float | None = None
     ) -> "asyncio.Future[Any]":
         """What the solver will answer, or the SolverLostError if it ends before; nothing is raised.
 
-        With ``until``, the moment of :func:`time.monotonic` at which the answer is due, a solver
-        that does not answer gets no more calls, and is ended after a while.
+        With ``due``, a moment of :func:`time.monotonic`, a solver that does not answer by then gets
+        no more calls, and is ended after a while.
         """
         loop = asyncio.get_running_loop()
         answer = loop.create_future()
@@ -148,8 +148,8 @@ class SolverProcess:
             return answer
         self._answers[number] = answer
         self._writer.write(_SIZE.pack(len(message)) + message)
-        if until is not None:
-            left_s = max(until - time.monotonic(), 0.0) + _OVERDUE_S
+        if due is not None:
+            left_s = max(due - time.monotonic(), 0.0) + _OVERDUE_S
             late = loop.call_later(left_s, self._set_overdue, True)
             hung = loop.call_later(left_s + self._hangs_s, self._end_hung)
 

@@ -80,11 +80,17 @@ class Solver:
         self._preparing.start()
 
     def method(self, name: str) -> Callable[..., Any]:
-        """What answers a question of another process."""
-        if name not in ("advise", "road_map", "model_card", "invented_call"):
-            raise InputError(f"{name}: nothing that can be asked")
-        method: Callable[..., Any] = getattr(self.adviser if name == "advise" else self, name)
-        return method
+        """What answers a question of another process: all that may be asked."""
+        match name:
+            case "advise":
+                return self.adviser.advise
+            case "road_map":
+                return self.road_map
+            case "model_card":
+                return self.model_card
+            case "invented_call":
+                return self.invented_call
+        raise InputError(f"{name}: nothing that can be asked")
 
     def road_map(self) -> RoadMap:
         return road_map(self.assets.network)
@@ -159,8 +165,8 @@ def rehearse(adviser: Adviser) -> bool:
         scene = Scene(float(network.lon[second.node]), float(network.lat[second.node]))
         units = tuple((depot.name, 1) for depot in (first, second))
         call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
-        until = time.monotonic() + _PATIENCE_S
-        given = call, KnownUnits({}, None), KnownWeather(), until
+        due = time.monotonic() + _PATIENCE_S
+        given = call, KnownUnits({}, None), KnownWeather(), due
         made = copy_context().run(adviser.advise, *given)  # else what is logged later has its id
     except Exception:
         log.exception("the rehearsal failed")

@@ -25,7 +25,7 @@ class Held(SolverProcess):
         return True
 
     def ask(
-        self, name: str, given: tuple[Any, ...], until: float | None = None
+        self, name: str, given: tuple[Any, ...], due: float | None = None
     ) -> "asyncio.Future[Any]":
         answer = asyncio.get_running_loop().create_future()
         self.asked.append((given[0], answer))
