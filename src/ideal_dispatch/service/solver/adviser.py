@@ -16,7 +16,6 @@ from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
-from ideal_dispatch.service import logs
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.answer import Routes, api_answer, no_advice
 from ideal_dispatch.service.solver.assets import Assets
@@ -53,7 +52,6 @@ class Adviser:
 
         Whatever goes wrong becomes a ``no_advice`` that says so.
         """
-        logs.call_id.set(call.call_id)
         reasons: list[Reason] = []
         try:
             case = self.reader.read(call, units, weather, reasons)

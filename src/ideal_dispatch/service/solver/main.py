@@ -101,7 +101,9 @@ def _step_back() -> None:
 def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], tell: _Tell) -> None:
     """Tell the answer to one question; a surprise must not leave who asks waiting."""
     from ideal_dispatch.errors import IdealError
+    from ideal_dispatch.service import logs
 
+    logs.call_id.set(given[0].call_id if name == "advise" else "")
     try:
         kind, value = "answered", solver.method(name)(*given)
     except IdealError as error:

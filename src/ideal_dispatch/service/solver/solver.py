@@ -4,7 +4,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable
-from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -166,8 +165,7 @@ def rehearse(adviser: Adviser) -> bool:
         units = tuple((depot.name, 1) for depot in (first, second))
         call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
         due = time.monotonic() + _PATIENCE_S
-        given = call, KnownUnits({}, None), KnownWeather(), due
-        made = copy_context().run(adviser.advise, *given)  # else what is logged later has its id
+        made = adviser.advise(call, KnownUnits({}, None), KnownWeather(), due)
     except Exception:
         log.exception("the rehearsal failed")
         return False
