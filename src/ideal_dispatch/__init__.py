@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     )
     from ideal_dispatch.traffic.source import RouteQuote
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "cities": ("City", "harbour_city"),
