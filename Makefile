@@ -57,7 +57,7 @@ load: setup
 	@$(BIN)/python -m benchmarks.load $(if $(WRITE),--write)
 
 docs: setup
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # not quiet: unseen warnings would not count
 
 # travel times learned from real trips: docs/evidence/travel_times.md
 evidence: setup
