@@ -13,7 +13,7 @@ from ideal_dispatch.evaluation.tables import Cell, Column, Table
 from ideal_dispatch.replay.drive import World
 
 Key = tuple[str, float]
-"""A part in the story (as in :data:`ROLES`) and second ambulances per incident."""
+"""A role (see :mod:`ideal_dispatch.evaluation.roles`) and second ambulances per incident."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def serve(
         flag(
             "--new-token",
             "Print a new token (a password for a person or program) and its hash for "
-            "the settings, and end.",
+            "the settings, and exit.",
         ),
     ] = False,
 ) -> None:

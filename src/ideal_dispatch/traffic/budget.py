@@ -16,9 +16,8 @@ class RequestBudget:
     """How many requests a run may send, and how many it sent of each kind.
 
     A request counts when it is sent, whatever comes back: a retry counts again,
-    a recorded answer does not count. A matrix counts its elements, as it is
-    billed. Without a limit it only counts. What earlier runs sent can be counted
-    first: the limit is then one for all of them.
+    a recorded answer does not count. Without a limit it only counts. What
+    earlier runs sent can be counted first: the limit is then one for all of them.
     """
 
     def __init__(self, limit: int | None = None) -> None:

@@ -155,7 +155,7 @@ class ServiceClient:
         """The moment by which all questions of a quote begun now must be answered."""
         return self._clock() + self.patience.deadline_s
 
-    def ask(self, question: Question, deadline: float, cost: int = 1) -> Any:
+    def ask(self, question: Question, deadline: float) -> Any:
         """The JSON of a good answer.
 
         :class:`RefusedError` where the service says no, :class:`TrafficServiceError`
@@ -170,18 +170,18 @@ class ServiceClient:
                 "record it with a live run"
             )
         if stored is None or (self.live and stored.status != 200):
-            stored = self._asked(question, deadline, cost)
+            stored = self._asked(question, deadline)
             if self._answers is not None:  # an empty folder is false
                 self._answers.keep(question, stored)
         return _judged(self.service, stored)
 
-    def _asked(self, question: Question, deadline: float, cost: int) -> StoredAnswer:
+    def _asked(self, question: Question, deadline: float) -> StoredAnswer:
         if resting := self.breaker.resting():
             return StoredAnswer(0, None, resting)
         failure = "no time was left to ask"
         tries = 0
         while tries < self.patience.attempts and (left_s := deadline - self._clock()) > 0:
-            self.budget.spend(question.endpoint, cost)
+            self.budget.spend(question.endpoint)
             tries += 1
             asked_s: float | None = None
             try:
