@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-pythons shape coverage test-all check docs bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
+.PHONY: setup demo test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -59,6 +59,10 @@ load: setup
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # not quiet: unseen warnings would not count
 
+# what the commands of docs/quick_start.md print
+quick-start: setup
+	@$(BIN)/python -m workshop.quick_start
+
 # travel times learned from real trips: docs/evidence/travel_times.md
 evidence: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan
@@ -102,7 +106,7 @@ city: setup
 # is the embedded city's traffic like real traffic? One page, and the figures of docs/evidence/traffic.md
 traffic-plausibility: setup
 	mkdir -p out
-	@$(BIN)/python -m workshop.traffic src/ideal_dispatch/cities/data/harbour.traffic --hong-kong $(HONG_KONG) --figures docs/images -o out/plausibility.html --force
+	@$(BIN)/python -m workshop.traffic src/ideal_dispatch/cities/data/harbour.traffic --hong-kong $(HONG_KONG) --figures docs/images --page docs/evidence/traffic.md -o out/plausibility.html --force
 
 # SUMO days of the embedded city: hours of computing, in the background, resumable
 city-traffic: setup

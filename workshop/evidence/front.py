@@ -12,7 +12,8 @@ from ideal_dispatch.evaluation.significance import Interval
 from ideal_dispatch.evaluation.tables import Cell, Column, Table
 from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.drive import World
-from workshop.evidence.pages import FOLDER, read_csv, write_text
+from workshop.evidence.pages import FOLDER, read_csv
+from workshop.page_parts import replace_part
 from workshop.pictures import save_figures
 
 if TYPE_CHECKING:
@@ -115,15 +116,6 @@ def _panel(axes: "Axes", name: str, rows: Rows) -> None:
     title = f"{name.replace('North-west', 'NW')}\none ambulance: {alone:.0f} s"
     axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.grid(axis="y", color=MUTED, alpha=0.2)
-
-
-def replace_part(page: Path, mark: str, text: str) -> None:
-    """Put ``text`` between the marks of a page."""
-    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
-    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
-    if not found or end not in rest:
-        raise SystemExit(f"{page} has no marks {begin} … {end}; add them where the table belongs")
-    write_text(page, f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
 
 
 def _experienced(rows: Rows) -> dict[str, list[Mapping[str, str]]]:

@@ -22,6 +22,7 @@ from ideal_dispatch.cli.terminal import out, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+from workshop.page_parts import replace_part
 from workshop.pictures import save_figures
 from workshop.traffic.page import examine, markdown, nearest_region
 
@@ -51,6 +52,10 @@ def plausibility(
     figures_folder: Annotated[
         Path | None,
         typer.Option("--figures", metavar="FOLDER", help="Write every figure here, too, as .png."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the table to this page of the docs, too."),
     ] = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
@@ -93,7 +98,10 @@ def plausibility(
             save_figures(drawn, figures_folder)
     for line in found.warnings():
         warn(line)
-    out.print(markdown(*found.table()), markup=False, soft_wrap=True)
+    table = markdown(*found.table())
+    if page is not None:
+        replace_part(page, "plausibility", f"\n{table}\n")
+    out.print(table, markup=False, soft_wrap=True)
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
 
 

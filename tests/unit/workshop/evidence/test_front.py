@@ -1,12 +1,10 @@
 """The table and the figure of the evidence page, from the CSV files of the documentation."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from workshop.evidence.front import replace_part, sooner, summary
+from workshop.evidence.front import sooner, summary
 from workshop.evidence.pages import read_csv
 
 DOCS = ROOT / "docs"
@@ -32,12 +30,3 @@ def test_the_figure_has_a_panel_for_each_experiment_on_one_scale() -> None:
     assert np.asarray(ideal.get_ydata())[0] == pytest.approx(373.33 - 373.40)  # its own first
     assert np.asarray(lines["interval-selective"].get_ydata())[0] == 0.0
     assert np.asarray(dual.get_ydata()) == pytest.approx([373.33 - 371.17])
-
-
-def test_only_the_part_between_the_marks_is_replaced(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
-    replace_part(page, "x", "new")
-    assert page.read_text() == "before\n<!-- x: begin -->\nnew\n<!-- x: end -->\nafter\n"
-    with pytest.raises(SystemExit, match="has no marks <!-- y: begin -->"):
-        replace_part(page, "y", "new")
