@@ -63,6 +63,11 @@ class Weather:
     def __iter__(self) -> Iterator[WeatherValue]:
         return (getattr(self, variable) for variable in WEATHER_VARIABLES)
 
+    def completed_by(self, other: "Weather") -> "Weather":
+        """The same, with what is unknown as ``other`` has it."""
+        both = zip(self, other, strict=True)
+        return Weather(*(own if own.known else theirs for own, theirs in both))
+
 
 WEATHER_VARIABLES = tuple(f.name for f in fields(Weather))
 """Names of the five variables, units as suffixes; rainfall is of one hour."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
-from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue, require_zone
+from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, require_zone
 from ideal_dispatch.errors import InputError, WeatherError
 
 NEAREST_LIMIT = timedelta(minutes=90)
@@ -80,22 +80,17 @@ class FirstKnown:
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The weather that any provider knows; asks no further once all is known."""
         check_query(at, lon, lat)
-        found: dict[str, WeatherValue] = {}
+        found = Weather()
         for provider in self.providers:
-            if len(found) == len(WEATHER_VARIABLES):
+            if all(value.known for value in found):
                 break
             try:
-                weather = provider.reading(at, lon, lat)
-            except OutdatedWeatherError as error:
-                self._report(error)
-                weather = error.known
+                found = found.completed_by(provider.reading(at, lon, lat))
             except WeatherError as error:
                 self._report(error)
-                continue
-            for variable, value in zip(WEATHER_VARIABLES, weather, strict=True):
-                if value.known:
-                    found.setdefault(variable, value)
-        return Weather(**found)
+                if isinstance(error, OutdatedWeatherError):
+                    found = found.completed_by(error.known)
+        return found
 
     def _report(self, error: WeatherError) -> None:
         text = str(error)

@@ -13,7 +13,7 @@ from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import WEATHER, check_name
-from ideal_dispatch.toml_tables import built, read_toml, refuse_unknown, require
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml, refuse_unknown, require
 
 FIELDS = (
     "call_id", "unit", "call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at",
@@ -208,7 +208,10 @@ class WeatherSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgencySettings:
-    """Everything ``ideal records prepare`` needs to know about an agency's file."""
+    """Everything ``ideal records prepare`` needs to know about an agency's file.
+
+    ``path`` is the TOML file, which complaints name.
+    """
 
     agency: Agency
     input: Input = Input()
@@ -221,38 +224,39 @@ class AgencySettings:
     exclusions: Exclusions = Exclusions()
     snapping: Snapping = Snapping()
     weather: WeatherSettings = field(default_factory=WeatherSettings)
-    folder: Path = Path()
+    path: str = ""
 
     def __post_init__(self) -> None:
         refuse_unknown(self.columns, FIELDS, "columns")
         taken = set(self.extra) & set(FIELDS)
         require(not taken, f"extra: {min(taken, default='')} is a field of its own")
 
+    @property
+    def folder(self) -> Path:
+        """Where relative file names begin: beside the settings file."""
+        return Path(self.path).parent
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "AgencySettings":
         """Read a TOML file, or say in one line what is wrong with it."""
-        where = os.fspath(path)
-        table = read_toml(path)
-        try:
-            return cls.of(table, Path(path).parent)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+        return cls.of(read_toml(path), path)
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], folder: Path = Path()) -> "AgencySettings":
-        """Settings of a table as TOML gives it; relative file names start at ``folder``."""
-        refuse_unknown(table, [f.name for f in fields(cls) if f.name != "folder"], "")
-        rules = table.get("exclusions", {})
-        if isinstance(rules, Mapping) and rules.get("preset") == "paper":
-            for name, paper in _PAPER.items():
-                given = table.get(name, {})
-                if isinstance(given, Mapping):
-                    table = {**table, name: {**paper, **given}}
-        return built(cls, {**table}, "", folder=folder)
+    def of(cls, table: Mapping[str, Any], path: str | os.PathLike[str] = "") -> "AgencySettings":
+        """Settings of a table as TOML gives it; ``path`` is the file it was read from."""
+        with complaints_about(path):
+            refuse_unknown(table, [f.name for f in fields(cls) if f.name != "path"], "")
+            rules = table.get("exclusions", {})
+            if isinstance(rules, Mapping) and rules.get("preset") == "paper":
+                for name, paper in _PAPER.items():
+                    given = table.get(name, {})
+                    if isinstance(given, Mapping):
+                        table = {**table, name: {**paper, **given}}
+            return built(cls, {**table}, "", path=os.fspath(path))
 
     def plain(self) -> dict[str, Any]:
         """The settings as JSON holds them, without any path of this machine."""
         result = asdict(self)
-        del result["folder"]
+        del result["path"]
         result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
         return dict(json.loads(json.dumps(result)))

@@ -18,9 +18,9 @@ from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.pages import Page
 from ideal_dispatch.records import figures
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.exclusions import speed_kmh
 from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.quarantine import shown, write_quarantine
+from ideal_dispatch.records.travel_times import speed_kmh
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
 from ideal_dispatch.records.unknown_words import unknown_words
 

@@ -12,15 +12,16 @@ from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.context.weather import WeatherProvider, source_counts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records import exclusions, schema, targets
+from ideal_dispatch.records import schema, targets
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
+from ideal_dispatch.records.past_weather import readings, weather_provider
 from ideal_dispatch.records.places import place
 from ideal_dispatch.records.raw_records import RawRecords, Source, read_records
 from ideal_dispatch.records.schema import Reasons, RecordTable
-from ideal_dispatch.records.travel_times import travel_times
+from ideal_dispatch.records.travel_times import RuleCount, travel_times
 from ideal_dispatch.records.trips import Trips
-from ideal_dispatch.records.weather_source import readings, weather_provider
+from ideal_dispatch.toml_tables import complaints_about
 
 Progress = Callable[[str], None]
 
@@ -42,7 +43,7 @@ class Prepared:
     kept: IntArray
     quarantined: Reasons
     excluded: Reasons
-    rules: list[exclusions.RuleCount]
+    rules: list[RuleCount]
     slope: targets.FloorSlope
     preparation: Mapping[str, targets.DepotPreparation]
     intervals: targets.Intervals
@@ -75,8 +76,9 @@ def prepare_records(
     """
     progress("reading depots and weather")
     book = read_depot_book(depots, network, settings.depots)
-    settings = _with_depot_names(settings, book)
-    provider = weather_provider(settings)
+    with complaints_about(settings.path):
+        settings = _with_depot_names(settings, book)
+        provider = weather_provider(settings)
     progress("reading records")
     raw = read_records(records, settings)
     progress("checking rows")
@@ -88,11 +90,10 @@ def prepare_records(
     progress("estimating preparation and floors")
     rows = travel_times(table, places, good, book, settings)
     progress("reading the weather")
-    kept = np.flatnonzero(good & ~rows.excluded).astype(np.int32)
+    kept = np.flatnonzero(good & _without(rows.excluded, len(table))).astype(np.int32)
     contexts, weather_counts, notes = _contexts(table, kept, settings, provider, quarantined)
     kept = kept[_without(quarantined, len(table))[kept]]
     encoding = ContextEncoding(tuple(settings.extra))
-    reasons = rows.reasons()
     trips = Trips(
         origin=book.node[places.depot[kept]],
         destination=places.node[kept],
@@ -111,7 +112,7 @@ def prepare_records(
             "weather": weather_counts,
             "rows": len(table) + len(raw.broken),
             "quarantined": len(quarantined) + len(raw.broken),
-            "excluded": len(reasons),
+            "excluded": len(rows.excluded),
             "ideal_dispatch": version("ideal-dispatch"),
         },
     )
@@ -122,8 +123,8 @@ def prepare_records(
         book=book,
         kept=kept,
         quarantined=quarantined,
-        excluded=reasons,
-        rules=exclusions.count(rows.rules),
+        excluded=rows.excluded,
+        rules=rows.rules,
         slope=rows.slope,
         preparation=rows.preparation,
         intervals=rows.intervals,
@@ -161,9 +162,8 @@ def _contexts(
     calendar = settings.agency.calendar()
     moments = [at.replace(tzinfo=UTC) for at in table.at[rows].astype("M8[s]").tolist()]
     lon, lat = table.numbers["lon"][rows], table.numbers["lat"][rows]
-    weather, notes = readings(
-        provider, moments, lon, lat, settings.weather.fallback == "climatology"
-    )
+    with complaints_about(settings.path):
+        weather, notes = readings(provider, settings.weather, moments, lon, lat)
     contexts, used = [], []
     for row, at, reading in zip(rows.tolist(), moments, weather, strict=True):
         extra = {name: float(values[row]) for name, values in table.extra.items()}

@@ -1,6 +1,6 @@
 """The travel time of each row, where from, and which rules leave it out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
@@ -9,67 +9,69 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.records import exclusions, targets
+from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import DepotBook
-from ideal_dispatch.records.exclusions import Rule
 from ideal_dispatch.records.floors import read_floor
 from ideal_dispatch.records.places import Places
 from ideal_dispatch.records.schema import Reasons, RecordTable
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 
 
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    """How many rows a rule applies to, and how many of them no earlier rule removed."""
+
+    name: str
+    says: str
+    applies: int
+    removed: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TravelTimes:
     """Seconds of driving per row and how they were obtained (an index into TARGETS).
 
-    ``rules`` are in the order in which they count. ``intervals`` is what the
-    floor slope and the preparation were estimated from.
+    ``excluded`` has what the rules say of a row, ``rules`` their counts in the
+    order in which they count. ``intervals`` is what the floor slope and the
+    preparation were estimated from.
     """
 
     seconds: FloatArray
     target: npt.NDArray[np.uint8]
-    rules: list[Rule]
+    excluded: Reasons
+    rules: list[RuleCount]
     intervals: targets.Intervals
     slope: targets.FloorSlope
     preparation: Mapping[str, targets.DepotPreparation]
     notes: list[str]
 
-    @property
-    def excluded(self) -> BoolArray:
-        any_rule: BoolArray = np.any([rule.applies for rule in self.rules], axis=0)
-        return any_rule
 
-    def reasons(self) -> Reasons:
-        """What the rules say, by row."""
-        found: Reasons = {}
-        for rule in self.rules:
-            for row in np.flatnonzero(rule.applies).tolist():
-                found.setdefault(row, []).append(rule.says)
-        return dict(sorted(found.items()))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rule:
+    """A rule, what it says of a row, and the rows it applies to."""
+
+    name: str
+    says: str
+    applies: BoolArray
 
 
 def travel_times(
     table: RecordTable, places: Places, good: BoolArray, book: DepotBook, settings: AgencySettings
 ) -> TravelTimes:
     """Travel times and exclusions of the ``good`` rows."""
-    rules = settings.exclusions
-    floor = _floors(table, settings)
-    given = _stamped(table, places, settings)
-    first = [
-        *_identity_rules(table, places, book, settings),
-        exclusions.month_rule(rules, _months(table, settings)),
-        *exclusions.distance_rules(rules, places.distance_m),
-        exclusions.duration_rule(rules, given.call_to_cpr_s, given.drive_s),
-    ]
-    height = np.where(np.abs(floor) <= rules.floor_above, np.abs(floor), np.nan)
-    usable = good & ~np.any([rule.applies for rule in first], axis=0)
+    limits = settings.exclusions
+    floors = {text: read_floor(text, settings.floors) for text in set(table.texts["floor"])}
+    floor = np.array([floors[text] for text in table.texts["floor"]], float)
+    given = _stamped(table, places, limits.faster_than_kmh)
+    rules = _rules_before_the_target(table, places, given, book, settings)
+    usable = good & ~_any(rules)
     intervals = targets.Intervals(
         depot=places.depot,
         call_to_cpr_s=given.call_to_cpr_s,
         drive_s=np.where(given.sane, given.drive_s, np.nan),
         turnout_s=table.seconds("call_at", "en_route_at"),
-        storeys=height,
+        storeys=np.where(np.abs(floor) <= limits.floor_above, np.abs(floor), np.nan),
         free_flow_s=places.free_flow_s,
         usable=usable & ~_repeated(table, usable),
     )
@@ -80,33 +82,44 @@ def travel_times(
     by_stamps = given.sane & (settings.target.rule != "subtraction")
     by_subtraction = ~by_stamps & (settings.target.rule != "stamps")
     seconds = np.where(by_stamps, given.drive_s, np.where(by_subtraction, subtracted_s, np.nan))
-    needed = by_subtraction & ~np.isnan(given.call_to_cpr_s)
-    floor_rule = exclusions.floor_rule(rules, floor, needed)
+    needs_floor = by_subtraction & ~np.isnan(given.call_to_cpr_s)
+    # [IDEAL] extreme elevations; NaN is a floor that was not recognised
+    bad_floor = np.isnan(floor) | (np.abs(floor) > limits.floor_above)
+    bad_floor &= needs_floor | (limits.floors == "always")
     # unusable stamps are judged if there is nothing else
     judged_s = np.where(np.isnan(seconds), given.drive_s, seconds)
     not_positive = (judged_s <= 0) | (np.isnan(judged_s) & (given.interval_s <= 0))
-    speed_rule = exclusions.speed_rule(rules, places.distance_m, judged_s)
-    told = floor_rule.applies | not_positive | speed_rule.applies
-    rest = [
-        floor_rule,
-        Rule("not_positive", "a duration is zero or negative", not_positive),
-        speed_rule,
-        Rule("no_time", "its stamps give no travel time", np.isnan(seconds) & ~told),
+    too_fast = speed_kmh(places.distance_m, judged_s) > limits.faster_than_kmh
+    no_time = np.isnan(seconds) & ~(bad_floor | not_positive | too_fast)
+    rules += [
+        _Rule("floor", f"the floor is not recognised or above {limits.floor_above:g}", bad_floor),
+        _Rule("not_positive", "a duration is zero or negative", not_positive),
+        _Rule(
+            "speed", f"faster than {limits.faster_than_kmh:g} km/h on the shortest way", too_fast
+        ),
+        _Rule("no_time", "its stamps give no travel time", no_time),
     ]
-    # rules are about rows that were understood
-    ordered = [Rule(rule.name, rule.says, rule.applies & good) for rule in (*first, *rest)]
     # last, so that a row that is left out for itself does not take its repetition with it
-    again = _repeated(table, good & ~np.any([rule.applies for rule in ordered], axis=0))
-    ordered.append(Rule("duplicate", "the same call and unit as in an earlier row", again))
+    again = _repeated(table, good & ~_any(rules))
+    rules.append(_Rule("duplicate", "the same call and unit as in an earlier row", again))
+    excluded, counts = _applied(rules, good)
     return TravelTimes(
         seconds,
         np.where(by_stamps, TARGETS.index(STAMPS), TARGETS.index(SUBTRACTION)).astype(np.uint8),
-        ordered,
+        excluded,
+        counts,
         intervals,
         slope,
         preparation,
-        _notes(given, slope, preparation, bool((needed & good).any())),
+        _notes(given, slope, preparation, bool((needs_floor & good).any())),
     )
+
+
+def speed_kmh(distance_m: FloatArray, travel_s: FloatArray) -> FloatArray:
+    """Implied speed, NaN where the time is not positive."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        speed: FloatArray = np.where(travel_s > 0, 3.6 * distance_m / travel_s, np.nan)
+    return speed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,47 +138,81 @@ class _Stamped:
     doubted: BoolArray
 
 
-def _stamped(table: RecordTable, places: Places, settings: AgencySettings) -> _Stamped:
+def _stamped(table: RecordTable, places: Places, fastest_kmh: float) -> _Stamped:
     drive_s = table.seconds("en_route_at", "on_scene_at")
     turnout_s = table.seconds("call_at", "en_route_at")
     interval_s = np.where(
         np.isnan(table.call_to_cpr_s), table.seconds("call_at", "cpr_at"), table.call_to_cpr_s
     )
     sane = (drive_s > 0) & ~(turnout_s < 0)
-    speed = exclusions.speed_kmh(places.distance_m, drive_s)
-    sane &= ~(speed > settings.exclusions.faster_than_kmh)
+    sane &= ~(speed_kmh(places.distance_m, drive_s) > fastest_kmh)
     # someone on the spot began: the interval says nothing about the ambulance
     bystander = sane & (table.seconds("on_scene_at", "cpr_at") < 0)
     known = ~np.isnan(interval_s) & ~bystander
     doubted = known & sane & (drive_s > interval_s)
-    sane &= ~doubted
-    positive = known & (interval_s > 0)
-    call_to_cpr_s = np.where(positive, interval_s, np.nan)
-    return _Stamped(drive_s, sane, interval_s, call_to_cpr_s, bystander, doubted)
+    call_to_cpr_s = np.where(known & (interval_s > 0), interval_s, np.nan)
+    return _Stamped(drive_s, sane & ~doubted, interval_s, call_to_cpr_s, bystander, doubted)
 
 
-def _identity_rules(
-    table: RecordTable, places: Places, book: DepotBook, settings: AgencySettings
-) -> list[Rule]:
-    names = [book.names[book.index(name)] for name in settings.depots.only] or book.names
-    wanted = np.isin(places.depot, [book.names.index(name) for name in names])
+def _rules_before_the_target(
+    table: RecordTable, places: Places, given: _Stamped, book: DepotBook, settings: AgencySettings
+) -> list[_Rule]:
+    """Rules that need no travel time; a row that one applies to enters no estimate."""
+    limits = settings.exclusions
+    wanted = np.isin(places.depot, [book.index(n) for n in settings.depots.only or book.names])
     off = np.append(book.node, 0)[places.depot] < 0
     cancelled = ~np.isnat(table.times["cancelled_at"]) & np.isnat(table.times["on_scene_at"])
+    month = f"the month is excluded ({', '.join(limits.months) or 'none'})"
+    near_m, far_m = 1000 * limits.nearer_than_km, 1000 * limits.farther_than_km
+    duration = (
+        f"longer than {limits.longer_than_min:g} min from call to CPR, or in driving where that "
+        "is not known"
+    )
+    lasted_s = np.where(np.isnan(given.call_to_cpr_s), given.drive_s, given.call_to_cpr_s)
     return [
-        Rule("cancelled", "cancelled before it arrived", cancelled),
-        Rule("other_depot", "served by a depot that depots.only leaves out", ~wanted),
-        Rule("depot_off_network", "its depot is not on the network", off & wanted),
-        Rule("away", "the unit did not start at its depot", places.away),
-    ]
+        _Rule("cancelled", "cancelled before it arrived", cancelled),
+        _Rule("other_depot", "served by a depot that depots.only leaves out", ~wanted),
+        _Rule("depot_off_network", "its depot is not on the network", off & wanted),
+        _Rule("away", "the unit did not start at its depot", places.away),
+        # [IDEAL] pandemic anomalies, spatial outliers along the network, extreme durations
+        _Rule("month", month, np.isin(_months(table, settings), limits.months)),
+        _Rule("near", f"nearer than {limits.nearer_than_km:g} km by road",
+              places.distance_m < near_m),
+        _Rule("far", f"farther than {limits.farther_than_km:g} km by road",
+              places.distance_m > far_m),
+        _Rule("duration", duration, lasted_s > 60 * limits.longer_than_min),
+    ]  # fmt: skip
+
+
+def _any(rules: Sequence[_Rule]) -> BoolArray:
+    applies: BoolArray = np.any([rule.applies for rule in rules], axis=0)
+    return applies
+
+
+def _applied(rules: Sequence[_Rule], good: BoolArray) -> tuple[Reasons, list[RuleCount]]:
+    """What the rules say, by row, and their counts; of ``good`` rows, which were understood."""
+    reasons: Reasons = {}
+    counts = []
+    left = good.copy()
+    for rule in rules:
+        applies = rule.applies & good
+        removed = int((applies & left).sum())
+        counts.append(RuleCount(rule.name, rule.says, int(applies.sum()), removed))
+        left &= ~applies
+        for row in np.flatnonzero(applies).tolist():
+            reasons.setdefault(row, []).append(rule.says)
+    return dict(sorted(reasons.items())), counts
 
 
 def _repeated(table: RecordTable, usable: BoolArray) -> BoolArray:
-    return exclusions.duplicates(table.texts["call_id"], table.texts["unit"], usable)
-
-
-def _floors(table: RecordTable, settings: AgencySettings) -> FloatArray:
-    known = {text: read_floor(text, settings.floors) for text in set(table.texts["floor"])}
-    return np.array([known[text] for text in table.texts["floor"]], float)
+    """Rows whose call and unit appeared in an earlier usable row; empty ids are not duplicates."""
+    seen: set[tuple[str, str]] = set()
+    again = np.zeros(len(table), bool)
+    for row, key in enumerate(zip(table.texts["call_id"], table.texts["unit"], strict=True)):
+        if usable[row] and key[0]:
+            again[row] = key in seen
+            seen.add(key)
+    return again
 
 
 def _months(table: RecordTable, settings: AgencySettings) -> npt.NDArray[np.str_]:

@@ -96,7 +96,8 @@ def test_files(tmp_path: Path) -> None:
 
 def test_what_is_stored_names_no_folder(tmp_path: Path) -> None:
     weather = {"source": "recorded", "files": [str(tmp_path / "w.csv")]}
-    plain = AgencySettings.of({"agency": AGENCY, "weather": weather}, tmp_path).plain()
+    table = {"agency": AGENCY, "weather": weather}
+    plain = AgencySettings.of(table, tmp_path / "agency.toml").plain()
     assert plain["weather"]["files"] == ["w.csv"]
     assert str(tmp_path) not in str(plain)
 

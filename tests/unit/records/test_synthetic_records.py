@@ -28,7 +28,7 @@ def _settings(folder: Path, **tables: object) -> AgencySettings:
         "input": {"date_order": "dmy"},
         "weather": {"source": "recorded", "files": ["weather.csv"], "name": "synthetic"},
     }
-    return AgencySettings.of(base | tables, folder)
+    return AgencySettings.of(base | tables, folder / "agency.toml")
 
 
 def _depots(city: City, path: Path) -> None:

@@ -1,19 +1,19 @@
-"""The weather of past calls, from the source that the settings name."""
+"""The weather of past calls, from the provider that an agency's settings name."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
+from ideal_dispatch.context.climatology import Climatology
+from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
+from ideal_dispatch.context.recorded_weather import RecordedWeather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
-from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.context.weather_columns import COWIN, UNITS, WeatherColumn, WeatherColumns
+from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, load_plugin
-from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
 
-_UNITS = {
-    "temperature_c": "C", "rainfall_mm": "mm", "humidity_percent": "percent", "wind_kmh": "km/h",
-    "pressure_hpa": "hPa",
-}  # fmt: skip
 _PATIENCE = 5  # failures in a row after which a service is asked no more
 
 
@@ -23,8 +23,6 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
     if weather.source == "none":
         return None
     if weather.source == "open-meteo":
-        from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
-
         # one failure is not the end: readings() counts them
         return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=timedelta())
     if weather.source != "recorded":
@@ -33,9 +31,6 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
             WeatherProvider,  # type: ignore[type-abstract]
             url=weather.url, folder=settings.folder,
         )  # fmt: skip
-    from ideal_dispatch.context.recorded_weather import RecordedWeather
-    from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
-
     files = [settings.folder / name for name in weather.files]
     if weather.layout == "cowin":
         return RecordedWeather.read(files, COWIN)
@@ -43,7 +38,7 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
         variables={
             variable: WeatherColumn(
                 weather.columns.get(variable, variable),
-                weather.units.get(variable, _UNITS[variable]),
+                weather.units.get(variable) or next(iter(UNITS[variable])),
                 tuple(filter(None, [weather.quality.get(variable, "")])),
             )
             for variable in WEATHER_VARIABLES
@@ -59,17 +54,17 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
 
 def readings(
     provider: WeatherProvider | None,
+    settings: WeatherSettings,
     at: Sequence[datetime],
     lon: FloatArray,
     lat: FloatArray,
-    climatology: bool = False,
 ) -> tuple[list[Weather], list[str]]:
     """The weather of each call, and what went wrong.
 
     Places are rounded to 0.01 degrees: no service learns where a patient was.
-    A source that fails :data:`_PATIENCE` times in a row is left alone; what it
+    A provider that fails :data:`_PATIENCE` times in a row is left alone; what it
     would have said stays unknown, or becomes the mean of its month and hour
-    where ``climatology`` is wanted.
+    where the settings want a climatology.
     """
     if provider is None:
         return [Weather()] * len(at), []
@@ -78,7 +73,7 @@ def readings(
         weather = Weather()
         if failures < _PATIENCE:
             try:
-                weather = provider.reading(moment, x, y)
+                weather = _asked(provider, settings.source, moment, x, y)
                 failures = 0
             except WeatherError as error:
                 failures += 1
@@ -88,22 +83,31 @@ def readings(
         found.append(weather)
     if failures >= _PATIENCE:
         problems.append("weather: the source failed repeatedly and was not asked again")
-    if climatology and any(value.known for weather in found for value in weather):
-        found = _completed(provider, found, at)
+    anything = any(value.known for weather in found for value in weather)
+    if anything and settings.fallback == "climatology":
+        # all that the provider is known to have said, about one city
+        means = Climatology.fit(provider if isinstance(provider, Iterable) else found)
+        found = [
+            weather.completed_by(means.reading(moment, 0.0, 0.0))
+            for weather, moment in zip(found, at, strict=True)
+        ]
     return found, list(dict.fromkeys(problems))
 
 
-def _completed(
-    provider: WeatherProvider, found: Sequence[Weather], at: Sequence[datetime]
-) -> list[Weather]:
-    """Unknown values replaced by the means of all that the source is known to have said."""
-    from ideal_dispatch.context.climatology import Climatology
-
-    means = Climatology.fit(provider if isinstance(provider, Iterable) else found)
-    whole = []
-    for weather, moment in zip(found, at, strict=True):
-        usual = means.reading(moment, 0.0, 0.0)  # a climatology is of one city
-        whole.append(
-            Weather(*(own if own.known else mean for own, mean in zip(weather, usual, strict=True)))
+def _asked(provider: WeatherProvider, source: str, at: datetime, lon: float, lat: float) -> Weather:
+    """The reading of a provider, who may be a user's own: whatever it does ends in one line."""
+    try:
+        weather = provider.reading(at, lon, lat)
+    except WeatherError:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"weather.source {source!r}: reading({at:%Y-%m-%d %H:%M}, …) fails ({why}); mend it, "
+            "or raise a WeatherError where it cannot answer"
+        ) from error
+    if not isinstance(weather, Weather):
+        raise InputError(
+            f"weather.source {source!r}: reading() gives {weather!r:.80}; a Weather is needed"
         )
-    return whole
+    return weather
