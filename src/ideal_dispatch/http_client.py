@@ -14,6 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.ranges import COUNT, POSITIVE, check_numbers
 
 if TYPE_CHECKING:
     import httpx
@@ -73,10 +74,8 @@ class HttpClient:
     def __init__(
         self, service: str, *, timeout_s: float, max_bytes: int, proxy: str | None = None
     ) -> None:
-        for name, value in (("timeout_s", timeout_s), ("max_bytes", max_bytes)):
-            if not value > 0:
-                raise InputError(f"{service} client: {name} must be more than zero")
         self.service, self.timeout_s, self.max_bytes = service, timeout_s, max_bytes
+        check_numbers(self, {"timeout_s": POSITIVE, "max_bytes": COUNT}, f"{service} client: ")
         self._proxy = proxy
         self._idle: deque[httpx.Client] = deque()  # one for every exchange at a time
 

@@ -43,7 +43,7 @@ def test_steps_sum_to_infinity_and_vanish_faster_than_the_logarithm(
 
 @pytest.mark.parametrize("power", [0.0, -0.5, 1.0001, 2.0, float("nan"), float("inf")])
 def test_powers_that_break_a_condition_are_refused(power: float) -> None:
-    with pytest.raises(InputError, match="steps must sum to infinity and vanish"):
+    with pytest.raises(InputError, match="steps must sum to infinity and vanish|a finite number"):
         TrainParams(step_power=power)
 
 

@@ -60,7 +60,7 @@ def test_too_much_and_too_little() -> None:
 def test_addresses_and_settings_that_make_no_sense() -> None:
     with client() as http, pytest.raises(InputError, match="test address 'ftp://x' cannot be used"):
         http.exchange("GET", "ftp://x")
-    with pytest.raises(InputError, match="test client: max_bytes must be more than zero"):
+    with pytest.raises(InputError, match="test client: max_bytes 0: at least 1 is needed"):
         client(max_bytes=0)
 
 

@@ -1,15 +1,13 @@
 """The settings of training, given in Python, in a TOML file or by options."""
 
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from numbers import Real
 from typing import Any, Literal
 
-from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.ranges import COUNT, POSITIVE, SEED, ZERO_OR_MORE, Range, check_numbers
 from ideal_dispatch.toml_tables import built, read_toml
 
 SplitBy = Literal["trip", "day"]
@@ -21,6 +19,18 @@ _CHOICES = {
     "batches": ("shuffled", "uniform"),
     "output": ("best", "last", "random"),
 }
+_RANGES = {
+    "huber_s": POSITIVE, "smoothness": ZERO_OR_MORE, "learning_rate": POSITIVE,
+    "weight_decay": ZERO_OR_MORE,
+    "step_power": Range(0, 1, above=True, why=": the steps must sum to infinity and vanish"),
+    "step_delay": POSITIVE, "perturbation": ZERO_OR_MORE, "perturbation_power": ZERO_OR_MORE,
+    "epochs": COUNT, "batch_size": COUNT, "path_refreshes": Range(whole=True), "patience": COUNT,
+    "seed": SEED,
+}  # fmt: skip
+_RADIUS_RANGES = {
+    "width": COUNT, "epochs": COUNT, "learning_rate": POSITIVE, "weight_decay": ZERO_OR_MORE,
+    "seed": SEED, "level": Range(0, 1, above=True, below=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +80,7 @@ class TrainParams:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {', '.join(known)}")
-        positive = ("learning_rate", "huber_s", "step_delay")
-        not_negative = ("smoothness", "weight_decay", "perturbation", "perturbation_power")
-        counts = {"epochs": 1, "batch_size": 1, "path_refreshes": 0, "patience": 1}
-        _check(self, positive, not_negative, counts)
-        if not 0 < self.step_power <= 1:
-            raise InputError(
-                f"step_power {self.step_power}: the steps must sum to infinity and vanish, "
-                "so it lies above 0 and at most at 1"
-            )
+        check_numbers(self, _RANGES)
 
     @classmethod
     def paper(cls, **changes: Any) -> "TrainParams":
@@ -136,11 +138,9 @@ class RadiusParams:
     def __post_init__(self) -> None:
         if self.loss not in ("mean_absolute", "quantile"):
             raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
-        counts = {"width": 1, "epochs": 1}
-        _check(self, ("learning_rate",), ("weight_decay",), counts, "radius ")
-        for name, share in (("level", self.level), ("coverage", self.coverage)):
-            if share is not None and not 0 < share < 1:
-                raise InputError(f"radius {name} {share}: it lies between 0 and 1")
+        check_numbers(self, _RADIUS_RANGES, "radius ")
+        if self.coverage is not None:
+            check_numbers(self, {"coverage": _RADIUS_RANGES["level"]}, "radius ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,25 +208,3 @@ def _over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         if value is not None:
             whole[name] = value
     return whole
-
-
-def _check(
-    params: TrainParams | RadiusParams,
-    positive: Sequence[str],
-    not_negative: Sequence[str],
-    counts: Mapping[str, int],
-    what: str = "",
-) -> None:
-    """Refuse what is no number, or outside its range; ``counts`` have a least value each."""
-    for name in (*positive, *not_negative):
-        value = getattr(params, name)
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise InputError(f"{what}{name} {value!r}: a number is needed")
-        if not 0 <= float(value) < math.inf or (name in positive and not value):
-            needed = "a positive number" if name in positive else "zero or more"
-            raise InputError(f"{what}{name} {value}: {needed} is needed")
-    for name, least in {**counts, "seed": 0}.items():
-        if whole_number(getattr(params, name), what + name) < least:
-            raise InputError(f"{what}{name} {getattr(params, name)}: at least {least} is needed")
-    if params.seed >= 2**32:
-        raise InputError(f"{what}seed {params.seed}: it must be below 2**32")

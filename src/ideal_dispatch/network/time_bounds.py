@@ -12,6 +12,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.ranges import Range, check_numbers
 
 _FASTEST_KMH = {
     "motorway": 180.0, "motorway_link": 130.0, "trunk": 160.0, "trunk_link": 120.0,
@@ -21,7 +22,11 @@ _FASTEST_KMH = {
 }  # fmt: skip
 
 _ROUNDING = 1e-5  # relative: weights of models are single precision
-_ABSURD_KMH = 1e4  # what no file may claim that a vehicle drives
+_SPEED = Range(0, 10_000, above=True)  # km/h; more is absurd
+_RANGES = {
+    "margin": Range(1, 10, above=True), "over_limit": Range(1, 10), "over_limit_kmh": _SPEED,
+    "wait_s": Range(0, 86_400), "crawl_kmh": _SPEED,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +51,10 @@ class TimeBounds:
     def __post_init__(self) -> None:
         if len(self.fastest_kmh) != len(ROAD_CLASSES):
             raise InputError(f"time bounds: fastest_kmh needs {len(ROAD_CLASSES)} speeds")
-        if not all(0.0 < kmh <= _ABSURD_KMH for kmh in self.fastest_kmh):
-            raise InputError(
-                f"time bounds: fastest_kmh must lie above 0, at most at {_ABSURD_KMH:g}"
-            )
-        if not (1.0 < self.margin <= 10.0 and 1.0 <= self.over_limit <= 10.0):
-            raise InputError("time bounds: margin and over_limit are factors of 1 to 10")
-        if not (0.0 < self.over_limit_kmh <= _ABSURD_KMH and 0.0 <= self.wait_s <= 86400.0):
-            raise InputError("time bounds: over_limit_kmh or wait_s is not plausible")
-        if not 0.0 < self.crawl_kmh * self.margin**2 < min(self.fastest_kmh):
+        for kmh in self.fastest_kmh:
+            _SPEED.check(kmh, "time bounds: fastest_kmh")
+        check_numbers(self, _RANGES, "time bounds: ")
+        if not self.crawl_kmh * self.margin**2 < min(self.fastest_kmh):
             raise InputError("time bounds: crawl_kmh must lie well below every fastest_kmh")
 
     def on(self, network: RoadNetwork, path: Path | None = None) -> "EdgeBounds":

@@ -13,6 +13,7 @@ from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import WEATHER, check_name
+from ideal_dispatch.ranges import POSITIVE, ZERO_OR_MORE, Range, check_numbers
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, refuse_unknown, require
 
 FIELDS = (
@@ -108,9 +109,9 @@ class Preparation:
     minimum_rows: int = 20
 
     def __post_init__(self) -> None:
-        require(self.minimum_rows >= 3, f"minimum_rows {self.minimum_rows}: at least 3 are needed")
+        check_numbers(self, {"minimum_rows": Range(3, whole=True)})
         for depot, seconds in self.seconds.items():
-            require(seconds >= 0, f"seconds of {depot}: {seconds}; zero or more are needed")
+            ZERO_OR_MORE.check(seconds, f"seconds of {depot}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,8 @@ class Floors:
     words: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        seconds = self.seconds_per_floor
-        good = seconds is None or seconds >= 0
-        require(good, f"seconds_per_floor {seconds}: zero or more are needed")
+        if self.seconds_per_floor is not None:
+            check_numbers(self, {"seconds_per_floor": ZERO_OR_MORE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,10 @@ class Exclusions:
             year, _, number = month.partition("-")
             good = len(year) == 4 and year.isdigit() and number.isdigit() and len(number) == 2
             require(good and 1 <= int(number) <= 12, f"months: {month!r} is not like 2022-02")
-        for name in ("floor_above", "nearer_than_km", "farther_than_km", "longer_than_min",
-                     "faster_than_kmh"):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= 0, f"{name} {value}: zero or more is needed")
+        limits = (
+            "floor_above", "nearer_than_km", "farther_than_km", "longer_than_min", "faster_than_kmh"
+        )  # fmt: skip
+        check_numbers(self, dict.fromkeys(limits, ZERO_OR_MORE))
         require(self.nearer_than_km < self.farther_than_km,
                  "nearer_than_km must be below farther_than_km")  # fmt: skip
 
@@ -170,7 +170,7 @@ class Snapping:
     limit_m: float = SNAP_LIMIT_M
 
     def __post_init__(self) -> None:
-        require(self.limit_m > 0, f"limit_m {self.limit_m}: more than zero is needed")
+        check_numbers(self, {"limit_m": POSITIVE})
 
 
 @dataclass(frozen=True, slots=True)

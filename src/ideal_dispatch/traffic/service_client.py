@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError
+from ideal_dispatch.errors import TrafficError, TrafficServiceError
 from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
+from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, check_numbers
 from ideal_dispatch.traffic.answers import (
     MissingAnswerError,
     Question,
@@ -22,6 +23,10 @@ from ideal_dispatch.traffic.answers import (
 from ideal_dispatch.traffic.budget import RequestBudget
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})
+_PATIENCE = {
+    "attempts": COUNT, "timeout_s": POSITIVE, "deadline_s": POSITIVE, "max_bytes": COUNT,
+    "pause_s": ZERO_OR_MORE, "longest_pause_s": ZERO_OR_MORE,
+}  # fmt: skip
 
 
 class RefusedError(TrafficError):
@@ -50,12 +55,7 @@ class Patience:
     max_bytes: int = 8_000_000
 
     def __post_init__(self) -> None:
-        for name in ("attempts", "timeout_s", "deadline_s", "max_bytes"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"patience: {name} must be more than zero")
-        for name in ("pause_s", "longest_pause_s"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"patience: {name} must be zero or more")
+        check_numbers(self, _PATIENCE, "patience: ")
 
 
 class CircuitBreaker:
@@ -71,8 +71,8 @@ class CircuitBreaker:
         rest_s: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if failures < 1 or not rest_s > 0:
-            raise InputError("circuit breaker: one failure or more and a rest of some seconds")
+        COUNT.check(failures, "circuit breaker: failures")
+        POSITIVE.check(rest_s, "circuit breaker: rest_s")
         self._limit, self._rest_s, self._clock = failures, rest_s, clock
         self._failures, self._closed_from, self._reason = 0, 0.0, ""
         self._lock = Lock()

@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ideal_dispatch.arrays import FloatArray, non_negative, whole_number
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.structure import meetings
+from ideal_dispatch.ranges import COUNT, SHARE, ZERO_OR_MORE, Range, check_numbers
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
 
 _MAIN = np.isin(ROAD_CLASSES, ("motorway", "trunk", "primary", "motorway_link", "trunk_link"))
@@ -39,6 +40,10 @@ _PEAK = np.select([_MAIN, _MIDDLE], [0.9, 0.7], 0.35)  # what the evening peak a
 _SMOOTHINGS = 6
 _MEMORY_S = 1800.0
 _SPREAD = 0.15
+_RANGES = {
+    "days": COUNT, "bin_s": COUNT, "incidents_per_hour": ZERO_OR_MORE, "rainy_share": SHARE,
+    "seen": Range(0, 1, above=True), "seed": Range(whole=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +66,14 @@ class SyntheticParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.days < 1 or self.bin_s < 1 or not self.hours:
-            raise InputError("synthetic traffic needs at least one day, one hour and bins of 1 s")
+        check_numbers(self, _RANGES)
+        if not self.hours:
+            raise InputError("hours: synthetic traffic needs at least one stretch of a day")
         for begin, end in self.hours:
             if not 0 <= begin < end <= 24:
                 raise InputError(f"hours {begin}–{end}: they lie within 0–24 in order")
-        if whole_number(self.seed, "seed") < 0:
-            raise InputError(f"seed {self.seed}: zero or more is needed")
-        non_negative(self.incidents_per_hour, "incidents_per_hour")
-        if not 0 <= self.rainy_share <= 1:
-            raise InputError(f"rainy_share {self.rainy_share}: a share from 0 to 1 is needed")
         if not date.min + timedelta(days=2) <= self.first <= date.max - timedelta(days=self.days):
             raise InputError(f"first {self.first}: too near the calendar's end")
-        if not 0 < self.seen <= 1:
-            raise InputError(f"seen {self.seen}: a share above 0 and at most 1 is needed")
 
 
 def synthetic_traffic(

@@ -100,11 +100,11 @@ def test_nothing_to_fit() -> None:
     ("changes", "message"),
     [
         ({"loss": "squared"}, "radius loss 'squared': choose mean_absolute or quantile"),
-        ({"level": 1.0}, "radius level 1.0: it lies between 0 and 1"),
-        ({"coverage": 0.0}, "radius coverage 0.0: it lies between 0 and 1"),
+        ({"level": 1.0}, "radius level 1.0: more than 0 and less than 1"),
+        ({"coverage": 0.0}, "radius coverage 0.0: more than 0 and less than 1"),
         ({"coverage": float("nan")}, "radius coverage nan"),
         ({"epochs": 0}, "radius epochs 0: at least 1 is needed"),
-        ({"width": 2.5}, "radius width 2.5 is not a whole number"),
+        ({"width": 2.5}, "radius width 2.5: a whole number is needed"),
     ],
 )
 def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -63,11 +63,11 @@ def test_what_a_manifest_keeps() -> None:
     ("changes", "words"),
     [
         ({"fastest_kmh": (100.0,)}, "fastest_kmh needs 14 speeds"),
-        ({"margin": 1.0}, "margin and over_limit are factors of 1 to 10"),
-        ({"over_limit": np.inf}, "margin and over_limit are factors of 1 to 10"),
-        ({"wait_s": -1.0}, "over_limit_kmh or wait_s is not plausible"),
-        ({"over_limit_kmh": np.inf}, "over_limit_kmh or wait_s is not plausible"),
-        ({"fastest_kmh": (1e9,) * 14}, "fastest_kmh must lie above 0, at most at 10000"),
+        ({"margin": 1.0}, "margin 1.0: more than 1 and at most 10 is needed"),
+        ({"over_limit": np.inf}, "over_limit inf: a finite number is needed"),
+        ({"wait_s": -1.0}, "wait_s -1.0: 0 to 86400 is needed"),
+        ({"over_limit_kmh": np.inf}, "over_limit_kmh inf: a finite number is needed"),
+        ({"fastest_kmh": (1e9,) * 14}, "more than 0 and at most 10000 is needed"),
         ({"crawl_kmh": 60.0}, "crawl_kmh must lie well below every fastest_kmh"),
     ],
 )

@@ -242,11 +242,11 @@ def test_damaged_recordings(grid: RoadNetwork, tmp_path: FilePath) -> None:
 
 
 def test_settings_that_make_no_sense() -> None:
-    with pytest.raises(InputError, match="attempts must be more than zero"):
+    with pytest.raises(InputError, match="patience: attempts 0: at least 1 is needed"):
         Patience(attempts=0)
-    with pytest.raises(InputError, match="pause_s must be zero or more"):
+    with pytest.raises(InputError, match="pause_s -1: zero or more is needed"):
         Patience(pause_s=-1)
-    with pytest.raises(InputError, match="circuit breaker"):
+    with pytest.raises(InputError, match="circuit breaker: failures 0"):
         CircuitBreaker(failures=0)
     with pytest.raises(InputError, match="request budget -1"):
         RequestBudget(-1)

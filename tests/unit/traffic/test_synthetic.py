@@ -82,9 +82,9 @@ def test_an_incident_slows_its_edge(grid: RoadNetwork) -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"days": 0}, "at least one day"),
+        ({"days": 0}, "days 0: at least 1 is needed"),
         ({"hours": ((5, 3),)}, "hours 5–3"),
-        ({"seen": 0.0}, "a share above 0"),
+        ({"seen": 0.0}, "seen 0.0: more than 0 and at most 1"),
     ],
 )
 def test_wrong_parameters_are_refused(wrong: dict[str, object], text: str) -> None:
@@ -127,9 +127,9 @@ def test_days_on_which_the_clocks_change(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"seed": -1}, "seed -1: zero or more"),
+        ({"seed": -1}, "seed -1: zero or more is needed"),
         ({"incidents_per_hour": float("nan")}, "incidents_per_hour"),
-        ({"rainy_share": 2.0}, "rainy_share 2.0: a share"),
+        ({"rainy_share": 2.0}, "rainy_share 2.0: 0 to 1 is needed"),
         ({"first": date(1, 1, 1)}, "first 0001-01-01: too near the calendar's end"),
     ],
 )
