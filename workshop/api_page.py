@@ -31,8 +31,14 @@ def reference(contents: str) -> str:
         for name in re.findall(r"\w+", line):
             if name in public:
                 public.remove(name)
-                lines.append(f"::: ideal_dispatch.{name}")
+                lines.append(f"::: {_address(name)}")
     return "\n\n".join(lines)
+
+
+def _address(name: str) -> str:
+    """Where the reference finds a name: a function by its module, for modules may have its name."""
+    thing = getattr(ideal_dispatch, name)
+    return f"ideal_dispatch.{name}" if isinstance(thing, type) else f"{thing.__module__}.{name}"
 
 
 if __name__ == "__main__":
