@@ -36,7 +36,6 @@ The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
     OptimisticGap       its answer; explain_gap tells it in roads and seconds
-    pairwise_gap        the same for each pair of depots, as in the paper
     target_radius       how uncertain a past trip says that times are; TargetRadius, its answer
 A replay
     Experiment          calls, days and policies of a replay, from a TOML file
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
+    from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap
     from ideal_dispatch.learning import TrainingSettings, fit, train_model
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Trip, Trips
@@ -101,7 +100,7 @@ _NAMES = {
     "evaluation.report": ("write_report",),
     "evaluation.judged": ("Judged",),
     "forecast": ("Model",),
-    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
+    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap"),
     "learning": ("TrainingSettings", "fit", "train_model"),
     "network": ("Depot", "Path", "RoadNetwork"),
     "records": ("Trip", "Trips"),
@@ -122,7 +121,7 @@ __all__ = [
     "Outcomes", "Path", "Policy", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation",
     "TargetRadius", "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
     "WeatherValue", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
-    "harbour_city", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
+    "harbour_city", "minimise_linear", "observe", "optimistic_gap",
     "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
     "write_report",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap
 from ideal_dispatch.gap import certificate
 from ideal_dispatch.gap.problem import GapProblem
 from tests.theory.small_towns import Town, random_town
@@ -115,16 +115,18 @@ def test_relabelling_nodes_and_edges_changes_nothing(seed: int) -> None:
 def test_pairs_of_depots_agree_with_all_at_once(seed: int) -> None:
     town = random_town(seed, depots=4)
     together = optimistic_gap(*town.question(0.3))
-    pairs = pairwise_gap(*town.question(0.3))
-    assert pairs.status == together.status == "exact"
-    assert pairs.lower_s == pytest.approx(together.lower_s, abs=2e-6)
+    network, scenarios, depots, destination, primary = town.question(0.3)
+    pairs = [(network, scenarios, pair, destination, primary) for pair in combinations(depots, 2)]
+    assert len(pairs) == 6
+    gaps = [optimistic_gap(*pair) for pair in pairs]
+    assert {gap.status for gap in gaps} == {together.status} == {"exact"}
+    assert max(gap.lower_s for gap in gaps) == pytest.approx(together.lower_s, abs=2e-6)
     for threshold_s in (together.lower_s / 2, together.lower_s + 1):
-        decided = pairwise_gap(*town.question(0.3), threshold_s=threshold_s)
-        assert decided.worth_sending is bool(together.lower_s > threshold_s)
-        assert len(decided.pairs) == 6
-        for pair, gap in decided.pairs:
-            question = town.question(0.3)
-            gap.verify(question[0], question[1], pair, question[3], question[4])
+        decided = [optimistic_gap(*pair, threshold_s=threshold_s) for pair in pairs]
+        assert any(gap.worth_sending for gap in decided) is bool(together.lower_s > threshold_s)
+        assert None not in {gap.worth_sending for gap in decided}
+        for gap, pair in zip(decided, pairs, strict=True):
+            gap.verify(*pair)
 
 
 def test_pairs_of_depots_need_not_agree_by_algorithm_2() -> None:
@@ -139,10 +141,10 @@ def test_pairs_of_depots_need_not_agree_by_algorithm_2() -> None:
     assert together < exact - 10.0
 
 
-def test_pairs_without_a_way_are_left_out() -> None:
+def test_depots_without_a_way_change_nothing() -> None:
     network = RoadNetwork.from_arrays([0, 0, 1], [3, 3, 3], [1.0] * 3, num_nodes=6)
     scenarios = ScenarioSet(np.diag([3.0, 3.1, 3.2]), 0.2)
-    question = (network, scenarios, [0, 1, 4, 5], 3, network.path([0]))
-    pairs = pairwise_gap(*question)
-    assert [pair for pair, _ in pairs.pairs] == [(0, 1)]
-    assert pairs.lower_s == pytest.approx(optimistic_gap(*question).lower_s, abs=1e-6)
+    primary = network.path([0])
+    together = optimistic_gap(network, scenarios, [0, 1, 4, 5], 3, primary)
+    pair = optimistic_gap(network, scenarios, [0, 1], 3, primary)
+    assert together.lower_s == pytest.approx(pair.lower_s, abs=1e-6)

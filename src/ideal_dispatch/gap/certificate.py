@@ -8,9 +8,8 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.gap import certificate_kernels as kernels
-from ideal_dispatch.gap.corridor import Corridor, without_dead_ends
+from ideal_dispatch.gap.corridor import Corridor, least_gain, without_dead_ends
 from ideal_dispatch.gap.problem import GapProblem
-from ideal_dispatch.gap.spread import least_gain
 
 _FIRST_ROOM = 2048  # labels, memory taken only as used; an eighth of it bases
 _NODES_PER_LOOK = 100_000  # searched at most between looks at the clock

@@ -9,15 +9,16 @@ Bound. For any γ with A ≻ 0 and any way on S from v,
     Δ(P + S) ≤ γρ − γ log det(A + G(S)/γ) ≤ γρ − γ log det A − γ g(⟨G(S), Y⟩/γ),
 
 with g(t) = log(1 + t), or more if the spread of the ways on is known
-(:mod:`ideal_dispatch.gap.spread`), and ⟨G(S), Y⟩ is the length of S under the
+(:mod:`ideal_dispatch.gap.corridor`), and ⟨G(S), Y⟩ is the length of S under the
 metric Y. So one backward search under Y, the *base* of P, bounds every
 continuation at once: those longer than H, where g(H/γ) = ρ − log det A − T/γ,
 cannot exceed T. A base serves all labels below it, for which the length since
 the base counts with; the farther they are from it, the more its bound loses,
 and a label takes a base of its own.
 
-A label that another one at the same node makes superfluous is dropped
-(:mod:`ideal_dispatch.gap.dominance`).
+Dominance. A label P is dropped if another one at its node, P', is no slower in any
+scenario. That is so, with E = G(P) − G(P'), if log det(I + sE) ≥ ρ for some s > 0, or, as
+‖X − I‖_F ≤ M_ρ − 1 in the ball, if tr E ≥ (M_ρ − 1) ‖E‖_F.
 """
 
 import math
@@ -28,11 +29,10 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.gap.dominance import dominates
-from ideal_dispatch.gap.spread import least_gain, longest, relative_spread
+from ideal_dispatch.gap.corridor import least_gain, longest, relative_spread
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert, quadratic
-from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
+from ideal_dispatch.scenarios.spectrum import largest_product
 
 OPEN, EXPANDED, BOUNDED, DOMINATED, COMPLETE = 0, 1, 2, 3, 4
 CLOSED, FOUND, PAUSED, LABELS_FULL, BASES_FULL = 0, 1, 2, 3, 4
@@ -42,6 +42,8 @@ _REBASE = 0.1  # a base serves paths up to this length, as a share of γ
 _STEP = 1.18  # factor of the search for γ
 _SAFETY = 1.0 + 1e-12  # rounding never prunes what it should not
 _SMALLEST_MULTIPLIER = 1e-9  # seconds; reached only where there is nothing to gain
+_DOMINANCE_TRIES = 3
+_HOPELESS = 1.2
 
 
 class Claim(NamedTuple):
@@ -102,17 +104,6 @@ class Tally(NamedTuple):
     counters: npt.NDArray[np.int64]
     target: FloatArray
     first_at: IntArray
-
-
-@kernel
-def largest_advantage(difference, radius):  # type: ignore[no-untyped-def]
-    """Δ = max over the ball of ⟨difference, X⟩."""
-    spectrum = np.linalg.eigvalsh(difference)
-    offsets = minimum_of_spectrum(-spectrum, radius)[1]
-    total = 0.0
-    for i in range(spectrum.size):
-        total += spectrum[i] + spectrum[i] * offsets[i]
-    return total
 
 
 @kernel
@@ -202,6 +193,41 @@ def _excess(matrix, scale, most, factor):  # type: ignore[no-untyped-def]
     return most
 
 
+@kernel(fastmath={"reassoc", "contract"})
+def _distance_squared(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(first.size):
+        value = second[i] - first[i]
+        total += value * value
+    return total
+
+
+@kernel
+def dominates(first, second, sooner, radius, width, difference, factor):  # type: ignore[no-untyped-def]
+    """Whether the path of matrix ``first`` is proved no slower than ``second`` in any scenario.
+
+    Proved, never guessed; what is missed costs labels. ``sooner`` is how much
+    smaller the trace of ``first`` is, and ``width`` is M_ρ − 1.
+    """
+    square = 0.0
+    for i in range(first.shape[0]):  # row by row, as mostly the first few say enough
+        square += _distance_squared(first[i], second[i])
+        if sooner * sooner < min(_HOPELESS * radius, 0.9) * square:  # hardly ever true then
+            return False
+    if sooner >= width * math.sqrt(square):
+        return True
+    for i in range(first.shape[0]):
+        for j in range(i + 1):
+            difference[i, j] = second[i, j] - first[i, j]
+    scale = sooner / square
+    for _ in range(_DOMINANCE_TRIES):
+        logdet = factorise(difference, scale, factor)
+        if logdet >= radius:
+            return True
+        scale *= 0.6 if logdet <= 0.0 else 1.7
+    return False
+
+
 @kernel
 def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
     """Whether the label's path passes the node: going round costs time in every scenario."""
@@ -247,7 +273,7 @@ def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: igno
 
         if v == destination:
             fate[label] = COMPLETE
-            value = largest_advantage(primary_matrix - matrix[label], radius)
+            value = largest_product(primary_matrix - matrix[label], radius)
             if value > target[0]:
                 target[0], target[1] = value, label
                 if stop_at_found:

@@ -19,7 +19,7 @@ NO_RADIUS = 1e-20
 
 
 class GapArrays(NamedTuple):
-    """A gap problem as the kernels of :mod:`ideal_dispatch.gap.descent` take it."""
+    """A gap problem as the kernels of :mod:`ideal_dispatch.gap.dca` take it."""
 
     roads: MetricRoads
     depots: IntArray

@@ -15,18 +15,18 @@ Thousands of them then fit the cache. Rounding only moves a start.
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.gap import descent
+from ideal_dispatch.gap.dca import descend_to_new_paths
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
 from ideal_dispatch.network.shortest_path import Adjacency
 from ideal_dispatch.scenarios.small_matrices import inner
-from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
+from ideal_dispatch.scenarios.spectrum import largest_product
 
 _KEPT_PER_DEPOT = 10
 _LOOKED_AT = 400  # edges, of which so many different directions are kept
@@ -72,7 +72,7 @@ def best_start(
         if enough_s < np.inf:
             least_s = max(least_s, _WORTH * enough_s)
         directions = _directions(problem, times, least_s)
-        promised = largest_advantages(directions, scenarios.radius)
+        promised = np.array([largest_product(each, scenarios.radius) for each in directions])
         for k in np.argsort(-promised, kind="stable")[:_POLISHED]:
             if climb.gap_s > enough_s or time.perf_counter() > deadline:
                 return climb.best
@@ -103,8 +103,7 @@ class _Climb:
 
     def polish(self, direction: FloatArray) -> None:
         """Descend from the metric that minimises ⟨direction, X⟩; the best end is kept."""
-        descend: Any = descent.descend_to_new_paths
-        gap_s, metric, edges, self._count = descend(
+        gap_s, metric, edges, self._count = descend_to_new_paths(
             self._arrays, direction, _POLISH_STEPS, self._seen, self._count
         )
         if gap_s > self.gap_s:
@@ -153,16 +152,6 @@ class Trees(NamedTuple):
     from_depot: FloatArray
     to_destination: FloatArray
     destination: int
-
-
-@kernel
-def largest_advantages(directions, radius):  # type: ignore[no-untyped-def]
-    """The most of ⟨D, X⟩ over the ball, for each D."""
-    largest = np.empty(len(directions))
-    for k in range(len(directions)):
-        spectrum = np.linalg.eigvalsh(-directions[k])
-        largest[k] = -np.sum(spectrum * minimum_of_spectrum(spectrum, radius)[0])
-    return largest
 
 
 @kernel(fastmath=True)

@@ -170,6 +170,17 @@ def minimum_of_spectrum(eigenvalues, radius):  # type: ignore[no-untyped-def]
     return values, offsets, max(math.ldexp(base + excess, -shift), TINY), iterations
 
 
+@kernel
+def largest_product(direction, radius):  # type: ignore[no-untyped-def]
+    """The largest ⟨direction, X⟩ over the ball."""
+    spectrum = np.linalg.eigvalsh(direction)
+    offsets = minimum_of_spectrum(-spectrum, radius)[1]
+    total = 0.0
+    for i in range(spectrum.size):
+        total += spectrum[i] + spectrum[i] * offsets[i]
+    return total
+
+
 @kernel(error_model="numpy")
 def divergence_of_spectrum(values, offsets):  # type: ignore[no-untyped-def]
     """Σ κ of eigenvalues given both as x and as x − 1; infinite unless all x > 0."""

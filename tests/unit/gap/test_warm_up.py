@@ -3,21 +3,21 @@ import numpy as np
 from benchmarks.networks import smooth_embeddings
 from ideal_dispatch import ScenarioSet, optimistic_gap, target_radius
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.gap import certificate_kernels, descent, dominance, spread, starts
+from ideal_dispatch.gap import certificate_kernels, corridor, dca, starts
 from ideal_dispatch.gap.warm_up import warm_up
-from ideal_dispatch.scenarios import metric_paths
+from ideal_dispatch.scenarios import metric_paths, spectrum
 
 KERNELS = (
-    descent.descend,
-    descent.descend_to_new_paths,
-    descent.linear_minimum,
+    dca.descend,
+    dca.descend_to_new_paths,
+    dca.linear_minimum,
     starts.promising_directions,
-    starts.largest_advantages,
     certificate_kernels.explore,
     certificate_kernels.corridor_lengths,
-    dominance.dominates,
-    spread.off_directions,
+    certificate_kernels.dominates,
+    corridor.off_directions,
     metric_paths.fastest_edges,
+    spectrum.largest_product,
 )
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.gap.descent import linear_minimum
+from ideal_dispatch.gap.dca import linear_minimum
 from ideal_dispatch.scenarios import burg
 from ideal_dispatch.scenarios.small_matrices import factorise, invert
 

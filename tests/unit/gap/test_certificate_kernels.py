@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ideal_dispatch.gap.dominance import dominates
+from ideal_dispatch.gap.certificate_kernels import dominates
 from ideal_dispatch.scenarios import burg
 from tests.theory.small_towns import random_town
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.networks import smooth_embeddings, street_grid
 from ideal_dispatch import ScenarioSet
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.gap import spread
+from ideal_dispatch.gap import corridor
 from ideal_dispatch.gap.problem import GapProblem
 from tests.theory.small_towns import Town, random_town
 
@@ -25,7 +25,7 @@ def test_no_way_on_is_spread_less(seed: int) -> None:
     town = random_town(seed)
     problem = GapProblem.ask(*town.question(0.1))
     everywhere = np.arange(town.network.num_edges, dtype=np.int32)
-    least = spread.least_spread(problem, everywhere)
+    least = corridor.least_spread(problem, everywhere)
     assert least[town.destination] == 0.0
     for node in range(town.network.num_nodes):
         for matrix in ways_on(town, node):
@@ -38,7 +38,7 @@ def test_a_single_road_is_spread_exactly_so() -> None:
     """Where there is one way on, its pairs of edges are all there is."""
     town = random_town(3)
     problem = GapProblem.ask(*town.question(0.1))
-    least = spread.least_spread(problem, town.primary.edges)
+    least = corridor.least_spread(problem, town.primary.edges)
     matrix = town.scenarios(0.1).path_matrix(town.primary)
     exact = (np.trace(matrix) ** 2 - (matrix**2).sum()) / 2
     assert len(town.primary) > 2
@@ -55,7 +55,7 @@ def test_one_dimension_has_no_spread() -> None:
     )  # fmt: skip
     problem = GapProblem.ask(*line.question(0.1))
     everywhere = np.arange(town.network.num_edges, dtype=np.int32)
-    assert not spread.least_spread(problem, everywhere).any()
+    assert not corridor.least_spread(problem, everywhere).any()
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e12, 1e75, 1e150])
@@ -65,7 +65,7 @@ def test_any_scale_of_time_is_safe(scale: float) -> None:
     far = Town(town.network, town.embeddings * scale, town.depots, town.destination, town.primary)
     problem = GapProblem.ask(*far.question(0.1))
     everywhere = np.arange(town.network.num_edges, dtype=np.int32)
-    least = spread.least_spread(problem, everywhere)
+    least = corridor.least_spread(problem, everywhere)
     assert np.isfinite(least).all()
     matrix = far.scenarios(0.1).path_matrix(town.primary) / scale**2
     assert least[town.primary.origin] / scale**2 / scale**2 <= np.trace(matrix) ** 2
@@ -85,7 +85,7 @@ def test_blocks_of_directions_agree_with_one_search_each() -> None:
         ahead = network.distances_to(off, problem.destination)[network.head[edge]]
         costs[edge] = scenarios.nominal_times[edge] * ahead
     exact = network.distances_to(costs, problem.destination)
-    least = spread.least_spread(problem, everywhere)
+    least = corridor.least_spread(problem, everywhere)
     assert (least <= exact).all()
     assert (least >= 0.9 * exact - 1e-3).all()
 
@@ -98,7 +98,7 @@ def test_the_least_gain_is_less_than_any_log_determinant() -> None:
             matrix = scale * half @ half.T
             length, square = float(np.trace(matrix)), float((matrix**2).sum())
             apart = min(1.0, max(0.0, length**2 - square))
-            gain = spread.least_gain(length, apart)
+            gain = corridor.least_gain(length, apart)
             assert gain <= np.linalg.slogdet(np.eye(size) + matrix)[1] * (1 + 1e-9) + 1e-15
             assert gain >= np.log1p(length) * (1 - 1e-12)
 
@@ -106,10 +106,10 @@ def test_the_least_gain_is_less_than_any_log_determinant() -> None:
 @pytest.mark.parametrize("apart", [0.0, 1e-12, 0.01, 0.3, 1.0])
 def test_the_gain_grows_with_the_length_and_is_turned_round(apart: float) -> None:
     lengths = np.geomspace(max(np.sqrt(apart), 1e-3), 50.0, 4000)
-    gains = np.array([spread.least_gain(length, apart) for length in lengths])
+    gains = np.array([corridor.least_gain(length, apart) for length in lengths])
     assert (np.diff(gains) >= 0).all()
     for gain in (1e-3, 0.2, 1.0, 3.0):
-        length = spread.longest(gain, apart)
-        assert spread.least_gain(length, apart) >= gain
-        assert length == spread.longest(gain, apart) <= np.expm1(gain)
-        assert spread.least_gain(0.999 * length, apart) < gain
+        length = corridor.longest(gain, apart)
+        assert corridor.least_gain(length, apart) >= gain
+        assert length == corridor.longest(gain, apart) <= np.expm1(gain)
+        assert corridor.least_gain(0.999 * length, apart) < gain
