@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
 TRAINING_DAYS = 8
-GAIN = "gain.json"
-"""The file beside a model that says how much gains vary."""
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 
 
@@ -43,6 +41,8 @@ def harbour_model_folder() -> Path:
 
 def harbour_gain_file() -> Path:
     """How much gains vary in the harbour city, beside its model."""
+    from ideal_dispatch.forecast.model_directory import GAIN
+
     return harbour_model_folder() / GAIN
 
 

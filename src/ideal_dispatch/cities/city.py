@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only
-from ideal_dispatch.cities import GAIN
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
@@ -22,6 +21,7 @@ from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.model_directory import GAIN
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.traffic.source import TrafficSource

@@ -115,8 +115,8 @@ def decide(
         Path | None,
         option(
             "FILE",
-            "What a replay has learned about how much gains vary: its gain.json; the embedded "
-            "city's own model brings one.",
+            "What a replay has learned about how much gains vary: its gain.json. By default "
+            "the one beside the model, where there is one.",
             "--gain",
             special=True,
         ),
@@ -160,7 +160,7 @@ def decide(
         with trace.step("city and model") as facts:
             city = _city(network_file, depots_file, model_folder, time_zone, country)
             embedded = network_file is None
-            parts = _parts(city, drift_folder, gain_file, embedded and model_folder is None)
+            parts = _parts(city, drift_folder, gain_file)
             chosen = _policy(policy, limit, parts)
             facts |= {"nodes": city.network.num_nodes, "edges": city.network.num_edges}
             if parts.model is not None:
@@ -272,15 +272,13 @@ def _by_option(words: str, counted: list[str]) -> str:
     return words
 
 
-def _parts(city: "City", drift: Path | None, gain: Path | None, own: bool) -> "FittedParts":
-    """What policies are fitted with; ``own`` takes the gain that comes with the city's model."""
+def _parts(city: "City", drift: Path | None, gain: Path | None) -> "FittedParts":
+    """What policies are fitted with; the gain is the model's own where none is given."""
     from ideal_dispatch.dispatch.expected_gain import GainModel
     from ideal_dispatch.dispatch.fitted import FittedParts
     from ideal_dispatch.forecast.drift import DriftModel
 
-    spread = city.gain if own else None
-    if gain is not None:
-        spread = GainModel.load(gain)
+    spread = city.gain if gain is None else GainModel.load(gain)
     corrected = None if drift is None else DriftModel.load(drift)
     return FittedParts(city.model, corrected, spread, drift_gain=spread)
 

@@ -35,8 +35,8 @@ _FAR_OFF = 1.1
 @app.command(epilog="Example:\n  ideal model card model/")
 def card(model: ModelArgument) -> None:
     """Print what a model is, learned from, and good for."""
-    from ideal_dispatch.forecast.card import model_card
-    from ideal_dispatch.forecast.model import Model
+    from ideal_dispatch.forecast import Model
+    from ideal_dispatch.forecast.model_directory import model_card
 
     text = model_card(Model.load(model))
     if out.is_terminal:
@@ -113,16 +113,14 @@ def rescale(
     least mean error on the given trips: at least ten are needed, a few hundred
     are better. How far the model thinks it may be off, in percent, stays.
     """
-    from ideal_dispatch.cities import GAIN
-    from ideal_dispatch.forecast.model import CARD, MANIFEST
+    from ideal_dispatch.forecast.model_directory import FILES, MANIFEST
     from ideal_dispatch.learning.assessment import rescale
 
-    check_folder(output, (MANIFEST, CARD, GAIN), force, [model_folder / MANIFEST])
+    check_folder(output, FILES, force, [model_folder / MANIFEST])
     inputs = _load(model_folder, network_file, trips_file)
     with bars() as show:
         made = rescale(*inputs, jobs=jobs, report=lambda done: show("predicting", done, ""))
     made.model.save(output)
-    (output / GAIN).unlink(missing_ok=True)  # it was fitted with the model that was here
     before, fair_s = made.before, made.fair_s
     print_facts(
         f"{model_folder} on {trips_file.name}",

@@ -158,7 +158,7 @@ def train(
 
 def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: bool) -> None:
     """Refuse before the work what would overwrite a model, or files that are none."""
-    from ideal_dispatch.forecast.model import MANIFEST
+    from ideal_dispatch.forecast.model_directory import MANIFEST
     from ideal_dispatch.learning.model_training import FILES
     from ideal_dispatch.learning.training import CHECKPOINT
 

@@ -7,15 +7,13 @@ little while traffic builds up and too much while it clears.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path as FilePath
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write
-from ideal_dispatch.forecast.model import CARD, Model
+from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.network import RoadNetwork
 
 PURPOSE = "drift"
@@ -51,8 +49,6 @@ class DriftModel:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a model directory, with a card that says what the drift is for."""
         self.model.save(folder)
-        with atomic_write(FilePath(folder) / CARD) as file:
-            file.write(_card(self.model).encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "DriftModel":
@@ -78,32 +74,3 @@ def drift_rows(contexts: Sequence[Context], encoding: ContextEncoding) -> FloatA
     seen[:, columns.index("hour")] = [c.at.hour + c.at.minute / 60 for c in contexts]
     seen[:, holiday] = rows[:, off].max(axis=1)
     return seen
-
-
-def _card(model: Model) -> str:
-    log, score = model.details.get("log", {}), model.details.get("held_out", {})
-    lines = [
-        "# Drift of a router's quotes",
-        "",
-        "What drives take beyond what the router promised, by road and hour, to be added to its "
-        "quotes. It knows this router on this network and no others, and of the day only whether "
-        "it is a day off.",
-        "",
-        f"- checksum `{model.checksum}`, network `{model.network_checksum}`, "
-        f"context encoding `{model.encoding.checksum}`",
-    ]
-    if log:
-        lines.append(
-            f"- {log['train']:,} quotes to learn from, {log['held_out']:,} of held-out days "
-            f"({', '.join(log['held_out_days'])}) to stop with; {log['left_out']:,} left out "
-            "because nobody knows what their path took"
-        )
-    if score:
-        lines.append(
-            f"- mean absolute error on the held-out days: quotes {score['quoted_mae_s']:.1f} s, "
-            f"corrected {score['corrected_mae_s']:.1f} s; a little flattered, since training "
-            "stopped where the latter was least"
-        )
-    made = sorted(model.details.get("versions", {}).items())
-    lines += ["", "## Made by", "", *(f"- {name} {number}" for name, number in made), ""]
-    return "\n".join(lines)

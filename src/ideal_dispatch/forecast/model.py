@@ -26,9 +26,6 @@ from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import EdgeBounds, TimeBounds
 from ideal_dispatch.scenarios import ScenarioSet
 
-MANIFEST, CARD = "manifest.json", "card.md"
-"""What a model directory has for people and programs to read, beside the weights."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:

@@ -1,4 +1,4 @@
-"""The model directory: weights named by their contents, a manifest and a card."""
+"""The model directory: weights named by their contents, a manifest and a card in words."""
 
 import json
 import os
@@ -12,12 +12,18 @@ from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast.architecture import Architecture
-from ideal_dispatch.forecast.card import model_card
-from ideal_dispatch.forecast.model import CARD, MANIFEST, Model, content_hash
+from ideal_dispatch.forecast.model import Model, content_hash
 from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
+from ideal_dispatch.pages import template
 
+MANIFEST, CARD, GAIN = "manifest.json", "card.md", "gain.json"
+"""What a model directory has to read beside the weights.
+
+The last says how much gains vary; it is there where a replay has fitted it with this model.
+"""
+FILES = (MANIFEST, CARD, GAIN)
 FORMAT, VERSION = "ideal-dispatch model", 2
 _ADVICE = "make one with `ideal train`"
 
@@ -28,7 +34,8 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     """Write the model into ``folder``, or leave the one that was there whole.
 
     The weights' file is named by its contents and the manifest, written
-    last, names it: at every moment the manifest on disk has its weights.
+    last, names it: at every moment the manifest on disk has its weights. A
+    gain that is there was fitted with another model and is removed.
     """
     place, tensors = Path(folder), model.tensors()
     if place.exists() and not place.is_dir():
@@ -44,6 +51,7 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
     place.mkdir(parents=True, exist_ok=True)
+    (place / GAIN).unlink(missing_ok=True)
     for name, content in (
         (weights, tensors),
         (CARD, model_card(model).encode()),
@@ -54,6 +62,21 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     for old in place.glob("weights-*.safetensors"):
         if old.name != weights:
             old.unlink()
+
+
+def model_card(model: Model) -> str:
+    """What a model is, learned from and good for: Markdown made of the manifest alone."""
+    details = model.details
+    parts = {name: details.get(name, {}) for name in ("data", "radius", "shape")}
+    return template("drift_card.md" if details.get("purpose") == "drift" else "card.md").render(
+        model=model,
+        details=details,
+        bounds=model.bounds,
+        rule=model.radius_rule,
+        count="{:,}".format,
+        number=lambda value: "unknown" if value is None else f"{value:.2f}",
+        **parts,
+    )
 
 
 def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.forecast.model import CARD, MANIFEST, Model
+from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.parameters import TrainingSettings
 from ideal_dispatch.learning.training import (
@@ -21,8 +21,8 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
 REPORT, NUMBERS = "report.html", "report.json"
-FILES = (MANIFEST, CARD, REPORT, NUMBERS)
-"""What a finished directory has, beside the weights."""
+FILES = (*model_directory.FILES, REPORT, NUMBERS)
+"""What a finished directory may have, beside the weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

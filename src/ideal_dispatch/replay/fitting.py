@@ -21,7 +21,7 @@ from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
-from ideal_dispatch.forecast.model import MANIFEST
+from ideal_dispatch.forecast.model_directory import MANIFEST
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.log import read_log

@@ -229,6 +229,10 @@ def test_the_embedded_city_takes_another_model(
     random_model(harbour_city().network).save(tmp_path / "model")
     decide(model_folder=tmp_path / "model", seed=4, as_json=True)
     assert json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"] == "forecast"
+    GAIN.save(tmp_path / "model" / "gain.json")
+    decide(model_folder=tmp_path / "model", seed=4, as_json=True)
+    own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
+    assert own == "replays", "a gain beside the model is the model's own"
     GAIN.save(tmp_path / "gain.json")
     said = []
     for gain in (None, tmp_path / "gain.json"):

@@ -16,7 +16,7 @@ from ideal_dispatch import Model
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import model_directory
-from ideal_dispatch.forecast.card import model_card
+from ideal_dispatch.forecast.model_directory import model_card
 from tests.unit.forecast.models import small_model
 
 
@@ -48,6 +48,13 @@ def _manifest(folder: Path, **changes: Any) -> None:
 def _weights(folder: Path) -> Path:
     (path,) = folder.glob("*.safetensors")
     return path
+
+
+def test_a_new_model_leaves_no_gain_of_the_old_one(other: Model, folder: Path) -> None:
+    (folder / "gain.json").write_text("{}")
+    other.save(folder)
+    assert not (folder / "gain.json").exists()
+    assert Model.load(folder).checksum == other.checksum
 
 
 def test_saved_and_loaded(model: Model, folder: Path, tmp_path: Path) -> None:

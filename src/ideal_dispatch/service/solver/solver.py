@@ -95,7 +95,7 @@ class Solver:
         return road_map(self.assets.network)
 
     def model_card(self) -> str:
-        from ideal_dispatch.forecast.card import model_card
+        from ideal_dispatch.forecast.model_directory import model_card
 
         return model_card(self.assets.model)
 
