@@ -23,7 +23,6 @@ from fastapi import FastAPI
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.http.app import create_app
-from ideal_dispatch.service.http.auth import digest
 from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
@@ -33,6 +32,7 @@ from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
 from ideal_dispatch.service.state import Service
+from ideal_dispatch.service.tokens import digest
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 
 ROLES = ("cad", "dispatcher", "auditor", "admin")

@@ -68,7 +68,7 @@ def serve(
     city, with simulated calls, and prints a token to sign in with.
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
-    from ideal_dispatch.service import worker
+    from ideal_dispatch.service.http import worker
 
     if not worker.available():
         raise MissingExtraError("ideal serve", "service")
@@ -99,7 +99,7 @@ def _read(config: Path) -> "ServiceSettings":
 
 
 def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
-    from ideal_dispatch.service import worker
+    from ideal_dispatch.service.http import worker
 
     if workers > 1:
         raise InputError("--workers: the embedded city has one worker; give --config")
@@ -184,7 +184,7 @@ def _try_audit(given: "ServiceSettings") -> None:
 
 
 def _print_token() -> None:
-    from ideal_dispatch.service.http.auth import new_token
+    from ideal_dispatch.service.tokens import new_token
 
     token, hashed = new_token()
     out.print(f"token:  {token}", markup=False, soft_wrap=True)

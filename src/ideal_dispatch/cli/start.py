@@ -10,8 +10,8 @@ def main() -> None:
     """Run the command line; the solver of ``ideal serve`` loads while the command line does."""
     solver = None
     if sys.argv[1:2] == ["serve"] and not _WITHOUT_SOLVER & set(sys.argv):
+        from ideal_dispatch.service.http.worker import available
         from ideal_dispatch.service.solver.pool import SolverPool
-        from ideal_dispatch.service.worker import available
 
         with suppress(OSError):  # no process to be had: the command tries again, and says so
             solver = SolverPool() if available() else None

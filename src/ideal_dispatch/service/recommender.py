@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from ideal_dispatch.dispatch.reasons import Remark, rank
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import logs, taken_units
+from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
 from ideal_dispatch.service.audit import (
     Entry,
@@ -21,16 +23,16 @@ from ideal_dispatch.service.audit import (
     StoreError,
     UncheckedPromises,
 )
+from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.desk.events import Hub
-from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.recorded_answers import RecordedAnswer, asked_at, digest, order
 from ideal_dispatch.service.settings import Server
-from ideal_dispatch.service.solver import answer
+from ideal_dispatch.service.solver.answer import no_advice
 from ideal_dispatch.service.solver.depot_names import DepotNames
-from ideal_dispatch.service.solver.messages import KnownWeather
+from ideal_dispatch.service.solver.messages import Call, KnownWeather
 from ideal_dispatch.service.solver.pool import LateError, SolverPool
 from ideal_dispatch.service.solver.process import SolverLostError
 
@@ -52,13 +54,13 @@ class KeyUsedError(IdealError):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A request with what identifies it, who asks, and when that began and must end.
+    """A call with what identifies its request, who asks, and when that began and must end.
 
-    ``asked_at`` is when its turn came to be waited for: revisions go by it, and by
+    ``content`` is the request as it goes on record. Revisions go by ``asked_at``, and by
     ``followed``, the last row that was known then, for clocks may differ.
     """
 
-    request: RecommendationRequest
+    call: Call
     content: Mapping[str, Any]
     digest: str
     key: str
@@ -87,26 +89,29 @@ class Recommender:
 
     def __post_init__(self) -> None:
         self._answering: dict[tuple[str, str], asyncio.Task[RecordedAnswer]] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
 
     async def recommend(
         self,
-        request: RecommendationRequest,
+        call: Call,
+        content: Mapping[str, Any],
         key: str | None,
         actor: str,
         slot: Slot,
         simulated: bool = False,
     ) -> dict[str, Any]:
-        """The answer on record for this request, made now if it is new."""
-        logs.call_id.set(request.call_id)
-        content = request.model_dump(mode="json", exclude={"idempotency_key"})
+        """The answer on record for a call, made now if it is new.
+
+        ``content`` is the whole request without its key, as values of JSON.
+        """
+        logs.call_id.set(call.call_id)
         sum_ = digest(content)
-        same = request.call_id, f"key:{key}" if key else f"body:{sum_}"
+        same = call.call_id, f"key:{key}" if key else f"body:{sum_}"
         running = self._answering.get(same)
         if running is None:
             asked_at = moment_text(datetime.now(UTC))
             question = _Question(
-                request, content, sum_, same[1], actor, simulated, asked_at, self.ledger.followed,
+                call, content, sum_, same[1], actor, simulated, asked_at, self.ledger.followed,
                 slot.began, slot.began + self.limits.deadline_s,
             )  # fmt: skip
             running = asyncio.create_task(self._answer(question, slot.moved()))
@@ -118,52 +123,49 @@ class Recommender:
         answered = await asyncio.shield(running)
         if answered.digest != sum_:
             raise KeyUsedError(
-                f"idempotency key {key!r} came with another body for call {request.call_id!r}; "
+                f"idempotency key {key!r} came with another body for call {call.call_id!r}; "
                 "use a new key for a new revision"
             )
         return self.ledger.joined(answered.answer)
 
     async def _answer(self, question: _Question, slot: Slot) -> RecordedAnswer:
         """The answer that stands, or a new one; revisions of a call are made one after another."""
-        call_id, until = question.request.call_id, question.until
-        due = until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
-        turn = self._turns.setdefault(call_id, asyncio.Lock())
+        call_id = question.call.call_id
+        due = question.until - min(AUDIT_S, 0.2 * self.limits.deadline_s)
+        lock = self._locks.setdefault(call_id, asyncio.Lock())
         locked, earlier = False, _NEW
         try:
             with suppress(TimeoutError):  # an answer that is late is still an answer
                 async with asyncio.timeout(due - time.monotonic()):
-                    locked = await turn.acquire()
+                    locked = await lock.acquire()
             if self.ledger.knows(call_id):
                 earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
             same = earlier.to(question.key)
             if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
                 self.observations.repeated.inc()
                 return same
-            advice = await self._advice(question.request, due, slot)
+            advice = await self._advice(question.call, due, slot)
             if same:
                 question = replace(question, key=same.next_key)
             return await self._made(question, advice, earlier, due)
         finally:
             slot.release()
             if locked:
-                turn.release()
+                lock.release()
 
-    async def _advice(
-        self, request: RecommendationRequest, due: float, slot: Slot
-    ) -> dict[str, Any]:
+    async def _advice(self, call: Call, due: float, slot: Slot) -> dict[str, Any]:
         """The solver's advice by the moment ``due``, or none that says why."""
-        call = request.call()
         units = self.ledger.units.known(call.call_id, listed=call.depots is not None)
         try:
             return await self.solver.advise(call, units, self.weather(), due, slot)
         except SolverLostError as error:
-            return answer.no_advice(call, [("solver_lost", f"{error}; ask again in a moment")])
+            return no_advice(call, [("solver_lost", f"{error}; ask again in a moment")])
         except LateError:
             words = f"no answer within the {self.limits.deadline_s:g} s there are"
-            return answer.no_advice(call, [("late", words)])
+            return no_advice(call, [("late", words)])
         except IdealError as error:
             log.error("no advice: %s", error)
-            return answer.no_advice(call, [("internal_error", str(error))])
+            return no_advice(call, [("internal_error", str(error))])
 
     async def _made(
         self, question: _Question, advice: Mapping[str, Any], earlier: Earlier, due: float
@@ -179,7 +181,7 @@ class Recommender:
             ]  # fmt: skip
             body = self._body(id_, question, advice, before, earlier, checked)
             entry = Entry.new(
-                "recommendation", question.request.call_id, body, at=datetime.now(UTC),
+                "recommendation", question.call.call_id, body, at=datetime.now(UTC),
                 key=question.key, id=id_,
                 seen=(earlier.seen or 0) if looks else None,
                 promising=checked and "takes" in body and advice["decision"] != "no_advice",
@@ -189,7 +191,7 @@ class Recommender:
             except OvertakenEntry:  # by another worker's answer to another question
                 looks -= 1
                 left_s = question.until - time.monotonic()
-                earlier = await self.ledger.earlier(question.request.call_id, timeout_s=left_s)
+                earlier = await self.ledger.earlier(question.call.call_id, timeout_s=left_s)
                 continue
             except PromisedUnits as lost:
                 decisions -= 1
@@ -222,8 +224,13 @@ class Recommender:
         if tries and time.monotonic() < due:
             with suppress(BusyError, StartingError):
                 slot = self.admission.admit(question.actor)
-                return await self._advice(question.request, due, slot)
-        return taken_units.outrun(question.request, lost)
+                return await self._advice(question.call, due, slot)
+        words = "; ".join(
+            f"the last unit of {depot} was just promised to call {calls[-1]}"
+            if calls else f"{depot} has just no free unit any more"
+            for depot, calls in lost.calls.items()
+        )  # fmt: skip
+        return no_advice(question.call, [("last_unit_promised", f"{words}; ask again")])
 
     def _body(
         self,
@@ -238,13 +245,15 @@ class Recommender:
 
         Numbers of revisions follow the record, ``revision_of`` and standing the order of asking.
         """
-        request, now = question.request, datetime.now(UTC)
-        last = max(before, key=order, default=None)
+        now, last = datetime.now(UTC), max(before, key=order, default=None)
         if not checked and advice["decision"] != "no_advice":
-            advice = taken_units.unchecked(advice)
+            words = "the database is down: promises of other workers are unknown"
+            said = [*advice["degraded"], asdict(Remark("promises_unknown", words))]
+            said.sort(key=lambda one: rank(one["code"]))
+            advice = {**advice, "degraded": said}
         made = {
             "id": id,
-            "call_id": request.call_id,
+            "call_id": question.call.call_id,
             "revision": 1 + max((one.answer["revision"] for one in earlier.answers), default=0),
             "revision_of": None if last is None else last["id"],
             **advice,
@@ -252,7 +261,7 @@ class Recommender:
             "created_at": moment_text(now),
             "expires_at": moment_text(now + timedelta(seconds=self.limits.expiry_s)),
             "received_at": question.content["received_at"],
-            "note": request.note,
+            "note": question.content["note"],
             "simulated": question.simulated,
             "versions": {**self.versions(), **advice.get("versions", {})},
             "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
@@ -263,8 +272,27 @@ class Recommender:
         }  # fmt: skip
         superseded = len(before) < len(earlier.answers)  # by answers to what was asked later
         if not question.simulated and not superseded:
-            body["takes"] = taken_units.taken(request, advice, self.names(), self.default_units)
+            body["takes"] = self._takes(question.call, advice)
         return body
+
+    def _takes(self, call: Call, advice: Mapping[str, Any]) -> dict[str, Any]:
+        """The units of an advice, for the audit: those advised, and the CAD's own primary."""
+        names, advised = self.names(), []
+        if advice["primary"] is not None and advice["primary"]["chosen_by"] == "router":
+            advised.append(advice["primary"]["depot"])
+        if advice["decision"] == "send_second":
+            advised.append(advice["second"]["depot"])
+        sent = None
+        if call.primary is not None and names.knows(call.primary.depot):
+            sent = names.find(call.primary.depot)
+        if call.depots is None:
+            assumed = dict.fromkeys(advised, self.default_units)
+            return takes_of(advised, sent, assumed, listed=False)
+        counts: Counter[str] = Counter()
+        for name, units in call.depots:
+            if names.knows(name):  # the answer says where it is not
+                counts[names.find(name)] += units
+        return takes_of(advised, sent, counts, listed=True)
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -18,17 +18,17 @@ from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.audit.units import units_body
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.following import follow, retain
-from ideal_dispatch.service.http.auth import Doorkeeper
-from ideal_dispatch.service.http.schemas import HumanResponse
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.observations import Observations
-from ideal_dispatch.service.polling import Repeated, WeatherPoll, weather_provider
+from ideal_dispatch.service.polling import WeatherPoll, weather_provider
 from ideal_dispatch.service.recommender import Recommender
 from ideal_dispatch.service.recorded_answers import check_holds
+from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.messages import RoadMap
 from ideal_dispatch.service.solver.pool import SolverPool
+from ideal_dispatch.service.tokens import Doorkeeper
 
 log = logging.getLogger(__name__)
 
@@ -121,13 +121,18 @@ class Service:
 
     # --- people and units -------------------------------------------------------
 
-    async def respond(self, id: str, response: HumanResponse, actor: str) -> dict[str, Any] | None:  # noqa: A002
+    async def respond(
+        self,
+        id: str,  # noqa: A002
+        response: Mapping[str, Any],
+        actor: str,
+    ) -> dict[str, Any] | None:
         """The recommendation with what a dispatcher did with it; None where there is none."""
         found = await self.ledger.get(id)
         if found is None:
             return None
         logs.call_id.set(found["call_id"])
-        said = {**response.model_dump(), "by": actor}
+        said = {**response, "by": actor}
         before = found["response"]
         if before is not None and {k: v for k, v in before.items() if k != "at"} == said:
             return found  # told twice
@@ -138,8 +143,8 @@ class Service:
         body = {"recommendation_id": id, "response": said, "actor": actor}
         entry = Entry.new("response", found["call_id"], body, at=now)
         await self.ledger.respond(entry, 1.0)
-        self.observations.responses.labels(response.action).inc()
-        log.info("response", extra={"decision": response.action, "actor": actor})
+        self.observations.responses.labels(said["action"]).inc()
+        log.info("response", extra={"decision": said["action"], "actor": actor})
         self.tell_response(entry)
         return {**found, "response": said}
 

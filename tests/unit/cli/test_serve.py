@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.http.auth import digest
+from ideal_dispatch.service.tokens import digest
 from tests.postgres import Postgres
 from tests.service_town import Town
 from tests.service_town import town as town

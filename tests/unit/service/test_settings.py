@@ -11,9 +11,9 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.service import settings as module
-from ideal_dispatch.service.http.auth import digest
 from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
 from ideal_dispatch.service.solver.assets import load_assets
+from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
 from tests.service_town import Town
 

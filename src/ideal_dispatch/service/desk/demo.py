@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 
 from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
-from ideal_dispatch.service.http.auth import new_token
 from ideal_dispatch.service.settings import (
     AuditTable,
     CityFiles,
@@ -16,6 +15,7 @@ from ideal_dispatch.service.settings import (
     UnitsTable,
     state_folder,
 )
+from ideal_dispatch.service.tokens import new_token
 
 
 @dataclass(frozen=True, slots=True, eq=False)

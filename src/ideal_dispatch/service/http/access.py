@@ -1,4 +1,4 @@
-"""Who may do what: the roles of each route."""
+"""Who may do what: the token of a request, and the roles of each route."""
 
 import asyncio
 from typing import Annotated
@@ -7,17 +7,14 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from ideal_dispatch.service.http.auth import COOKIE, presented
 from ideal_dispatch.service.settings import Token
 from ideal_dispatch.service.state import Service
 
-READERS = ("cad", "dispatcher", "auditor", "admin")
-CALLERS = ("cad", "dispatcher", "admin")
-DISPATCHERS = ("dispatcher", "admin")
-
+COOKIE = "ideal_session"
 
 _TOKEN = "ideal_dispatch.token"
-_TURNS = 5  # of the event loop, in which it notices that a connection ended
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_LOOKS = 5  # of the event loop, which then notices that a connection ended
 
 
 async def service_of(request: Request) -> Service:
@@ -28,18 +25,34 @@ async def service_of(request: Request) -> Service:
 
 def token_of(request: Request) -> Token:
     """Whose request it is, or the refusal; looked at once."""
-    known = request.scope.get(_TOKEN)
-    if isinstance(known, Token):
-        return known
-    headers = request.headers
-    token = presented(
-        request.method, headers.get("authorization"), request.cookies.get(COOKIE),
-        headers.get("sec-fetch-site"),
-    )  # fmt: skip
-    address = request.client.host if request.client else ""
-    found: Token = request.app.state.service.doorkeeper.who(token, address)
-    request.scope[_TOKEN] = found
+    if _TOKEN not in request.scope:
+        request.scope[_TOKEN] = owner(request, presented(request))
+    found: Token = request.scope[_TOKEN]
     return found
+
+
+def owner(request: Request, token: str | None) -> Token:
+    """Whose token it is, or the refusal."""
+    service: Service = request.app.state.service
+    return service.doorkeeper.who(token, request.client.host if request.client else "")
+
+
+def bearer(request: Request) -> str | None:
+    """The token in a request's header; empty where that is of another kind."""
+    authorization = request.headers.get("authorization")
+    if authorization is None:
+        return None
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def presented(request: Request) -> str | None:
+    """The token of a request: from its header, or from a cookie where no other site sent it."""
+    token = bearer(request)
+    if token is None:
+        own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+        token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
+    return token
 
 
 def check_role(token: Token, *roles: str) -> None:
@@ -67,13 +80,13 @@ async def still_there(request: Request) -> None:
     A worker that was frozen finds such requests when it goes on, and the end of their connections
     right behind them.
     """
-    for _ in range(_TURNS):
+    for _ in range(_LOOKS):
         await asyncio.sleep(0)
     if await request.is_disconnected():
         raise HTTPException(408, "the client hung up before the change was made; nothing was done")
 
 
 Serving = Annotated[Service, Depends(service_of)]
-Reader = Annotated[Token, Depends(Only(*READERS))]
-Caller = Annotated[Token, Depends(Only(*CALLERS))]
-Dispatcher = Annotated[Token, Depends(Only(*DISPATCHERS))]
+Reader = Annotated[Token, Depends(Only("cad", "dispatcher", "auditor", "admin"))]
+Caller = Annotated[Token, Depends(Only("cad", "dispatcher", "admin"))]
+Dispatcher = Annotated[Token, Depends(Only("dispatcher", "admin"))]

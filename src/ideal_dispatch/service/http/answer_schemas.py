@@ -5,12 +5,13 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from ideal_dispatch.service.http.schemas import ReasonCode
+from ideal_dispatch.dispatch.reasons import Remark
+from ideal_dispatch.service.http.schemas import OverrideReason
 
 Decided = Literal["send_second", "primary_only", "no_advice"]
 
 
-class Problem(BaseModel):
+class ErrorBody(BaseModel):
     """What went wrong, in words."""
 
     code: str
@@ -21,20 +22,7 @@ class Problem(BaseModel):
 class ErrorAnswer(BaseModel):
     """Every refusal has this form."""
 
-    error: Problem
-
-
-class Reason(BaseModel):
-    """Why an advice is less than it could be, or is none.
-
-    The ``standing`` one holds for every call of the centre as it is set up, and may stand for
-    several: ``also`` has the codes of the others.
-    """
-
-    code: str
-    words: str
-    standing: bool = False
-    also: list[str] = []
+    error: ErrorBody
 
 
 class Place(BaseModel):
@@ -191,7 +179,7 @@ class ResponseOut(BaseModel):
     """What a dispatcher did with it."""
 
     action: Literal["accept", "override"]
-    reason_code: ReasonCode | None
+    reason_code: OverrideReason | None
     text: str | None
     by: str
     at: datetime
@@ -223,7 +211,7 @@ class Recommendation(BaseModel):
     radius: float | None
     nominal: Nominal
     explanation: ExplanationOut
-    degraded: list[Reason]
+    degraded: list[Remark]
     data_ages: Ages
     versions: Versions
     latency_ms: float

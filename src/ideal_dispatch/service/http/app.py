@@ -9,25 +9,16 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.routing import BaseRoute, Match, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ideal_dispatch import __version__
-from ideal_dispatch.service.desk.simulation import Simulator
 from ideal_dispatch.service.http import refusals
-from ideal_dispatch.service.http.access import token_of
 from ideal_dispatch.service.http.protection import Protection
-from ideal_dispatch.service.http.routes import (
-    city,
-    health,
-    incidents,
-    recommendations,
-    sessions,
-    units,
-)
+from ideal_dispatch.service.http.routes import desk, health, recommendations, units
 from ideal_dispatch.service.http.server import ready_or_ended
+from ideal_dispatch.service.http.simulation import Simulator
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.state import Service
@@ -89,7 +80,7 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
     app.state.service, app.state.simulator = service, simulator
     refusals.install(app)
     api = list(app.routes)
-    for part in (recommendations, units, city, sessions, incidents, health):
+    for part in (recommendations, units, desk, health):
         app.include_router(part.router)
         api += part.router.routes
     # the table of the machine may call modules plain text, and browsers then refuse them
@@ -101,14 +92,8 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
     limits = settings.server
     app.add_middleware(
         Protection,
-        body_bytes=limits.body_bytes,
-        nesting=limits.nesting,
-        body_timeout_s=limits.body_timeout_s,
-        let_in=lambda scope: token_of(Request(scope)).name,
-        open_bytes={"/v1/session": SESSION_BYTES},
-        path_bytes={incidents.EIDO: limits.eido_bytes},
-        calls=(recommendations.ASK, incidents.EIDO),
-        admission=service.admission,
-        refused=lambda code: service.observations.refused.labels(code).inc(),
+        service=service,
+        calls={recommendations.ASK: limits.body_bytes, recommendations.EIDO: limits.eido_bytes},
+        strangers={desk.SESSION: SESSION_BYTES},
     )
     return app

@@ -2,7 +2,7 @@
 
 uvicorn with httptools bounds none of that: one endless head or thousands of
 requests at once would fill the memory, and one client that asks again at once
-would take every turn.
+would keep all others waiting.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError
 from ideal_dispatch.service.http.protection import BEGAN, REFUSED
-from ideal_dispatch.service.http.refusals import Problem, problem_of, problem_text
+from ideal_dispatch.service.http.refusals import RefusedError, refusal_of
 
 HEADERS_S = 10.0
 """How long a client may take, from the start or from an answer, to the end of its headers."""
@@ -36,26 +36,13 @@ log = logging.getLogger(__name__)
 _EACH_HEADER = 32
 _FIRST_REST_S = 0.05
 _LINGER_S = 1.0  # for the client to read the refusal while what it still sends is not read
-_TOO_LARGE = Problem(431, "head_too_large", f"the head is larger than {HEAD_BYTES:,} bytes", "head")
-_TOO_MANY = Problem(
-    429,
-    "too_many_requests_at_once",
-    f"more than {MOST_WAITING} requests wait on this connection; send one after another",
-)
-_NO_HTTP = Problem(400, "bad_request", "this is no HTTP request", "head")
-_CONNECT = Problem(400, "bad_request", "CONNECT is not served; send requests directly", "head")
+_TOO_LARGE = f"the head is larger than {HEAD_BYTES:,} bytes"
+_TOO_MANY = f"more than {MOST_WAITING} requests wait on this connection; send one after another"
+_CONNECT = "CONNECT is not served; send requests directly"
 _CROWDED = f"more than {MOST_CONNECTIONS:,} connections are open; ask again in a moment"
 
 
-class _RefusedError(Exception):
-    """Ends the parsing."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.words)
-        self.problem = problem
-
-
-class Connection(HttpToolsProtocol):
+class ClientConnection(HttpToolsProtocol):
     """HTTP/1.1, with bounds on what is read and a rest after each refusal for want of a slot.
 
     The first rest is short, each further one twice as long, at most what
@@ -67,7 +54,7 @@ class Connection(HttpToolsProtocol):
     _rest: asyncio.TimerHandle | None = None
     _rests = 0  # one after another
     _running: RequestResponseCycle | None = None  # the request that is or was answered last
-    _refusal: Problem | None = None  # why nothing more is read
+    _refusal: RefusedError | None = None  # why nothing more is read
     _head_bytes = 0  # of the address and the whole headers so far
     _head_complete = False  # headers that follow are trailers
     _unparsed_bytes = 0  # since the parser told of anything
@@ -78,7 +65,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._refused: list[Any] = []
         if len(self.connections) > MOST_CONNECTIONS:
-            self._hang_up(problem_of(BusyError(_CROWDED)))
+            self._hang_up(refusal_of(BusyError(_CROWDED)))
         else:
             self._expect()
 
@@ -109,15 +96,17 @@ class Connection(HttpToolsProtocol):
             except HttpParserUpgrade as upgrade:
                 pieces.appendleft(self._head_without_upgrade() + piece[upgrade.args[0] :])
             except HttpParserError as error:
-                ours = error.__context__
-                self._hang_up(ours.problem if isinstance(ours, _RefusedError) else _NO_HTTP)
+                ours = error.__context__  # what one of the functions below raised
+                if not isinstance(ours, RefusedError):
+                    ours = RefusedError(400, "bad_request", "this is no HTTP request", "head")
+                self._hang_up(ours)
             else:
                 if self._unparsed_bytes > HEAD_BYTES:
-                    self._hang_up(_TOO_LARGE)
+                    self._hang_up(RefusedError(431, "head_too_large", _TOO_LARGE, "head"))
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= MOST_WAITING:
-            raise _RefusedError(_TOO_MANY)
+            raise RefusedError(429, "too_many_requests_at_once", _TOO_MANY)
         super().on_message_begin()
         self._head_bytes = self._unparsed_bytes = 0
         self._head_complete = False
@@ -148,7 +137,7 @@ class Connection(HttpToolsProtocol):
         self._unparsed_bytes = 0
         self._head_bytes += size
         if self._head_bytes > HEAD_BYTES:
-            raise _RefusedError(_TOO_LARGE)
+            raise RefusedError(431, "head_too_large", _TOO_LARGE, "head")
 
     def _should_upgrade(self) -> bool:
         """Whether a head that asks for another protocol is set aside; asked at each of its parts.
@@ -157,7 +146,7 @@ class Connection(HttpToolsProtocol):
         again without that header: the client is answered in HTTP/1.1.
         """
         if self.scope["method"] == "CONNECT":
-            raise _RefusedError(_CONNECT)
+            raise RefusedError(400, "bad_request", _CONNECT, "head")
         return True
 
     def _head_without_upgrade(self) -> bytes:
@@ -170,21 +159,30 @@ class Connection(HttpToolsProtocol):
 
     # --- the end ----------------------------------------------------------------------
 
-    def _hang_up(self, problem: Problem) -> None:
+    def _hang_up(self, refusal: RefusedError) -> None:
         """Read no more, drop what waits, say why after the answer under way, and close."""
         self._in_time()
-        log.info("connection closed: %s", problem.words)
-        self._refusal = problem
+        log.info("connection closed: %s", refusal)
+        self._refusal = refusal
         self.pipeline.clear()
         self.flow.pause_reading()
         self.loop.call_later(_LINGER_S, self.transport.abort)
         if self._running is None or self._running.response_complete:
-            self._say_why(problem)
+            self._say_why(refusal)
 
-    def _say_why(self, problem: Problem) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(_answer(problem))
-            self.transport.write_eof()
+    def _say_why(self, refusal: RefusedError) -> None:
+        """Answer a request that no application sees."""
+        if self.transport.is_closing():
+            return
+        lines = [
+            f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}",
+            "content-type: application/json",
+            f"content-length: {len(refusal.body)}",
+            "connection: close",
+            *(f"{name}: {value}" for name, value in refusal.headers.items()),
+        ]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + refusal.body)
+        self.transport.write_eof()
 
     # --- the next request -------------------------------------------------------------
 
@@ -224,16 +222,3 @@ class Connection(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-
-def _answer(problem: Problem) -> bytes:
-    """A refusal as bytes, for a request that no application sees."""
-    body = problem_text(problem)
-    lines = [
-        f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}",
-        "content-type: application/json",
-        f"content-length: {len(body)}",
-        "connection: close",
-        *(f"{name}: {value}" for name, value in problem.headers.items()),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + body

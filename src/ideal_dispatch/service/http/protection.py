@@ -9,19 +9,16 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.admission import Admission
-from ideal_dispatch.service.http.refusals import Problem, problem_of, problem_text
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from ideal_dispatch.service.http.access import token_of
+from ideal_dispatch.service.http.refusals import RefusedError, refusal_of
+from ideal_dispatch.service.state import Service
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +55,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_BEGINNINGS = bytes(set(range(256)) - set(b"[{,:"))
 _MOST_ELEMENTS = 20_000  # each may become an error to be described
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([^"';\s]*)""")
-_NOT_UTF8 = Problem(415, "not_utf8", "send the body in UTF-8, without a byte order mark", "body")
+_NOT_UTF8 = "send the body in UTF-8, without a byte order mark"
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -82,33 +79,21 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    ``let_in`` looks at the scope and gives the name of who asks, or raises where
-    nobody knows: no body of a stranger is read. ``open_bytes`` are paths where a
-    stranger may send so many bytes, ``path_bytes`` paths with another limit than
-    ``body_bytes``. What is posted to ``calls`` needs a slot of the ``admission``:
-    where none is free, nothing is read either; it is taken once the body is there.
-    ``refused`` is told the code of every refusal.
+    No body of a stranger is read, except at the paths of ``strangers``. What is posted to
+    ``calls`` needs a slot: where none is free, nothing is read either; it is taken once the
+    body is there. Both say how many bytes a body may have there; elsewhere the settings do.
     """
 
     def __init__(
         self,
-        app: Application,
-        *,
-        body_bytes: int,
-        nesting: int,
-        body_timeout_s: float,
-        let_in: Callable[[Scope], str],
-        open_bytes: Mapping[str, int],
-        path_bytes: Mapping[str, int],
-        calls: Collection[str],
-        admission: Admission,
-        refused: Callable[[str], None],
+        app: ASGIApp,
+        service: Service,
+        calls: Mapping[str, int],
+        strangers: Mapping[str, int],
     ) -> None:
-        self._app, self._let_in = app, let_in
-        self._calls, self._admission, self._refused = calls, admission, refused
-        self._bytes, self._open = body_bytes, open_bytes
-        self._by_path = {**path_bytes, **open_bytes}
-        self._nesting, self._timeout_s = nesting, body_timeout_s
+        self._app, self._service = app, service
+        self._calls, self._strangers = calls, strangers
+        self._bytes = {**calls, **strangers}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -135,14 +120,16 @@ class Protection:
             await send(message)
 
         try:
-            checked = await self._checked(scope, receive, headers)
-            if isinstance(checked, Problem):
-                self._refused(checked.code)
-                if checked.status == 503 and REFUSED in scope:
+            try:
+                receive = await self._checked(scope, receive, headers)
+            except (IdealError, RefusedError) as error:
+                refusal = refusal_of(error)
+                self._service.observations.refused.labels(refusal.code).inc()
+                if refusal.status == 503 and REFUSED in scope:
                     scope[REFUSED].append(scope["client"])  # its next request waits a little
-                await _refuse(answering, checked)
+                await _refuse(answering, refusal)
             else:
-                await self._app(scope, checked, answering)
+                await self._app(scope, receive, answering)
         finally:
             if SLOT in scope:
                 scope[SLOT].release()
@@ -155,26 +142,21 @@ class Protection:
 
     async def _checked(
         self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
-    ) -> Receive | Problem:
-        """What the application is to receive, once that is known to be harmless, or why not."""
+    ) -> Receive:
+        """What the application is to receive, once that is known to be harmless."""
         length = headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in headers:
             return receive
         called = scope["method"] == "POST" and scope["path"] in self._calls
-        who = ""
-        try:
-            if scope["path"] not in self._open:
-                who = self._let_in(scope)
-            if called:
-                self._admission.check(who)
-        except IdealError as error:
-            return problem_of(error)
+        who = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
+        if called:
+            self._service.admission.check(who)
         charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
         if charset and charset[1] not in (b"utf-8", b"utf8"):
-            return _NOT_UTF8
+            raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
         body = await self._body(scope["path"], length, receive)
-        if isinstance(body, Problem):
-            return body
+        if called:
+            scope[SLOT] = self._service.admission.admit(who, scope.get(BEGAN))
         given = False
 
         async def replayed() -> Message:
@@ -184,35 +166,31 @@ class Protection:
             given = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        try:
-            if called:
-                scope[SLOT] = self._admission.admit(who, scope.get(BEGAN))
-        except IdealError as error:
-            return problem_of(error)
         return replayed
 
-    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes | Problem:
+    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes:
         """The body, once it is known to be harmless."""
-        most = self._by_path.get(path, self._bytes)
-        too_large = Problem(413, "too_large", f"the body is larger than {most:,} bytes", "body")
+        limits = self._service.settings.server
+        most = self._bytes.get(path, limits.body_bytes)
+        too_large = f"the body is larger than {most:,} bytes"
         if not length.isdigit() or int(length) > most:
-            return too_large
+            raise RefusedError(413, "too_large", too_large, "body")
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(limits.body_timeout_s):
                 body = await _read(receive, most)
         except TimeoutError:
-            words = f"the body did not arrive within {self._timeout_s:g} s"
-            return Problem(408, "too_slow", words, "body")
-        if body is None:
-            return too_large
+            words = f"the body did not arrive within {limits.body_timeout_s:g} s"
+            raise RefusedError(408, "too_slow", words, "body") from None
+        if len(body) > most:
+            raise RefusedError(413, "too_large", too_large, "body")
         if not _is_utf8(body):
-            return _NOT_UTF8
+            raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
         if elements(body) > _MOST_ELEMENTS:  # the cheaper question first
             words = f"the body has more than {_MOST_ELEMENTS:,} elements"
-            return Problem(422, "too_many_elements", words, "body")
-        if depth(body, self._nesting) > self._nesting:
-            words = f"the body is nested more than {self._nesting} deep"
-            return Problem(422, "too_deep", words, "body")
+            raise RefusedError(422, "too_many_elements", words, "body")
+        if depth(body, limits.nesting) > limits.nesting:
+            words = f"the body is nested more than {limits.nesting} deep"
+            raise RefusedError(422, "too_deep", words, "body")
         return body
 
 
@@ -230,28 +208,23 @@ def _is_utf8(body: bytes) -> bool:
     return True
 
 
-async def _read(receive: Receive, most: int) -> bytes | None:
-    """The whole body, or None where it is larger."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return bytes(body)
+async def _read(receive: Receive, most: int) -> bytes:
+    """The body; of one with more than ``most`` bytes only as much as shows that."""
+    body, more = bytearray(), True
+    while more and len(body) <= most:
+        message = await receive()  # of another type where the client hung up
         body += message.get("body", b"")
-        if len(body) > most:
-            return None
-        if not message.get("more_body", False):
-            return bytes(body)
+        more = message.get("more_body", False)
+    return bytes(body)
 
 
-async def _refuse(send: Send, problem: Problem) -> None:
-    body = problem_text(problem)
+async def _refuse(send: Send, refusal: RefusedError) -> None:
     headers = [
         (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
+        (b"content-length", str(len(refusal.body)).encode()),
+        *((name.lower().encode(), value.encode()) for name, value in refusal.headers.items()),
     ]
-    if problem.status != 503:  # who may ask again keeps the connection
+    if refusal.status != 503:  # who may ask again keeps the connection
         headers.append((b"connection", b"close"))  # what is left of the body is not read
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": refusal.body})

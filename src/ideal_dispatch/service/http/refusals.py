@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,11 +14,11 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError, StartingError
 from ideal_dispatch.service.audit import NotRecordedError, OutdatedUnits, StoreError
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
-from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.http.schemas import first_fault
 from ideal_dispatch.service.recommender import KeyUsedError
 from ideal_dispatch.service.recorded_answers import ExpiredError, SupersededError
 from ideal_dispatch.service.solver.process import SolverLostError
+from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
 
 log = logging.getLogger(__name__)
 
@@ -64,46 +63,47 @@ BODY = (408, 413, 415, 422)
 """Refusals of what came with a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class RefusedError(Exception):
     """A refusal: what programs, people and browsers are told."""
 
-    status: int
-    code: str
-    words: str
-    where: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        words: str,
+        where: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(words)
+        self.status, self.code, self.headers = status, code, headers or {}
+        error = {"code": code, "message": words, "where": where}
+        self.body = json.dumps({"error": error}).encode()
 
 
-def problem_of(error: Exception) -> Problem:
+def refusal_of(error: Exception) -> RefusedError:
     """The refusal that an error becomes; a surprise is logged, and no word of it told."""
+    if isinstance(error, RefusedError):
+        return error
     for kind in type(error).__mro__:
         if kind in _STATUS:
             status, code, headers = _STATUS[kind]
             if kind in _INSTEAD:
                 log.warning("%s: %s", code, error)
-            return Problem(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
+            return RefusedError(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
     log.error("unexpected", exc_info=error)
-    return Problem(500, "internal_error", "a fault of this program; it was logged")
-
-
-def problem_text(problem: Problem) -> bytes:
-    """The body of a refusal."""
-    error = {"code": problem.code, "message": problem.words, "where": problem.where}
-    return json.dumps({"error": error}).encode()
+    return RefusedError(500, "internal_error", "a fault of this program; it was logged")
 
 
 def documented(
-    *statuses: int, model: Any = None, content: str | None = None, description: str = "As asked."
+    *statuses: int, model: Any = None, content: str = ""
 ) -> dict[int | str, dict[str, Any]]:
-    """A good answer of a route, JSON of a ``model`` or another ``content``, and its refusals."""
-    good: dict[str, Any] = {"description": description}
-    if model is not None:
-        good["model"] = model
-    if content is not None:
-        good["content"] = {content: {}}
-    answers: dict[int | str, dict[str, Any]] = {200: good}
-    for status in statuses:
+    """A good answer of a route, JSON of a ``model`` or another ``content``, and its refusals.
+
+    Those of a wrong token are always among them.
+    """
+    good = {"content": {content: {}}} if content else {"model": model}
+    answers: dict[int | str, dict[str, Any]] = {200: {"description": "As asked.", **good}}
+    for status in (401, 429, *statuses):
         answers[status] = {"model": ErrorAnswer, "description": _MEANINGS[status]}
     return answers
 
@@ -111,24 +111,22 @@ def documented(
 def install(app: FastAPI) -> None:
     """Let the application answer errors this way."""
 
-    def refusal(request: Request, problem: Problem) -> Response:
-        request.app.state.service.observations.refused.labels(problem.code).inc()
-        return Response(problem_text(problem), problem.status, problem.headers, "application/json")
-
     async def ours(request: Request, error: Exception) -> Response:
-        return refusal(request, problem_of(error))
+        refused = refusal_of(error)
+        request.app.state.service.observations.refused.labels(refused.code).inc()
+        return Response(refused.body, refused.status, refused.headers, "application/json")
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         where, words = first_fault(error.errors())
-        return refusal(request, Problem(422, "invalid", f"{where}: {words}", where))
+        return await ours(request, RefusedError(422, "invalid", f"{where}: {words}", where))
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
         code = _CODES.get(status, "refused")
         words = _WORDS.get(status, str(error.detail))
-        return refusal(request, Problem(status, code, words, headers=error.headers or {}))
+        return await ours(request, RefusedError(status, code, words, headers=error.headers))
 
     app.add_exception_handler(IdealError, ours)
     app.add_exception_handler(RequestValidationError, invalid)

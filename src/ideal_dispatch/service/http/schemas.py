@@ -10,7 +10,9 @@ from pydantic.config import JsonDict
 
 from ideal_dispatch.service.solver.messages import LONGEST_NAME, Call, Scene, Sent, unstorable
 
-ReasonCode = Literal["unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"]
+OverrideReason = Literal[
+    "unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"
+]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 
@@ -148,6 +150,10 @@ class RecommendationRequest(_In):
     threshold_s: Number | None = Field(default=None, ge=-86_400, le=86_400)
     note: Note | None = None
 
+    def content(self) -> dict[str, Any]:
+        """The request for the audit: all but its key."""
+        return self.model_dump(mode="json", exclude={"idempotency_key"})
+
     def call(self) -> Call:
         """The call for a solver."""
         told = None if self.context is None else self.context.weather
@@ -172,7 +178,7 @@ class HumanResponse(_In):
     )
 
     action: Literal["accept", "override"]
-    reason_code: ReasonCode | None = None
+    reason_code: OverrideReason | None = None
     text: Note | None = None
 
     @model_validator(mode="after")

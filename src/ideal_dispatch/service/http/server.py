@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.http.connection import Connection
+from ideal_dispatch.service.http.connection import ClientConnection
 from ideal_dispatch.service.settings import ServiceSettings, notify_socket
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _BACKLOG = 512
 def options(settings: ServiceSettings) -> dict[str, Any]:
     """How uvicorn is to serve the application."""
     return {
-        "http": Connection,
+        "http": ClientConnection,
         "ws": "none",
         "log_config": None,
         "access_log": False,

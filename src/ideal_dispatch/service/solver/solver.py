@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service.polling import Repeated
+from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets

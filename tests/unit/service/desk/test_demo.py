@@ -43,7 +43,7 @@ HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
          "    del sys.modules[name]\n"
          "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
          "assert rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
-        ("from ideal_dispatch.service import worker\n"
+        ("from ideal_dispatch.service.http import worker\n"
          "from ideal_dispatch.service.http import app, server",
          {*HEAVY, "numba", "numpy", "scipy"}),
     ],

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from ideal_dispatch.service.http import connection
-from ideal_dispatch.service.http.connection import HEAD_BYTES, MOST_WAITING, Connection
+from ideal_dispatch.service.http.connection import HEAD_BYTES, MOST_WAITING, ClientConnection
 from ideal_dispatch.service.http.protection import BEGAN, REFUSED
 
 PATIENCE_S = 180.0
@@ -72,8 +72,10 @@ class Running:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
 
     @property
-    def connections(self) -> list[Connection]:
-        return [one for one in self.server.server_state.connections if isinstance(one, Connection)]
+    def connections(self) -> list[ClientConnection]:
+        return [
+            one for one in self.server.server_state.connections if isinstance(one, ClientConnection)
+        ]
 
     def heard_since(self, moment: float) -> bool:
         return any(one._arrived_at >= moment for one in self.connections)
@@ -86,7 +88,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     monkeypatch.setattr(connection, "HEADERS_S", 3600.0)
     app = Refusing()
     config = uvicorn.Config(
-        app, port=0, http=Connection, ws="none", lifespan="off", log_config=None
+        app, port=0, http=ClientConnection, ws="none", lifespan="off", log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

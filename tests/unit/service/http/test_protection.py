@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.service.admission import Admission, Slot
-from ideal_dispatch.service.http.auth import NotKnownError, TooManyFailuresError
 from ideal_dispatch.service.http.protection import Protection, depth, elements
+from ideal_dispatch.service.settings import Server
+from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
 
 
 def nesting(value: Any) -> int:
@@ -72,13 +74,19 @@ def ask(
     told = [] if refused is None else refused
     headers = [] if length is None else [(b"content-length", str(length).encode())]
     headers += [(b"transfer-encoding", b"chunked")] if chunked else []
-    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "headers": headers,
+        "client": None,
+    }
     waiting, sent = list(pieces), []
 
-    def let_in(_: Any) -> str:
+    def who(*_: Any) -> SimpleNamespace:
         if stranger is not None:
             raise stranger
-        return "cad"
+        return SimpleNamespace(name="cad")
 
     async def receive() -> dict[str, Any]:
         await asyncio.sleep(pause_s)
@@ -90,12 +98,18 @@ def ask(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guarded = Protection(
-        Echo(), body_bytes=1000, nesting=5, body_timeout_s=0.2, let_in=let_in,
-        open_bytes={"/open": 10}, path_bytes={"/large": 50_000}, calls=("/call",),
+    def counted(code: str) -> SimpleNamespace:
+        return SimpleNamespace(inc=lambda: told.append(code))
+
+    service: Any = SimpleNamespace(
+        settings=SimpleNamespace(server=Server(body_bytes=1000, nesting=5, body_timeout_s=0.2)),
+        doorkeeper=SimpleNamespace(who=who),
         admission=admission or Admission(1, lambda: True),
-        refused=told.append,
-    )  # fmt: skip
+        observations=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
+    )
+    scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
+    calls = {"/call": 1000, "/large": 50_000}
+    guarded = Protection(Echo(), service, calls=calls, strangers={"/open": 10})
     asyncio.run(guarded(scope, receive, send))
     if (stranger is not None and path != "/open") or refused:
         assert waiting == pieces  # nothing was read

@@ -270,7 +270,7 @@ def test_remarks_come_by_how_serious_they_are(town: Town) -> None:
     assert [one.code for one in told] == [
         "unusual_context", "location_uncertain", "weather_unavailable", "no_live_traffic",
     ]  # fmt: skip
-    assert told[-1].also == ["units_unknown", "units_assumed"]
+    assert told[-1].also == ("units_unknown", "units_assumed")
     assert [one.standing for one in told] == [False, False, False, True]
 
 

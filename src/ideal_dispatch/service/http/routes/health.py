@@ -26,11 +26,7 @@ async def ready(service: Serving) -> JSONResponse:
     return JSONResponse({"status": status, "parts": parts}, code)
 
 
-@router.get(
-    "/metrics",
-    responses=documented(401, 403, 429, content="text/plain"),
-    response_class=Response,
-)
+@router.get("/metrics", responses=documented(403, content="text/plain"), response_class=Response)
 async def metrics(request: Request, service: Serving) -> Response:
     """Numbers for Prometheus, for auditors and admins unless the settings make them public."""
     if not service.settings.server.public_metrics:

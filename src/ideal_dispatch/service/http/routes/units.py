@@ -23,7 +23,7 @@ Told = Annotated[
 ]
 
 
-@router.get("", responses=documented(401, 403, 429, model=list[UnitsOut]))
+@router.get("", responses=documented(403, model=list[UnitsOut]))
 async def known(service: Serving, reader: Reader) -> JSONResponse:
     """Free units of every depot, as last told, and the calls that units are promised to."""
     return JSONResponse(service.units())
@@ -32,7 +32,7 @@ async def known(service: Serving, reader: Reader) -> JSONResponse:
 @router.put(
     "",
     dependencies=[Depends(still_there)],
-    responses=documented(401, 403, 409, *BODY, 429, 503, model=list[UnitsOut]),
+    responses=documented(403, 409, *BODY, 503, model=list[UnitsOut]),
 )
 async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     """Tell free units of some or all depots, now or as of `updated_at`.

@@ -57,10 +57,10 @@ class Simulator:
                 self._left -= 1
                 try:
                     # first: nobody would give back a slot taken before it
-                    call = await self.call()
+                    request = await self.call()
                     slot = self._service.admission.admit(ACTOR)
                     await self._service.recommender.recommend(
-                        call, None, ACTOR, slot, simulated=True
+                        request.call(), request.content(), None, ACTOR, slot, simulated=True
                     )
                 except IdealError as error:
                     log.warning("simulated call: %s", error)

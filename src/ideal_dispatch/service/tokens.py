@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import secrets
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -11,9 +10,6 @@ from collections.abc import Callable, Sequence
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.settings import Token
 
-COOKIE = "ideal_session"
-SESSION_S = 12 * 3600
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MANY = 10_000  # addresses whose failures are remembered
 
 
@@ -54,46 +50,28 @@ class Doorkeeper:
         self._tokens = tuple(tokens)
         self._most, self._within_s, self._clock = failures, within_s, clock
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
-        self._lock = threading.Lock()
 
     def who(self, token: str | None, address: str) -> Token:
         """Whose token it is, or the error to answer with."""
-        found = None
-        if token is not None:
-            presented = digest(token)
-            for known in self._tokens:  # all of them, so that time tells nothing
-                if hmac.compare_digest(presented, known.sha256):
-                    found = known
-        if found is not None:
-            return found
-        if token is not None:
+        how = "send `Authorization: Bearer …` with one that is configured"
+        if token is None:
+            raise NotKnownError(f"no token; {how}")
+        presented, found = digest(token), None
+        for known in self._tokens:  # all of them, so that time tells nothing
+            if hmac.compare_digest(presented, known.sha256):
+                found = known
+        if found is None:
             self._count(address)
-        what = "no token" if token is None else "this token is not known"
-        raise NotKnownError(f"{what}; send `Authorization: Bearer …` with one that is configured")
+            raise NotKnownError(f"this token is not known; {how}")
+        return found
 
     def _count(self, address: str) -> None:
         now = self._clock()
-        with self._lock:
-            failed = self._failed.pop(address, [])
-            failed = [at for at in failed if now - at < self._within_s][-self._most :]
-            failed.append(now)
-            self._failed[address] = failed
-            while len(self._failed) > _MANY:
-                self._failed.popitem(last=False)
+        failed = [at for at in self._failed.pop(address, []) if now - at < self._within_s]
+        self._failed[address] = failed = [*failed[-self._most :], now]
+        while len(self._failed) > _MANY:
+            self._failed.popitem(last=False)
         if len(failed) > self._most:
             raise TooManyFailuresError(
                 f"more than {self._most} wrong tokens in {self._within_s:.0f} s; wait"
             )
-
-
-def presented(
-    method: str, authorization: str | None, cookie: str | None, fetch_site: str | None
-) -> str | None:
-    """The token of a request: from its header, or from a cookie where no other site sent it."""
-    if authorization is not None:
-        scheme, _, token = authorization.partition(" ")
-        return token.strip() if scheme.lower() == "bearer" else ""
-    if cookie is None:
-        return None
-    own = fetch_site in (None, "same-origin", "none")
-    return cookie if method in _SAFE or own else None

@@ -2,15 +2,14 @@
 
 import pytest
 
-from ideal_dispatch.service.http.auth import (
+from ideal_dispatch.service.settings import Token
+from ideal_dispatch.service.tokens import (
     Doorkeeper,
     NotKnownError,
     TooManyFailuresError,
     digest,
     new_token,
-    presented,
 )
-from ideal_dispatch.service.settings import Token
 
 
 class Clock:
@@ -65,23 +64,3 @@ def test_a_request_without_token_is_no_guess() -> None:
     for _ in range(10):
         with pytest.raises(NotKnownError):
             door.who(None, "1.1.1.1")
-
-
-@pytest.mark.parametrize(
-    ("method", "authorization", "cookie", "site", "token"),
-    [
-        ("GET", "Bearer abc", None, None, "abc"),
-        ("POST", "bearer  abc ", "other", "cross-site", "abc"),
-        ("GET", "Basic abc", "cookie", None, ""),
-        ("GET", None, "cookie", "cross-site", "cookie"),
-        ("POST", None, "cookie", "same-origin", "cookie"),
-        ("POST", None, "cookie", None, "cookie"),
-        ("POST", None, "cookie", "cross-site", None),
-        ("PUT", None, "cookie", "same-site", None),
-        ("GET", None, None, None, None),
-    ],
-)
-def test_where_a_token_may_come_from(
-    method: str, authorization: str | None, cookie: str | None, site: str | None, token: str | None
-) -> None:
-    assert presented(method, authorization, cookie, site) == token
