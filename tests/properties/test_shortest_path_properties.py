@@ -84,7 +84,7 @@ def test_ties_do_not_depend_on_the_algorithm(
     if np.isinf(everywhere[target]):
         return
     heap = np.empty(network.num_nodes)
-    kernels._heap_search(network.outgoing, costs, nodes, target, heap)
+    kernels.a_star(network.outgoing, costs, nodes, target, np.zeros(network.num_nodes), heap)
     scale = data.draw(st.floats(0, 1, exclude_min=True))
     potential = network.distances_to(costs, target)
     guided = kernels.search(network.outgoing, costs, nodes, target, scale * potential)
@@ -141,7 +141,7 @@ def test_uneven_costs_use_the_heap_and_agree(grid: RoadNetwork) -> None:
     nodes = np.array([0], np.int32)
     buckets = np.empty(grid.num_nodes)
     heap = np.empty(grid.num_nodes)
-    kernels._heap_search(grid.outgoing, costs, nodes, -1, heap)
+    kernels.a_star(grid.outgoing, costs, nodes, -1, np.zeros(grid.num_nodes), heap)
     for exponent in (0, 290, -300):
         scaled = costs * 10.0**exponent
         kernels.dijkstra(grid.outgoing, scaled, nodes, -1, buckets)

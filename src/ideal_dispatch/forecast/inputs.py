@@ -21,14 +21,14 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.features import edge_features
-from ideal_dispatch.network.geodesy import LocalPlane
-from ideal_dispatch.network.structure import (
+from ideal_dispatch.network.features import (
+    edge_features,
     headings,
     midpoints,
     node_density,
     through_traffic,
 )
+from ideal_dispatch.network.geodesy import LocalPlane
 
 Features = Literal["attributes", "location"]
 

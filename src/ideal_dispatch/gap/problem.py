@@ -72,7 +72,7 @@ class GapProblem:
         nodes = np.array(sorted({source_node(depot) for depot in given}), np.int32)
         if not isinstance(primary, Path):
             raise InputError("the primary is not a Path; make one with network.path(edges)")
-        primary = network.own(primary)
+        primary = network.path(primary.edges, primary.origin)
         last = int(network.head[primary.edges[-1]]) if len(primary) else primary.origin
         if last != destination:
             raise InputError(f"primary path ends at node {last}, not at node {destination}")

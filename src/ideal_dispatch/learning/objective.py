@@ -8,7 +8,7 @@ import torch
 
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.structure import meetings
+from ideal_dispatch.network.features import meetings
 
 
 def losses(

@@ -11,8 +11,8 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.features import midpoints
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.structure import midpoints
 from ideal_dispatch.scenarios import ScenarioSet
 
 DISTANCES_M = (0, 250, 500, 1000, 2000, 4000, 8000)

@@ -288,7 +288,6 @@ class RoadNetwork:
         return frame(columns | {"road_class": classes, "free_flow_s": self.free_flow_times_s})
 
     path = routing.checked_path
-    own = routing.own_path
     shortest_path = routing.shortest_path
     shortest_paths = routing.shortest_paths
     distances = routing.distances

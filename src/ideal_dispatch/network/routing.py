@@ -17,7 +17,6 @@ from ideal_dispatch.arrays import (
     read_only,
     whole_number,
 )
-from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import shortest_path as kernels
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -54,25 +53,6 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
     return Path(order, first, last)
 
 
-def own_path(network: "RoadNetwork", path: Path) -> Path:
-    """The path, if its edges lead from one to the next in this network."""
-    origin = whole_number(path.origin, "origin")
-    if len(path) and _connects(network.tail, network.head, path.edges, origin):
-        return path
-    return checked_path(network, path.edges, origin)  # says what is wrong
-
-
-@kernel
-def _connects(tail, head, edges, origin):  # type: ignore[no-untyped-def]
-    """Whether the edges exist and lead on from one another, the first from the origin."""
-    here = origin
-    for e in edges:
-        if not 0 <= e < tail.size or tail[e] != here:
-            return False
-        here = head[e]
-    return True
-
-
 def shortest_path(
     network: "RoadNetwork",
     times_s: npt.ArrayLike,
@@ -84,7 +64,7 @@ def shortest_path(
     """The fastest path from the best of the sources to the target.
 
     Among equally fast paths the choice is canonical (see
-    :mod:`ideal_dispatch.network.canonical_path`). ``potential_s`` is a lower
+    :mod:`ideal_dispatch.network.shortest_path`). ``potential_s`` is a lower
     bound on the time from each node to the target: A*, same answer, faster.
     An infinite time closes an edge.
     """

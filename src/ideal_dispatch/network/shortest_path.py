@@ -1,8 +1,17 @@
 """Shortest-path kernels on a multigraph in arrays, with one canonical answer among ties.
 
 Symbols: ``g`` cost from the nearest source, ``h`` lower bound on the cost to
-the target (A* potential), ``f = g + h``. Which of several shortest paths is taken
-is settled in :mod:`ideal_dispatch.network.canonical_path`, from ``g`` alone.
+the target (A* potential), ``f = g + h``.
+
+Rounded addition of a non-negative number is monotone, so
+``g[v] = min over paths of the left-to-right rounded sum`` obeys Bellman's
+equation exactly, bit for bit, whatever order nodes are settled in. The path
+is then read off ``g`` alone: from the target backwards, always the smallest
+edge index among the tight edges (``g[u] + cost == g[v]``) that come from a
+strictly smaller ``g``. Edges of no cost, which join nodes of one ``g``, are used
+only where there is no such edge, and then as few as possible: the walk over the
+plateau is breadth-first, in the order of edge indices. So Dijkstra, early-stopped
+Dijkstra and A* return the same edges, parallel edges included.
 """
 
 from typing import NamedTuple
@@ -11,7 +20,6 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.network.canonical_path import trace
 
 _BUCKETS_PER_MEAN = 4.0
 _TIE_SLACK = 1e-9  # A* settles this much past the target, relatively: rounding of g + h
@@ -91,7 +99,7 @@ def dijkstra(out, cost, sources, target, g):  # type: ignore[no-untyped-def]
     needs; ``g`` of later nodes is then only an upper bound.
     """
     if not _bucket_search(out, cost, sources, target, g):
-        _heap_search(out, cost, sources, target, g)
+        a_star(out, cost, sources, target, np.zeros(g.size), g)
 
 
 @kernel
@@ -99,7 +107,7 @@ def _bucket_search(out, cost, sources, target, g):  # type: ignore[no-untyped-de
     """Label-correcting search over buckets of width mean cost / 4; False if it gave up.
 
     Roads make it about twice as fast as a heap: hardly any node is scanned
-    twice. It gives up, for :func:`_heap_search`, on costs so uneven that labels
+    twice. It gives up, for :func:`a_star`, on costs so uneven that labels
     or buckets would outnumber the edges several times.
     """
     start, edge, other = out
@@ -164,43 +172,15 @@ def _bucket_search(out, cost, sources, target, g):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _heap_search(out, cost, sources, target, g):  # type: ignore[no-untyped-def]
-    """Dijkstra's algorithm with a 4-ary heap: good bounds for any costs."""
+def a_star(out, cost, sources, target, potential, g):  # type: ignore[no-untyped-def]
+    """As :func:`dijkstra` with a 4-ary heap: good bounds for any costs, led by ``h = potential``.
+
+    ``h`` must never exceed the true remaining cost, and is zero without a target. Nodes are
+    reopened, so a potential that rounding made slightly inconsistent does no harm.
+    """
     start, edge, other = out
     keys = np.empty(edge.size + sources.size + 1)
     nodes = np.empty(edge.size + sources.size + 1, np.int32)
-    g[:] = np.inf
-    size = 0
-    for s in sources:
-        if g[s] > 0.0:
-            g[s] = 0.0
-            size = heap_push(keys, nodes, size, 0.0, s)
-    while size:
-        key = keys[0]
-        u = nodes[0]
-        if target >= 0 and key > g[target]:
-            return
-        size = heap_pop(keys, nodes, size)
-        if key > g[u]:
-            continue
-        for k in range(start[u], start[u + 1]):
-            reached = key + cost[edge[k]]
-            v = other[k]
-            if reached < g[v]:
-                g[v] = reached
-                size = heap_push(keys, nodes, size, reached, v)
-
-
-@kernel
-def a_star(out, cost, sources, target, potential, g):  # type: ignore[no-untyped-def]
-    """As :func:`dijkstra` to one target, led by ``h = potential``.
-
-    ``h`` must never exceed the true remaining cost; nodes are reopened, so a
-    potential that rounding made slightly inconsistent does no harm.
-    """
-    start, edge, other = out
-    keys = np.empty(4 * edge.size + sources.size + 1)
-    nodes = np.empty(4 * edge.size + sources.size + 1, np.int32)
     done = np.full(g.size, np.inf)
     g[:] = np.inf
     size = 0
@@ -210,7 +190,7 @@ def a_star(out, cost, sources, target, potential, g):  # type: ignore[no-untyped
             size = heap_push(keys, nodes, size, potential[s], s)
     while size:
         u = nodes[0]
-        if keys[0] > g[target] + _TIE_SLACK * g[target]:
+        if target >= 0 and keys[0] > g[target] + _TIE_SLACK * g[target]:
             return
         size = heap_pop(keys, nodes, size)
         if g[u] >= done[u]:
@@ -225,6 +205,74 @@ def a_star(out, cost, sources, target, potential, g):  # type: ignore[no-untyped
                     keys = np.concatenate((keys, np.empty(keys.size)))
                     nodes = np.concatenate((nodes, np.empty(nodes.size, np.int32)))
                 size = heap_push(keys, nodes, size, reached + potential[v], v)
+
+
+@kernel
+def trace(into, cost, g, is_source, target, edges):  # type: ignore[no-untyped-def]
+    """Write the canonical path into ``edges`` from its end; return how many.
+
+    ``into`` are the incoming edges. The path stands in
+    ``edges[edges.size - count:]``, origin first.
+    """
+    start, edge, other = into
+    count = 0
+    v = target
+    while g[v] > 0.0 or not is_source[v]:
+        found = -1
+        for k in range(start[v], start[v + 1]):
+            u = other[k]
+            if g[u] < g[v] and g[u] + cost[edge[k]] == g[v]:
+                found = k
+                break
+        if found >= 0:
+            count += 1
+            edges[edges.size - count] = edge[found]
+            v = other[found]
+            continue
+        count, v = _cross_plateau(into, cost, g, is_source, v, edges, count)
+    return count
+
+
+@kernel
+def _cross_plateau(into, cost, g, is_source, v, edges, count):  # type: ignore[no-untyped-def]
+    """Walk back over edges of no cost to the first node that has a way on."""
+    start, edge, other = into
+    queue = np.empty(g.size, np.int32)
+    towards = np.full(g.size, -1, np.int64)  # slot that leads from a node on to v
+    next_node = np.full(g.size, -1, np.int32)
+    queue[0] = v
+    next_node[v] = v
+    first, last = 0, 1
+    goal = -1
+    while first < last and goal < 0:
+        w = queue[first]
+        first += 1
+        for k in range(start[w], start[w + 1]):
+            u = other[k]
+            if g[u] == g[w] and g[u] + cost[edge[k]] == g[w] and next_node[u] < 0:
+                next_node[u] = w
+                towards[u] = k
+                queue[last] = u
+                last += 1
+                way_on = g[u] == 0.0 and is_source[u]
+                for j in range(start[u], start[u + 1]):
+                    if g[other[j]] < g[u] and g[other[j]] + cost[edge[j]] == g[u]:
+                        way_on = True
+                if way_on:
+                    goal = u
+                    break
+    u = goal
+    stretch = 0
+    while u != v:
+        stretch += 1
+        u = next_node[u]
+    u = goal
+    position = edges.size - count - stretch
+    while u != v:
+        edges[position] = edge[towards[u]]
+        position += 1
+        u = next_node[u]
+    return count + stretch, goal
 
 
 @kernel

@@ -102,7 +102,7 @@ class RecordedWorld:
 
     def alternative(self, avoid: Path, at: datetime) -> RouteQuote | None:
         """The fastest path where ``avoid`` costs more; None where it is ``avoid`` again."""
-        self.network.own(avoid)  # refuses a path of another network
+        self.network.path(avoid.edges, avoid.origin)  # refuses a path of another network
         times, _ = self._estimate(*self._find(at))
         penalised = times.copy()
         penalised[avoid.edges] *= self.params.alternative_factor

@@ -42,7 +42,7 @@ class RoutedWorld:
             raise InputError(f"{what}: {type(error).__name__}: {error}") from error
         if not isinstance(quote, RouteQuote):
             raise InputError(f"{what}: quote() gives {quote!r}; a RouteQuote is needed")
-        self.network.own(quote.path)  # refuses a path of another network
+        self.network.path(quote.path.edges, quote.path.origin)  # refuses a path of another network
         if (quote.path.origin, quote.path.destination) != (origin, destination):
             raise InputError(f"{what}: asked from {origin} to {destination}, it gives {quote.path}")
         return quote

@@ -29,8 +29,8 @@ from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.features import meetings
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.network.structure import meetings
 from ideal_dispatch.ranges import COUNT, SHARE, ZERO_OR_MORE, Range, check_numbers
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
 

@@ -6,12 +6,12 @@ import sys
 PROGRAM = """
 import numpy as np
 from ideal_dispatch import Depot, RoadNetwork
-from ideal_dispatch.network import canonical_path, map_matching_kernels, shortest_path
+from ideal_dispatch.network import map_matching_kernels, shortest_path
 from ideal_dispatch.network.map_matching import match_route
 from ideal_dispatch.gap.warm_up import warm_up
 
 def compiled():
-    kernels = {**vars(shortest_path), **vars(canonical_path), **vars(map_matching_kernels)}
+    kernels = {**vars(shortest_path), **vars(map_matching_kernels)}
     return {n: len(k.signatures) for n, k in kernels.items() if hasattr(k, "signatures")}
 
 warm_up()

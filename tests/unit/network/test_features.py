@@ -1,7 +1,7 @@
 import numpy as np
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.network.features import FEATURE_NAMES, edge_features, imputed_counts
+from ideal_dispatch.network.features import FEATURE_NAMES, edge_features
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 
@@ -28,4 +28,3 @@ def test_the_papers_twenty_columns() -> None:
     assert [row["lanes"] for row in rows] == [3, 2, 1, 2, 1], "one per direction, motorways two"
     assert [row["class_residential"] for row in rows] == [1, 1, 0, 0, 0]
     assert (features[:, 6:].sum(axis=1) == 1).all()
-    assert imputed_counts(network) == {"speed_kmh": 1, "lanes": 3}

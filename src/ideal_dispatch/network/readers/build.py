@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.features import imputed_counts
 from ideal_dispatch.network.readers.simplification import merge_chains
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
 
@@ -224,8 +223,9 @@ def _assemble(
         name=[s.name for s in merged],
         geometry=[s.points for s in merged],
     )
-    for column, count in imputed_counts(network).items():
-        report.assumed[f"edges with no {column}, filled in the features"] = count
+    for column in ("speed_kmh", "lanes"):
+        unknown = int(np.isnan(getattr(network, column)).sum())
+        report.assumed[f"edges with no {column}, filled in the features"] = unknown
     return replace(network, provenance={"report": report.as_dict()})
 
 

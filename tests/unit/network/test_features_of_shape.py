@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.network import structure
-from ideal_dispatch.network.structure import (
+from ideal_dispatch.network import features
+from ideal_dispatch.network.features import (
     headings,
     meetings,
     midpoints,
@@ -71,7 +71,7 @@ def test_through_traffic_is_an_estimate_of_betweenness(grid: RoadNetwork) -> Non
 def test_pairs_without_a_way_do_not_count() -> None:
     network = RoadNetwork.from_arrays([0, 2], [1, 3], [100.0, 100.0])
     count = through_traffic(network)
-    assert count.max() <= structure._PAIRS
+    assert count.max() <= features._PAIRS
     assert (count > 0).all()
     assert (count % 30 == 0).all(), "every origin with a way has all its trips"
 
