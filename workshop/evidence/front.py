@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.evaluation.significance import Interval
-from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.evaluation.metrics import Interval
+from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.drive import World
-from workshop.evidence.pages import FOLDER, read_csv
+from workshop.evidence.pages import FOLDER, markdown, read_csv
 from workshop.page_parts import replace_part
 from workshop.pictures import save_figures
 
@@ -41,7 +41,7 @@ def main() -> None:
     given = parser.parse_args()
     arrival, saved = (read_csv(given.csv / f"{name}.csv") for name in ("arrival", "saved"))
     table = summary(arrival, saved)
-    replace_part(given.page, "summary", f"{table.markdown()}\n\n{table.note}")
+    replace_part(given.page, "summary", f"{markdown(table)}\n\n{table.note}")
     save_figures({FIGURE: sooner(arrival)}, given.page.parent / "images")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ideal_dispatch.evaluation.tables import Table
+from ideal_dispatch.evaluation.table import Table
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.drive import World
 
@@ -148,5 +148,16 @@ def _replace_rows(file: Path, name: str, tables: Sequence[tuple[Sequence[str], T
     write_csv(file, [*KEYS, *header], rows)
 
 
+def markdown(table: Table) -> str:
+    """A table as a page of the documentation has it, its title above."""
+    heads = table.arrowed
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for number, cells in enumerate(table.text_rows()):
+        if number in table.bold:
+            cells = [f"**{cells[0]}**", *cells[1:]]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([f"*{table.title}.*", "", *lines])
+
+
 def _shown(table: Table) -> list[str]:
-    return [table.markdown(), *([table.note] if table.note else [])]
+    return [markdown(table), *([table.note] if table.note else [])]

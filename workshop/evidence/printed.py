@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import RegretSummary
+from ideal_dispatch.evaluation.metrics import Interval, RegretSummary, paired_wilcoxon
 from ideal_dispatch.evaluation.result_tables import whole
-from ideal_dispatch.evaluation.significance import Interval, paired_wilcoxon
 from ideal_dispatch.evaluation.strategies import dual, single
-from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.replay.drive import World
 
 Key = tuple[str, float]

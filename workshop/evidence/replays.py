@@ -24,7 +24,7 @@ from ideal_dispatch.evaluation.result_tables import (
     regret_table,
     second_table,
 )
-from ideal_dispatch.evaluation.tables import Table
+from ideal_dispatch.evaluation.table import Table
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import edge_features
 from ideal_dispatch.network.road_class import ROAD_CLASSES

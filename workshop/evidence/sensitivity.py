@@ -17,14 +17,14 @@ from typing import Any
 from rich.console import Console
 
 from ideal_dispatch import __version__
+from ideal_dispatch.evaluation.metrics import Interval, day_t_interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.significance import Interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
-from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.study import TRAINING, run_experiment
-from workshop.evidence.pages import FOLDER, csv_rows, write_csv, write_text
+from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv, write_text
 
 SHARES = (0.25, 0.5)
 WHOLE = 10_000  # segments: all of any path
@@ -214,7 +214,7 @@ def write_page(table: Table, folder: Path, version: str) -> None:
         f"*Made by `make sensitivity`, {version}.*",
         "How much do results hang on what was fixed beforehand? Training days alone, "
         "cross-fitted, with fewer calls than the experiment.",
-        table.markdown(),
+        markdown(table),
         table.note,
         "The table as CSV: [sensitivity.csv](sensitivity.csv).",
     ]

@@ -1,10 +1,10 @@
 """Tables of replays that only the evidence shows."""
 
 from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.metrics import day_t_interval, days_won
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.significance import day_t_interval, days_won
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.evaluation.table import Cell, Column, Table
 
 OTHER_DEPOT, ANY_SECOND = "ideal-other-depot", "ideal"
 """Our form with two choices of the second, by their names in the experiment files."""

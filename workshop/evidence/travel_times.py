@@ -16,14 +16,14 @@ from benchmarks.city_trips import PAPER_TRIPS
 from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch import __version__
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.learning import Split, TrainingRun, TrainParams, split, train
 from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.scores import paired_interval, scores
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
-from workshop.evidence.pages import FOLDER, csv_rows, write_csv, write_text
+from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv, write_text
 
 SEEDS = (0, 1, 2)
 LOCAL_TRIPS = 200
@@ -84,17 +84,17 @@ class TravelTimes:
             *PROTOCOL,
             "## All trips",
             self.trips,
-            every.markdown(),
+            markdown(every),
             "\n".join(self.seeds),
             "Difference in test MAE, 95 % paired bootstrap interval (below zero: IDEAL is better):",
             "\n".join(self.against),
             "## The radius",
             self.radius,
             f"## At the paper's size, {PAPER_TRIPS:,} trips",
-            few.markdown(),
+            markdown(few),
             "## Carried to another place",
             self.carried,
-            carried.markdown(),
+            markdown(carried),
             "The tables as CSV: [travel_times.csv](travel_times.csv).",
         ]
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray
-from ideal_dispatch.evaluation.incident_map import draw_ways
-from ideal_dispatch.evaluation.races import Races
-from ideal_dispatch.evaluation.report_figures import (
+from ideal_dispatch.evaluation.call_maps import draw_drives
+from ideal_dispatch.evaluation.races import (
     PAPER_MEAN_S,
     PAPER_OVERLAP,
     PAPER_OVERLAP_S,
     PAPER_REGION,
+    Races,
     issues,
 )
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -68,7 +68,7 @@ class Plausibility:
         }
         first = self.columns[0].example
         if first is not None and not np.isnan(self.network.lon).any():
-            drawn["traffic_example"] = draw_ways(self.network, first.node, first.ways)
+            drawn["traffic_example"] = draw_drives(self.network, first.node, first.drives)
         return drawn
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -212,8 +212,10 @@ def examine(
         report(name)
         world = RecordedWorld(recording)
         checks = check_traffic(recording, name, np.random.default_rng([seed, 0]))
-        run = race(world, depots, region, races or RaceParams(), np.random.default_rng([seed, 1]))
-        columns.append(Column(checks, run, example(world, depots, run, World.INSTANTANEOUS)))
+        rng = np.random.default_rng([seed, 1])
+        run, calls = race(world, depots, region, races or RaceParams(), rng)
+        telling = example(world, depots, run, calls, World.INSTANTANEOUS)
+        columns.append(Column(checks, run, telling))
     network = next(iter(recordings.values())).network
     return Plausibility(network, tuple(columns), tuple(real))
 

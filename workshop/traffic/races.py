@@ -13,7 +13,7 @@ import numpy as np
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.incident_map import Way
+from ideal_dispatch.evaluation.call_maps import DrawnDrive
 from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Races
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import DriveError, World, drive
@@ -21,6 +21,9 @@ from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.source import RouteQuote
 
 _MARGIN_S = 3600.0
+
+Call = tuple[int, datetime]
+"""A node, and when the call came in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +52,19 @@ def race(
     region: IntArray,
     params: RaceParams,
     rng: np.random.Generator,
-) -> Races:
-    """Draw calls, ask the router, and drive every depot in the race.
+) -> tuple[Races, tuple[Call, ...]]:
+    """Draw calls, ask the router, and drive every depot in the race; gives races and their calls.
 
     ``region`` is the number of the depot whose territory each node is in.
     """
     nodes = contested_nodes(world, depots, params, rng)
-    rows, took, dropped = [], [], {"apart": 0, "ran out": 0}
+    rows, took = [], []
     for node in nodes.tolist():
         for at in _moments(world, params, rng):
             quotes = [world.quote(depot.node, node, at) for depot in depots]
             quoted = np.array([quote.duration_s for quote in quotes])
             contends = quoted <= (1 + params.margin) * quoted.min()
             if contends.sum() < 2:
-                dropped["apart"] += 1
                 continue
             goes = contends.copy()
             goes[region[node]] = True
@@ -72,7 +74,6 @@ def race(
                       for i, quote in enumerate(quotes)] for how in WORLDS]
                 )  # fmt: skip
             except DriveError:
-                dropped["ran out"] += 1
                 continue
             rows.append((node, at, quotes, contends, goes))
     if not rows:
@@ -88,47 +89,45 @@ def race(
         ])
         for name in ("duration_s", "optimistic_s", "pessimistic_s")
     }  # fmt: skip
-    called = np.array([node for node, *_ in rows], np.int32)
-    return Races(
-        node=called,
-        at=tuple(at for _, at, *_ in rows),
-        region=region[called],
+    races = Races(
+        region=region[[node for node, *_ in rows]],
         quoted_s=by_depot["duration_s"],
         optimistic_s=by_depot["optimistic_s"],
         pessimistic_s=by_depot["pessimistic_s"],
         took_s=np.moveaxis(np.array(took), 1, 0),
         contends=np.array([contends for *_, contends, _ in rows]),
-        apart=dropped["apart"],
-        ran_out=dropped["ran out"],
     )
+    return races, tuple((node, at) for node, at, *_ in rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One call with the ways of two depots: first the favourite's, then its rival's."""
+    """One call with the drives of two depots: first the favourite's, then its rival's."""
 
     node: int
-    ways: tuple[Way, ...]
+    drives: tuple[DrawnDrive, ...]
 
 
 def example(
-    world: RecordedWorld, depots: Sequence[Depot], races: Races, how: World
+    world: RecordedWorld, depots: Sequence[Depot], races: Races, calls: Sequence[Call], how: World
 ) -> Example | None:
     """The most telling call, driven again for its trace."""
     call = races.most_telling(how)
     if call is None:
         return None
-    node, at = int(races.node[call]), races.at[call]
-    ways = []
+    node, at = calls[call]
+    drives = []
     for who, of in (("promised first", races.favourite), ("promised second", races.rival)):
         number = int(of[call])
         depot = depots[number]
         quote = world.quote(depot.node, node, at)
         done = drive(world, world.network, Assignment(number, quote.path), node, at, how)
-        ways.append(
-            Way(who, depot, done.edges.tolist(), done.seconds.tolist(), done.expected_s.tolist())
+        drives.append(
+            DrawnDrive(
+                who, depot, done.edges.tolist(), done.seconds.tolist(), done.expected_s.tolist()
+            )
         )
-    return Example(node, tuple(ways))
+    return Example(node, tuple(drives))
 
 
 def contested_nodes(

@@ -18,7 +18,7 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
-    from ideal_dispatch.evaluation.tables import Table
+    from ideal_dispatch.evaluation.table import Table
     from ideal_dispatch.network import RoadNetwork
 
 EPILOG = """\
@@ -79,9 +79,8 @@ def report(
     sends as many second ambulances as the others: the threshold for that is
     found on the days of --calibration or, without, on the days judged here.
     """
-    from ideal_dispatch.evaluation.caveats import caveats
     from ideal_dispatch.evaluation.comparison import write_comparison
-    from ideal_dispatch.evaluation.report import write_report
+    from ideal_dispatch.evaluation.report import caveats, write_report
 
     if incident is not None and len(runs) > 1:
         raise InputError("--incident goes with one run; give a single folder")

@@ -1,32 +1,40 @@
-"""The calls that a page shows on maps: where a policy won, where it lost, and usual ones."""
+"""Calls on the map: both ambulances' drives, and what was promised along them."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network.drawing import draw_roads, map_aspect, mark_depots, scale_bar
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _EACH = 4
 """Calls drawn for each reason to look at them."""
 
+_ROAD = "#cdd1d6"
+_DASHES = (0, (2.2, 1.3))
+_TIMES_IN = 2.3
+_LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its drives need
 
-def _shown(judged: Judged) -> str:
-    """The policy whose ambulances are drawn."""
-    return judged.own or next(iter(judged.outcomes.policies))
+
+# --- which calls --------------------------------------------------------------------
 
 
 def maps_in_words(judged: Judged) -> str:
     """What the maps of a page show."""
     world, share = judged.outcomes.worlds[-1], f"+{100 * VOLUMES[0]:.0f} %"
     return (
-        f"Calls as {_shown(judged)} saw them in {world} traffic: the largest savings and losses at "
+        f"Calls as {judged.shown} saw them in {world} traffic: the largest savings and losses at "
         f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
         "drawn whether it was sent or not; where both drive one street its dashes lie on the "
         "solid line. Below the map, what the router promised on the way: time elapsed plus time "
@@ -39,11 +47,11 @@ def call_maps(
 ) -> "Iterator[tuple[str, Figure, str]]":
     """Names, maps and captions of the calls that stand out, first of the chosen one and ``why``."""
     outcomes = judged.outcomes
-    policy, world = _shown(judged), outcomes.worlds[-1]
+    policy, world = judged.shown, outcomes.worlds[-1]
     own = judged.at(policy, VOLUMES[0])
     groups = standing_out(judged, policy, world)
     if chosen is not None:
-        others = {why: [n for n in numbers if n != chosen] for why, numbers in groups.items()}
+        others = {key: [n for n in found if n != chosen] for key, found in groups.items()}
         groups = {why: [chosen], **others}
     entries = outcomes.entries({number for numbers in groups.values() for number in numbers})
     for reason, numbers in groups.items():
@@ -90,3 +98,171 @@ def standing_out(judged: Judged, policy: str, world: str) -> dict[str, list[int]
         found[reason] = order[:_EACH]
         taken.update(found[reason])
     return found
+
+
+# --- one call -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnDrive:
+    """One ambulance's drive to a call; ``expected_s`` is the total time promised at each road."""
+
+    who: str
+    depot: Depot
+    edges: Sequence[int]
+    seconds: Sequence[float]
+    expected_s: Sequence[float]
+
+    @classmethod
+    def of(cls, who: str, entry: Mapping[str, Any], drive: str, world: str) -> "DrawnDrive":
+        """A drive of a log's line by its name there."""
+        found = entry["drives"][drive]
+        station = entry["stations"][found["station"]]
+        return cls(who, Depot(station["depot"], station["node"]), **found[world])
+
+    @property
+    def words(self) -> str:
+        promised = f"promised {clock(self.expected_s[0])}, " if self.expected_s else ""
+        return f"{self.who} from {self.depot.name}: {promised}took {clock(sum(self.seconds))}."
+
+
+def incident_map(
+    network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
+) -> "Figure":
+    """The call of a log's line with a policy's ambulances, the second whether it was sent or not.
+
+    Depots that no ambulance left are shown where they lie within the map.
+    """
+    decision = entry["decisions"][policy]
+    named = (("first", decision["primary"]), ("second", decision["second"]))
+    drives = [DrawnDrive.of(who, entry, drive, world) for who, drive in named if drive]
+    highest = max((max(one.edges, default=0) for one in drives), default=0)
+    if highest >= network.num_edges:
+        raise InputError(
+            f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
+            "give the network of the run"
+        )
+    depots = [Depot(one["depot"], one["node"]) for one in entry["stations"]]
+    return draw_drives(network, entry["incident"]["node"], drives, depots)
+
+
+def draw_drives(
+    network: RoadNetwork, node: int, drives: Sequence[DrawnDrive], depots: Sequence[Depot] = ()
+) -> "Figure":
+    """Above the streets that two ambulances drove; below the total time promised on the way.
+
+    Where both drive the same street, the second one's dashes lie on the first
+    one's line. ``depots`` are shown where they lie within the map.
+    """
+    from matplotlib.figure import Figure
+
+    aspect = map_aspect(network)
+    lines = [
+        np.concatenate([np.empty((0, 2)), *(network.polyline(edge) for edge in one.edges)])
+        for one in drives
+    ]
+    starts = [one.depot for one in drives]
+    nodes = [node, *(depot.node for depot in starts)]
+    ends = np.column_stack([network.lon[nodes], network.lat[nodes]])
+    low, high = _window(np.concatenate([ends, *lines]), aspect)
+    width, height = high - low
+    map_in = WIDTH_IN * aspect * height / width
+    figure = Figure(figsize=(WIDTH_IN, map_in + _TIMES_IN), dpi=150, layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=(map_in, _TIMES_IN))
+    above.set_axis_off()
+    above.set_aspect(aspect)
+    above.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    _draw_map(above, network, node, dict(zip(drives, lines, strict=True)), [*starts, *depots])
+    _times(below, drives)
+    return figure
+
+
+def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
+    """The incident in a few sentences."""
+    decision, incident = entry["decisions"][policy], entry["incident"]
+    first = DrawnDrive.of("First ambulance", entry, decision["primary"], world)
+    text = f"{incident['name']}, {incident['at'][:16].replace('T', ' ')}. {first.words}"
+    if decision["second"] is None:
+        return f"{text} There was no second. {decision['reason'].removesuffix('.')}."
+    second = DrawnDrive.of("Second", entry, decision["second"], world)
+    saved = sum(first.seconds) - sum(second.seconds)
+    ahead = "Both take the same time."
+    if saved >= 0.5:
+        ahead = f"The second is {saved:.0f} s sooner."
+    elif saved <= -0.5:
+        ahead = f"The second is {-saved:.0f} s later and saves nothing."
+    return f"{text} {second.words} {ahead}"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, as 4:07."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+# --- the map ------------------------------------------------------------------------
+
+
+def _draw_map(
+    axes: "Axes",
+    network: RoadNetwork,
+    node: int,
+    lines: Mapping[DrawnDrive, FloatArray],
+    depots: Sequence[Depot],
+) -> None:
+    (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
+    inside = (network.lon > west) & (network.lon < east)
+    inside &= (network.lat > south) & (network.lat < north)
+    draw_roads(axes, network, inside[network.tail] | inside[network.head], lambda _: _ROAD)
+    looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
+    for (one, line), (colour, dashes, width) in zip(lines.items(), looks, strict=False):
+        axes.plot(*line.T, color="white", linewidth=width + 1.8, zorder=4, alpha=0.9)
+        axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
+                  label=one.who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
+    axes.plot(network.lon[node], network.lat[node], marker="o", markersize=13, color=INK,
+              markeredgecolor="white", markeredgewidth=2, zorder=7)  # fmt: skip
+    mark_depots(axes, network, [one for one in dict.fromkeys(depots) if inside[one.node]])
+    scale_bar(axes, float(network.lat.mean()))
+
+
+def _window(seen: FloatArray, aspect: float) -> tuple[FloatArray, FloatArray]:
+    """South-west and north-east corner of a map that shows all points and fits on a page."""
+    square = np.array([1.0, aspect])  # a degree of longitude is the unit of both
+    low, high = (seen * square).min(axis=0), (seen * square).max(axis=0)
+    least = aspect * 400 / 111_195  # metres
+    width, height = 1.18 * np.maximum(high - low, least)
+    width = max(width, height * WIDTH_IN / _HIGHEST_IN)
+    span = np.array([width, max(height, width * _LOWEST_IN / WIDTH_IN)])
+    middle = (low + high) / 2
+    return (middle - span / 2) / square, (middle + span / 2) / square
+
+
+# --- promised times -----------------------------------------------------------------
+
+
+def _times(axes: "Axes", drives: Sequence[DrawnDrive]) -> None:
+    """Elapsed time plus the promised rest, as in the paper's first figure."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(MUTED)
+    axes.tick_params(colors=INK, labelsize=SMALL_PT)
+    ends = []
+    for one, colour, dashes in zip(drives, (ACCENT, ORANGE), ("-", _DASHES), strict=False):
+        seconds = np.array(one.seconds, np.float64)
+        elapsed = np.concatenate([[0.0], np.cumsum(seconds)]) / 60
+        total = np.array([*one.expected_s, seconds.sum()]) / 60
+        axes.plot(elapsed, total, color=colour, linestyle=dashes, linewidth=1.8, marker="o",
+                  markersize=2.8, label=f"{one.who}, from {one.depot.name}")  # fmt: skip
+        axes.plot(elapsed[-1], total[-1], marker="o", markersize=9, color=colour,
+                  markeredgecolor="white", zorder=5)  # fmt: skip
+        ends.append((float(elapsed[-1]), float(total[-1]), colour))
+    close = len(ends) == 2 and abs(ends[0][1] - ends[1][1]) < 0.3
+    for x, y, colour in ends:
+        lower = close and y == min(end[1] for end in ends) and colour == ORANGE
+        axes.annotate(
+            clock(60 * y), (x, y), xytext=(9, -8 if lower else 4 if close else 0), va="center",
+            textcoords="offset points", fontsize=10, weight="bold", color=colour,
+        )  # fmt: skip
+    axes.set(xlabel="minutes since the start", ylabel="total time promised (min)")
+    axes.set_xlim(0, 1.12 * max(max(end[0] for end in ends), 0.1))
+    axes.margins(y=0.2)
+    axes.legend(frameon=False, fontsize=SMALL_PT, loc="best", labelcolor=INK)

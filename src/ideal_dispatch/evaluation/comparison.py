@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import ArrivalSummary
-from ideal_dispatch.evaluation.report import make_folders, save_drawn
+from ideal_dispatch.evaluation.metrics import ArrivalSummary, Interval, day_interval
+from ideal_dispatch.evaluation.report import caveats, make_folders, save_drawn
 from ideal_dispatch.evaluation.result_tables import WORLD_WORDS
-from ideal_dispatch.evaluation.significance import Interval, day_interval
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.evaluation.tables import Cell, Column, Table
+from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -51,7 +49,7 @@ def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> 
             table.show(page)
             if table.note:
                 page.text(table.note)
-            made += [where / "tables" / name for name in table.save(where / "tables")]
+            made += table.save(where / "tables")
         if any("interval" in run.outcomes.roles for run in runs):
             figure = saving_figure(runs, world)
             page.figure(

@@ -1,24 +1,18 @@
-"""Figures of a run, in the paper's form: a row or a column for each world."""
+"""The figures of a run's report, in the paper's form: a row or a column for each world."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.evaluation.call_maps import DrawnDrive, draw_drives
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
-from ideal_dispatch.evaluation.strategies import (
-    AS_SET,
-    Strategy,
-    at_threshold,
-    dual,
-    is_selective,
-    sends_one,
-    single,
-    thresholds,
-)
+from ideal_dispatch.evaluation.races import issues, races_of
+from ideal_dispatch.evaluation.strategies import AS_SET, Strategy
+from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -38,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Progress = Callable[[str], None]
+
 _ROLE_COLOURS = {
     "region": MUTED,
     "router": INK,
@@ -56,6 +52,33 @@ TITLES = {
 }
 
 
+CAPTIONS = {
+    "issues": "The three issues of the paper's introduction, in its figures and on the calls of "
+    "this run whose two nearest depots the router promises within a quarter of each other, in "
+    "both worlds. How often no depot beats that of the static region; how often the promised best "
+    "arrives later than another, and by how much; how often the router's optimistic-pessimistic "
+    "ranges meet, and how many seconds they share.",
+    "forecast": "The call in which the depot with the shortest quote loses most to the next. "
+    "Above, both drives; below, the total time promised on the way: time elapsed plus the rest.",
+    "arrivals": "Left: mean seconds that second ambulances save against the router's one "
+    "ambulance, by how many calls get one; higher is better, and of two policies at the same "
+    "place the higher buys more with the same ambulances. A circle is a policy at its own "
+    "threshold, as set; a diamond has no choice of volume; thin "
+    "grey lines are controls, named in the figure of regret below. "
+    "Right: calls that no ambulance has reached after so many minutes of driving, for one "
+    "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
+    "lines mark 8 and 12 minutes.",
+    "candidate-optimal": "Share of incidents on which a strategy is no later than the best drive "
+    "of the paper's candidate set: every depot's adaptive drive and the printed policy's second "
+    "path.",
+    "pareto": "Regret against the paper's candidate set by dispatch volume, every threshold of "
+    "every policy, with a circle for its own; lower and further left is better. Left the mean, "
+    "right the mean of the worst 5 %. A policy whose path is not in the set may fall below zero.",
+    "regret-cdf": "Share of incidents with at most so much regret; a curve further up and left is "
+    "better. Rare regrets beyond the right end are not drawn.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """How a policy is drawn, in every figure alike."""
@@ -63,10 +86,6 @@ class Style:
     colour: str
     dashes: Any = "-"
     width: float = 1.3
-
-    @property
-    def line(self) -> dict[str, Any]:
-        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
 
 
 _ASIDE = Style("#c9ced4", width=1.0)
@@ -88,6 +107,41 @@ def styles(judged: Judged) -> Mapping[str, Style]:
     return found
 
 
+def report_figures(
+    judged: Judged, network: RoadNetwork | None, progress: Progress
+) -> "Iterator[tuple[str, Figure]]":
+    """Names and figures; the map among the motivating ones needs the network."""
+    progress("issues")
+    yield from _issues(judged, network).items()
+    made = {
+        "arrivals": arrivals,
+        "candidate-optimal": candidate_bars,
+        "pareto": pareto,
+        "regret-cdf": regret_cdf,
+    }
+    for name, make in made.items():
+        progress(f"figure {name}")
+        yield name, make(judged)
+
+
+def _issues(judged: Judged, network: RoadNetwork | None) -> "dict[str, Figure]":
+    """The three issues of the paper's introduction on the calls of the run, where some race."""
+    outcomes = judged.outcomes
+    found = races_of(outcomes)
+    if found is None:
+        return {}
+    races, numbers = found
+    drawn = {"issues": issues([("this run", races)])}
+    world = World(outcomes.worlds[-1])
+    call = races.most_telling(world)
+    if network is not None and call is not None:
+        entry = outcomes.entries({numbers[call]})[numbers[call]]
+        pair = (("promised first", races.favourite), ("promised second", races.rival))
+        drives = [DrawnDrive.of(who, entry, f"s{depot[call]}", world) for who, depot in pair]
+        drawn["forecast"] = draw_drives(network, entry["incident"]["node"], drives)
+    return drawn
+
+
 def candidate_bars(judged: Judged) -> "Figure":
     """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
@@ -106,24 +160,21 @@ def candidate_bars(judged: Judged) -> "Figure":
         axes.invert_yaxis()
         axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
         axes.set_xticks(range(0, 101, 20))
-        _title(axes, TITLES[World(world)])
+        _title(axes, world)
     return figure
 
 
 def pareto(judged: Judged) -> "Figure":
     """Mean and CVaR95 regret against dispatch volume, every policy."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(
-        2 * len(worlds), (WIDTH_IN, 0.6 + 3.3 * len(worlds)), rows=len(worlds)
-    )
-    for number, world in enumerate(worlds):
-        left, right = panels[2 * number : 2 * number + 2]
+    figure, panels = plain_axes(2 * len(worlds), _size(worlds), rows=len(worlds))
+    for world, left, right in zip(worlds, panels[::2], panels[1::2], strict=True):
         best = judged.outcomes.best_s[world]["paper"]
-        for name in _sorted(judged):
-            for label, curve in _curves(judged, name, world):
+        for name in (*judged.others, *judged.main):  # what matters lies on top
+            for label, curve in judged.curves(name, world).items():
                 for axes, values in ((left, curve.mean_regret_s), (right, curve.cvar95_regret_s)):
                     _draw(axes, 1 + curve.extra, values, label, looks[name])
-        late = regret_s(_router(judged)[world], best)
+        late = regret_s(_router_s(judged, world), best)
         for axes, what, alone in (
             (left, "mean regret (s)", float(late.mean())),
             (right, "CVaR95 of regret (s)", cvar(late, 0.95)),
@@ -131,13 +182,12 @@ def pareto(judged: Judged) -> "Figure":
             axes.set(xlabel="ambulances per incident", ylabel=what, xlim=(0.97, 2.03))
             lowest = min(0.0, *(float(np.min(line.get_ydata())) for line in axes.lines))
             _frame(axes, 1.1 * lowest, max(1.2 * alone, 1.0))
-            _title(axes, TITLES[World(world)])
-        if number == 0:
-            _legend(figure, left, judged)
+            _title(axes, world)
+    _legend(figure, panels[0], judged)
     return figure
 
 
-def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
+def regret_cdf(judged: Judged) -> "Figure":
     """Share of incidents with at most so much regret: one ambulance, and always two."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
     rows = _ends(judged)
@@ -145,13 +195,13 @@ def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
     for axes, world in zip(panels, worlds, strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         late = {row.label: regret_s(row.arrival_s[world], best) for row in rows}
-        end = most_s or max(60.0, float(max(np.quantile(x, 0.97) for x in late.values())))
+        end = max(60.0, float(max(np.quantile(x, 0.97) for x in late.values())))
         for row in rows:
             _ecdf(axes, late[row.label], row.label, looks[row.policy], end)
         least = 100 * min(float((x <= 0).mean()) for x in late.values())
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
-        _title(axes, TITLES[World(world)])
+        _title(axes, world)
     panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
     return figure
 
@@ -159,74 +209,30 @@ def regret_cdf(judged: Judged, most_s: float | None = None) -> "Figure":
 def arrivals(judged: Judged) -> "Figure":
     """What second ambulances save against the router, and how many calls wait how long."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(
-        2 * len(worlds), (WIDTH_IN, 0.6 + 3.3 * len(worlds)), rows=len(worlds)
-    )
-    for number, world in enumerate(worlds):
-        left, right = panels[2 * number : 2 * number + 2]
-        alone = float(_router(judged)[world].mean())
-        for name in _sorted(judged):
+    figure, panels = plain_axes(2 * len(worlds), _size(worlds), rows=len(worlds))
+    for world, left, right in zip(worlds, panels[::2], panels[1::2], strict=True):
+        alone = float(_router_s(judged, world).mean())
+        for name in (*judged.others, *judged.main):
             style = _ASIDE if name in judged.others else looks[name]
-            for label, curve in _curves(judged, name, world):
+            for label, curve in judged.curves(name, world).items():
                 _draw(left, 100 * curve.extra, alone - curve.mean_arrival_s, label, style)
         left.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
         highest = max(1.0, *(float(np.max(line.get_ydata())) for line in left.lines))
         left.set(xlabel="calls that get a second ambulance (%)", xlim=(-3, 103),
                  ylabel="saved against the router alone (s)")  # fmt: skip
         _frame(left, -0.2 * highest, 1.1 * highest)
-        _title(left, TITLES[World(world)])
+        _title(left, world)
         _waiting(right, judged, world, looks)
-        if number == 0:
-            _legend(figure, left, judged, aside=True)
+    _legend(figure, panels[0], judged, aside=True)
     return figure
 
 
 # --- parts --------------------------------------------------------------------------
 
 
-def _sorted(judged: Judged) -> Sequence[str]:
-    """Controls first, so that what matters lies on top."""
-    return (*judged.others, *judged.main)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """Operating points of a policy in one world, from no second ambulance to all of them.
-
-    ``extra`` is second ambulances per incident; regrets are against the paper's candidates.
-    """
-
-    extra: FloatArray
-    mean_regret_s: FloatArray
-    cvar95_regret_s: FloatArray
-    mean_arrival_s: FloatArray
-
-
-def _curves(judged: Judged, name: str, world: str) -> Iterator[tuple[str, Curve]]:
-    """The curve of a policy by its name, and the point of its own threshold by that label."""
-    yield name, curve_of(judged, name, world)
-    own = judged.as_set(name)
-    if own is not None:
-        yield own.label, _curve(judged, [own], world)
-
-
-def curve_of(judged: Judged, name: str, world: str) -> Curve:
-    """All thresholds of a policy, or the one point where it has no choice."""
-    policy = judged.outcomes.policy(name)
-    if is_selective(policy):
-        points = [at_threshold(policy, threshold) for threshold in thresholds(policy)]
-    else:
-        points = [single(policy) if sends_one(policy) else dual(policy)]
-    return _curve(judged, points, world)
-
-
-def _curve(judged: Judged, points: Sequence[Strategy], world: str) -> Curve:
-    best, rows = judged.outcomes.best_s[world]["paper"], []
-    for point in points:
-        arrival = point.arrival_s[world]
-        late = regret_s(arrival, best)
-        rows.append((point.extra, late.mean(), cvar(late, 0.95), arrival.mean()))
-    return Curve(*np.array(rows).T)
+def _size(worlds: Sequence[str]) -> tuple[float, float]:
+    """Inches of a figure with a row for each world."""
+    return WIDTH_IN, 0.6 + 3.3 * len(worlds)
 
 
 def _draw(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:
@@ -235,7 +241,8 @@ def _draw(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) 
         axes.plot(x, y, color=style.colour, marker=marker, markersize=8, markeredgecolor="white",
                   linestyle="none", label=label, zorder=5)  # fmt: skip
     else:
-        axes.plot(x, y, **style.line, label=label, zorder=3)
+        axes.plot(x, y, color=style.colour, linestyle=style.dashes, linewidth=style.width,
+                  label=label, zorder=3)  # fmt: skip
 
 
 def _frame(axes: "Axes", low: float, high: float) -> None:
@@ -274,7 +281,7 @@ def _waiting(axes: "Axes", judged: Judged, world: str, looks: Mapping[str, Style
     axes.set(xlabel="driving time (min)", ylabel="calls not reached yet (%)",
              xlim=(0.9 * middle, end), ylim=(least, 60))  # fmt: skip
     axes.legend(frameon=False, fontsize=SMALL_PT, loc="upper right")
-    _title(axes, TITLES[World(world)])
+    _title(axes, world)
 
 
 def _steps(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:
@@ -298,11 +305,10 @@ def _ends(judged: Judged) -> list[Strategy]:
     return [row for row in rows if not row.form.startswith("+") and row.form != AS_SET]
 
 
-def _router(judged: Judged) -> Mapping[str, FloatArray]:
+def _router_s(judged: Judged, world: str) -> FloatArray:
     """Arrivals of the router's first ambulance, or of the first policy's where there is none."""
     name = judged.outcomes.roles.get("router", next(iter(judged.outcomes.policies)))
-    drives = judged.outcomes.policy(name).drives
-    return {world: drives[world].primary_s for world in judged.outcomes.worlds}
+    return judged.outcomes.policy(name).drives[world].primary_s
 
 
 def _legend(figure: "Figure", axes: "Axes", judged: Judged, aside: bool = False) -> None:
@@ -321,5 +327,5 @@ def _legend(figure: "Figure", axes: "Axes", judged: Judged, aside: bool = False)
     )  # fmt: skip
 
 
-def _title(axes: "Axes", text: str) -> None:
-    axes.set_title(text, fontsize=10, color=INK, loc="left")
+def _title(axes: "Axes", world: str) -> None:
+    axes.set_title(TITLES[World(world)], fontsize=10, color=INK, loc="left")

@@ -7,18 +7,44 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.evaluation.metrics import cvar, regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.roles import STORY
 from ideal_dispatch.evaluation.strategies import (
     VOLUMES,
     Strategy,
     as_decided,
+    at_threshold,
     at_volume,
     dual,
     is_selective,
     matched_arrival_s,
+    sends_one,
     single,
+    thresholds,
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Operating points of a policy in one world, from no second ambulance to all of them.
+
+    ``extra`` is second ambulances per incident; regrets are against the paper's candidates.
+    """
+
+    extra: FloatArray
+    mean_regret_s: FloatArray
+    cvar95_regret_s: FloatArray
+    mean_arrival_s: FloatArray
+
+    @classmethod
+    def of(cls, points: Iterable[Strategy], world: str, best_s: FloatArray) -> "Curve":
+        rows = []
+        for point in points:
+            arrival = point.arrival_s[world]
+            late = regret_s(arrival, best_s)
+            rows.append((point.extra, late.mean(), cvar(late, 0.95), arrival.mean()))
+        return cls(*np.array(rows).T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +83,7 @@ class Judged:
         found = []
         for name in policies:
             found += self._rows_of(name)
-            own = self.as_set(name)
-            if own is not None:
+            if (own := self.as_set(name)) is not None:
                 found.append(own)
         return found
 
@@ -76,12 +101,15 @@ class Judged:
         if not is_selective(one):
             return [as_decided(one, "")]
         rows = [self.at(name, share) for share in VOLUMES]
-        alone = single(one)
-        if "router" in roles and not _same(alone, single(self.outcomes.policy(roles["router"]))):
-            rows.insert(0, alone)
+        if "router" in roles and not self._same_primary(name, roles["router"]):
+            rows.insert(0, single(one))
         if name != roles.get("interval") or "router-dual" not in roles:
             rows.append(dual(one))
         return rows
+
+    def _same_primary(self, policy: str, other: str) -> bool:
+        one, two = self.outcomes.policy(policy).drives, self.outcomes.policy(other).drives
+        return all(np.array_equal(one[world].primary_s, two[world].primary_s) for world in one)
 
     def at(self, policy: str, share: float) -> Strategy:
         """A policy at a volume; 1 is dual."""
@@ -90,6 +118,22 @@ class Judged:
             return dual(one)
         trained = None if self.calibration is None else self.calibration.policy(policy)
         return at_volume(one, share, trained)
+
+    def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
+        """The points of all its thresholds by the policy's name; of its own, by that label.
+
+        One that has no choice of volume has a single point.
+        """
+        one = self.outcomes.policy(policy)
+        if is_selective(one):
+            points = [at_threshold(one, threshold) for threshold in thresholds(one)]
+        else:
+            points = [single(one) if sends_one(one) else dual(one)]
+        best = self.outcomes.best_s[world]["paper"]
+        found = {policy: Curve.of(points, world, best)}
+        if (own := self.as_set(policy)) is not None:
+            found[own.label] = Curve.of([own], world, best)
+        return found
 
     def saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
         """By how much each call is reached sooner than under ``reference`` at the same target."""
@@ -119,6 +163,11 @@ class Judged:
         named = (roles.get("ideal"), *free, roles.get("paper"), *self.rivals())
         return next((name for name in named if name is not None), None)
 
+    @property
+    def shown(self) -> str:
+        """The policy whose ambulances are drawn on maps."""
+        return self.own or next(iter(self.outcomes.policies))
+
     def rivals(self, reference: str | None = None) -> list[str]:
         """Policies that choose who gets a second, but for the one they are compared with."""
         return [
@@ -137,9 +186,3 @@ class Judged:
     def bold(self, policies: Iterable[str]) -> frozenset[int]:
         """Numbers of the rows to make stand out."""
         return frozenset(i for i, policy in enumerate(policies) if policy == self.own)
-
-
-def _same(one: Strategy, other: Strategy) -> bool:
-    return all(
-        np.array_equal(one.arrival_s[world], other.arrival_s[world]) for world in one.arrival_s
-    )

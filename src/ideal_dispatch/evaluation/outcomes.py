@@ -7,9 +7,8 @@ replay serves every threshold: see :mod:`ideal_dispatch.evaluation.strategies`.
 import json
 import math
 import os
-from array import array
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -17,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
@@ -56,9 +56,9 @@ class Drives:
 class PolicyOutcomes:
     """What one policy decided about every incident, and what came of it in each world.
 
-    ``second_drive`` numbers the drives of an incident: two policies with the
-    same number send the same second. ``proved`` is 1 where its gap is exact, 0
-    where it is not, and NaN where it has none.
+    ``second_drive`` names the second's drive as the log does, and is empty where
+    there is none. ``proved`` is 1 where its gap is exact, 0 where it is not, and
+    NaN where it has none.
     """
 
     name: str
@@ -66,7 +66,7 @@ class PolicyOutcomes:
     threshold_s: FloatArray
     has_second: BoolArray
     same_depot: BoolArray
-    second_drive: IntArray
+    second_drive: npt.NDArray[np.str_]
     proved: FloatArray
     drives: Mapping[str, Drives]
 
@@ -74,6 +74,11 @@ class PolicyOutcomes:
         """Where a second ambulance goes: there is one, and its score exceeds the threshold."""
         sent: BoolArray = self.has_second & (self.score_s > threshold_s)
         return sent
+
+    def arrival_s(self, sent: BoolArray, world: str) -> FloatArray:
+        """When somebody arrives: the sooner of the two where a second was sent."""
+        drives = self.drives[world]
+        return np.where(sent, np.fmin(drives.primary_s, drives.second_s), drives.primary_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,14 +151,11 @@ class Outcomes:
         ``sent`` says whether a second ambulance went, ``arrival_s`` when the first of
         those that went arrived; ``second_s`` is NaN where there is no second.
         """
-        columns: dict[str, list[FloatArray]] = {}
+        parts = []
         for name, policy in self.policies.items():
             sent = policy.sent_above(policy.threshold_s)
             for world in self.worlds:
                 drives = policy.drives[world]
-                arrival_s = np.where(
-                    sent, np.fmin(drives.primary_s, drives.second_s), drives.primary_s
-                )
                 part = {
                     "incident": np.array(self.incidents),
                     "day": np.array(self.days)[self.day],
@@ -164,11 +166,10 @@ class Outcomes:
                     "threshold_s": policy.threshold_s,
                     "primary_s": drives.primary_s,
                     "second_s": drives.second_s,
-                    "arrival_s": arrival_s,
+                    "arrival_s": policy.arrival_s(sent, world),
                 }
-                for key, values in part.items():
-                    columns.setdefault(key, []).append(values)
-        return frame({key: np.concatenate(parts) for key, parts in columns.items()})
+                parts.append(part)
+        return frame({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
 
     def policy(self, name: str) -> PolicyOutcomes:
         """The outcomes of a policy by its name."""
@@ -197,18 +198,20 @@ class Outcomes:
 
 
 class _Reader:
-    """Columns that grow by one incident at a time."""
+    """Columns that grow by one incident at a time, by the names of the fields they become."""
 
     def __init__(self, manifest: dict[str, Any]) -> None:
         self._manifest = manifest
         self.names: dict[str, None] = {}
         self._days: dict[str, int] = {}
-        self._day = array("i")
+        self._day: list[int] = []
         self._policies: tuple[str, ...] = ()
         self._worlds: tuple[str, ...] = ()
         self._claims: dict[str, str] = {}
         self._roles: dict[str, str] = {}
-        self._columns: defaultdict[tuple[str, ...], array[float]] = defaultdict(lambda: array("d"))
+        self._columns: defaultdict[Hashable, defaultdict[str, list[Any]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
 
     def add(self, entry: dict[str, Any]) -> None:
         incident, decisions, drives = entry["incident"], entry["decisions"], entry["drives"]
@@ -220,9 +223,11 @@ class _Reader:
             raise InputError(f"incident {incident['name']} is there twice; names must differ")
         date.fromisoformat(incident["day"])
         for world in self._worlds:
-            self._add_best(entry, world)
+            self._grow(("", world), self._best_of(entry, world))
         for policy, decision in decisions.items():
-            self._add_decision(policy, decision, drives)
+            self._grow(policy, _decided(policy, decision, drives))
+            for world in self._worlds:
+                self._grow((policy, world), _driven(decision, drives, world))
         self.names[incident["name"]] = None
         self._day.append(self._days.setdefault(incident["day"], len(self._days)))
 
@@ -235,52 +240,35 @@ class _Reader:
         self._claims = claims_of(self._manifest, self._policies)
         self._roles = players(self._claims)
 
-    def _add_best(self, entry: dict[str, Any], world: str) -> None:
+    def _grow(self, whose: Hashable, values: Mapping[str, float | str]) -> None:
+        for name, value in values.items():
+            self._columns[whose][name].append(value)
+
+    def _arrays(self, whose: Hashable) -> dict[str, Any]:
+        made = {name: np.array(values) for name, values in self._columns[whose].items()}
+        for values in made.values():
+            values.flags.writeable = False
+        return made
+
+    def _best_of(self, entry: dict[str, Any], world: str) -> dict[str, float]:
         times = {key: _total_s(drive[world]) for key, drive in entry["drives"].items()}
         candidates = [seconds for key, seconds in times.items() if "+" not in key]
         if "paper" in self._roles:
             second = entry["decisions"][self._roles["paper"]]["second"]
             candidates += [] if second is None else [times[second]]
-        self._columns["best", world, "paper"].append(min(candidates))
-        self._columns["best", world, "common"].append(min(times.values()))
         known = (entry.get("hindsight") or {}).get(world)
-        self._columns["best", world, "hindsight"].append(_total_s(known) if known else math.nan)
-
-    def _add_decision(
-        self, policy: str, decision: dict[str, Any], drives: Mapping[str, Any]
-    ) -> None:
-        primary, second = decision["primary"], decision["second"]
-        score, threshold = float(decision["score_s"]), decision["threshold_s"]
-        if not math.isfinite(score):
-            raise InputError(f"policy {policy}: its score is {score}; scores are finite")
-        status = (decision.get("details") or {}).get("gap_status")
-        stations = [drives[key]["station"] for key in (primary, second) if key is not None]
-        values = {
-            "score": score,
-            "threshold": -math.inf if threshold is None else float(threshold),
-            "second": second is not None,
-            "same_depot": len(stations) == 2 and stations[0] == stations[1],
-            "drive": -1 if second is None else list(drives).index(second),
-            "proved": math.nan if status is None else status == "exact",
+        return {
+            "paper": min(candidates),
+            "common": min(times.values()),
+            "hindsight": _total_s(known) if known else math.nan,
         }
-        for name, value in values.items():
-            self._columns[policy, name].append(value)
-        for world in self._worlds:
-            first = drives[primary][world]
-            other = None if second is None else drives[second][world]
-            overlap = math.nan if other is None else _overlap(first, other)
-            taken = math.nan if other is None else _total_s(other)
-            same = other is not None and first["edges"] == other["edges"]
-            for name, value in (("primary", _total_s(first)), ("second", taken),
-                                ("overlap", overlap), ("same", same)):  # fmt: skip
-                self._columns[policy, world, name].append(value)
 
     def outcomes(self, folder: Path) -> Outcomes:
         experiment = _experiment(folder)
         named = [World(name) for name in experiment.get("worlds", World)]
         tables = experiment.get("policies", {})
         return Outcomes(
-            name=_run_name(folder),
+            name="/".join(folder.resolve().parts[-2:]).lstrip("/"),  # "test" alone says little
             folder=folder,
             manifest=MappingProxyType(self._manifest),
             incidents=tuple(self.names),
@@ -295,40 +283,52 @@ class _Reader:
             thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
         )
 
-    def _best(self, world: str) -> Mapping[Benchmark, FloatArray]:
-        found = {one: self._column("best", world, one) for one in BENCHMARKS}
-        return MappingProxyType({k: v for k, v in found.items() if not np.isnan(v).any()})
-
     def _policy(self, name: str) -> PolicyOutcomes:
-        drives = {
-            world: Drives(
-                self._column(name, world, "primary"),
-                self._column(name, world, "second"),
-                self._column(name, world, "overlap"),
-                self._column(name, world, "same") > 0,
-            )
-            for world in self._worlds
-        }
-        return PolicyOutcomes(
-            name,
-            self._column(name, "score"),
-            self._column(name, "threshold"),
-            self._column(name, "second") > 0,
-            self._column(name, "same_depot") > 0,
-            self._column(name, "drive").astype(np.int32),
-            self._column(name, "proved"),
-            MappingProxyType(drives),
-        )
+        drives = {world: Drives(**self._arrays((name, world))) for world in self._worlds}
+        return PolicyOutcomes(name, **self._arrays(name), drives=MappingProxyType(drives))
 
-    def _column(self, *key: str) -> FloatArray:
-        values: FloatArray = np.array(self._columns[key], np.float64)
-        values.flags.writeable = False
-        return values
+    def _best(self, world: str) -> Mapping[Benchmark, FloatArray]:
+        found = self._arrays(("", world))
+        whole = [one for one in BENCHMARKS if not np.isnan(found[one]).any()]
+        return MappingProxyType({one: found[one] for one in whole})
 
 
-def _run_name(folder: Path) -> str:
-    """The last two parts of its path, for "test" alone says little."""
-    return "/".join(folder.resolve().parts[-2:]).lstrip("/")
+def _decided(
+    policy: str, decision: Mapping[str, Any], drives: Mapping[str, Any]
+) -> dict[str, float | str]:
+    """The fields of :class:`PolicyOutcomes` for one incident."""
+    primary, second = decision["primary"], decision["second"]
+    score, threshold = float(decision["score_s"]), decision["threshold_s"]
+    if not math.isfinite(score):
+        raise InputError(f"policy {policy}: its score is {score}; scores are finite")
+    status = (decision.get("details") or {}).get("gap_status")
+    stations = [drives[key]["station"] for key in (primary, second) if key is not None]
+    return {
+        "score_s": score,
+        "threshold_s": -math.inf if threshold is None else float(threshold),
+        "has_second": second is not None,
+        "same_depot": len(stations) == 2 and stations[0] == stations[1],
+        "second_drive": second or "",
+        "proved": math.nan if status is None else float(status == "exact"),
+    }
+
+
+def _driven(decision: Mapping[str, Any], drives: Mapping[str, Any], world: str) -> dict[str, float]:
+    """The fields of :class:`Drives` for one incident."""
+    first = drives[decision["primary"]][world]
+    if decision["second"] is None:
+        second_s = overlap = math.nan
+        same = False
+    else:
+        second = drives[decision["second"]][world]
+        second_s, overlap = _total_s(second), _overlap(first, second)
+        same = first["edges"] == second["edges"]
+    return {
+        "primary_s": _total_s(first),
+        "second_s": second_s,
+        "overlap": overlap,
+        "same_road": same,
+    }
 
 
 def _experiment(folder: Path) -> dict[str, Any]:

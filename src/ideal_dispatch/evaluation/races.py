@@ -6,23 +6,32 @@ ranges overlap, so they decide nothing.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, SMALL_PT, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WORLDS = tuple(World)
 MARGIN = 0.25
 """Two depots race where the longer quote is at most so much above the shorter."""
 
-_TIMES = ("duration_s", "optimistic_s", "pessimistic_s")
+PAPER_REGION, PAPER_OVERLAP, PAPER_OVERLAP_S, PAPER_MEAN_S = 0.56, 0.995, 377.0, 596.0
+"""What the paper's introduction reports of its 50 nodes."""
+
+_RECORDED = (ACCENT, ORANGE, PURPLE)
+_LONGEST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,23 +42,18 @@ class Races:
     the call; ``took_s`` has one more axis in front, of :data:`WORLDS`. NaN
     where a depot was not in the race: its quote was more than the margin above
     the shortest, and it is not the region's. ``region`` is the depot of the
-    node's static territory. Of the calls drawn, ``apart`` were no race and
-    ``ran_out`` left the recorded time.
+    node's static territory.
     """
 
-    node: IntArray
-    at: tuple[datetime, ...]
     region: IntArray
     quoted_s: FloatArray
     optimistic_s: FloatArray
     pessimistic_s: FloatArray
     took_s: FloatArray
     contends: BoolArray
-    apart: int
-    ran_out: int
 
     def __len__(self) -> int:
-        return self.node.size
+        return self.region.size
 
     @property
     def favourite(self) -> IntArray:
@@ -110,68 +114,105 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
     """The run's calls as races, and the number of each in the log.
 
     A call is a race where the router promises two depots within the margin of
-    each other, The log has every depot's quote and drive,
-    so no traffic is needed. None where no call is a race.
+    each other. The log has every depot's quote and drive, so no traffic is
+    needed. None where no call is a race.
     """
-    found, numbers, apart = [], [], 0
-    for number, entry in enumerate(read_log(outcomes.folder / LOG)):
-        row = _row(entry)
-        if row is None:
-            apart += 1
-        else:
-            found.append(row)
-            numbers.append(number)
+    rows = {number: _row(entry) for number, entry in enumerate(read_log(outcomes.folder / LOG))}
+    found = {number: row for number, row in rows.items() if row is not None}
     if not found:
         return None
-    columns = {name: np.array([row[name] for row in found]) for name in (*_TIMES, "contends")}
-    races = Races(
-        node=np.array([row["node"] for row in found], np.int32),
-        at=tuple(row["at"] for row in found),
-        region=np.array([row["region"] for row in found], np.int32),
-        quoted_s=columns["duration_s"],
-        optimistic_s=columns["optimistic_s"],
-        pessimistic_s=columns["pessimistic_s"],
-        took_s=np.moveaxis(np.array([row["took_s"] for row in found]), 1, 0),
-        contends=columns["contends"],
-        apart=apart,
-        ran_out=len(outcomes.manifest.get("dropped") or ()),
-    )
-    return races, tuple(numbers)
+    columns = {
+        name: np.array([row[name] for row in found.values()]) for name in next(iter(found.values()))
+    }
+    columns["took_s"] = np.moveaxis(columns["took_s"], 1, 0)
+    return Races(**columns), tuple(found)
 
 
 def _row(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """One call, or None where it is no race."""
-    stations, region = entry["stations"], entry["region"]
-    there = [bool(s["quote"]) and f"s{i}" in entry["drives"] for i, s in enumerate(stations)]
-    times = {
-        name: np.array([_known(s["quote"], name) if ok else math.nan
-                        for s, ok in zip(stations, there, strict=True)])
-        for name in _TIMES
-    }  # fmt: skip
-    quoted = times["duration_s"]
-    if region is None or not there[region]:
+    """The fields of :class:`Races` for one call, or None where it is no race."""
+    stations, drives, region = entry["stations"], entry["drives"], entry["region"]
+    quotes = [one["quote"] if f"s{i}" in drives else None for i, one in enumerate(stations)]
+    if region is None or not quotes[region]:
         return None
+    quoted, optimistic, pessimistic = (
+        np.array([_known(quote, name) for quote in quotes])
+        for name in ("duration_s", "optimistic_s", "pessimistic_s")
+    )
     contends = quoted <= (1 + MARGIN) * np.nanmin(quoted)
     if contends.sum() < 2:
         return None
     goes = contends.copy()
     goes[region] = True
     took_s = [
-        [math.fsum(entry["drives"][f"s{i}"][how]["seconds"]) if ok else math.nan
+        [math.fsum(drives[f"s{i}"][how]["seconds"]) if ok else math.nan
          for i, ok in enumerate(goes)]
         for how in WORLDS
     ]  # fmt: skip
     return {
-        **{name: np.where(goes, values, np.nan) for name, values in times.items()},
-        "node": entry["incident"]["node"],
-        "at": datetime.fromisoformat(entry["incident"]["at"]),
-        "region": region,
+        "region": np.int32(region),
+        "quoted_s": np.where(goes, quoted, np.nan),
+        "optimistic_s": np.where(goes, optimistic, np.nan),
+        "pessimistic_s": np.where(goes, pessimistic, np.nan),
         "took_s": took_s,
         "contends": contends,
     }
 
 
-def _known(quote: dict[str, Any], name: str) -> float:
+def _known(quote: dict[str, Any] | None, name: str) -> float:
     """A time of a quote; a range that is not known is the duration."""
-    value = quote[name]
-    return float(quote["duration_s"] if value is None else value)
+    if not quote:
+        return math.nan
+    return float(quote["duration_s"] if quote[name] is None else quote[name])
+
+
+# --- drawn --------------------------------------------------------------------------
+
+
+def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
+    """The three issues of the introduction: shares of calls, with the paper's own beside them."""
+    figure, (first, second, third) = plain_axes(3, (WIDTH_IN, 1.3 + 0.42 * (1 + 2 * len(named))))
+    labels, colours = ["paper"], [MUTED]
+    region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
+    overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]
+    for (name, races), colour in zip(named, _RECORDED, strict=False):
+        for number, world in enumerate(WORLDS):
+            labels.append(f"{_short(name)}, {world}")
+            region.append(float(races.region_share()[number]))
+            lost = races.lost_s()[number]
+            reversal.append(float(races.reversal_share()[number]))
+            by = f" by {lost[lost > 0].mean():.0f} s" if (lost > 0).any() else ""
+            words.append(f"{100 * reversal[-1]:.0f} %{by}")
+        overlap.append(races.overlap_share())
+        ranges.append(f"{100 * overlap[-1]:.0f} %, {races.overlap_s().mean():.0f} s")
+        colours += [colour, colour]
+    rows = np.arange(len(labels), dtype=float)
+    shares = [f"{100 * share:.0f} %" for share in region]
+    _bars(first, rows, region, shares, colours, "1  The region's depot is the best")
+    _bars(second, rows, reversal, words, colours, "2  The promised best depot loses")
+    wide = np.concatenate([[0.0], 1.5 + 2 * np.arange(len(named))])
+    _bars(third, wide, overlap, ranges, [MUTED, *colours[1::2]], "3  The router's ranges overlap")
+    first.set_yticks(rows, labels)
+    second.set_yticks(rows, [])
+    third.set_yticks(wide, ["paper", *(_short(name) for name, _ in named)])
+    for axes in (first, second, third):
+        axes.set_ylim(rows[-1] + 0.5, -0.5)
+    return figure
+
+
+def _bars(
+    axes: "Axes", places: FloatArray, shares: Sequence[float], texts: Sequence[str],
+    colours: Sequence[str], title: str,
+) -> None:  # fmt: skip
+    heights = np.where(places % 1 > 0, 1.66, 0.66)  # a bar for both worlds is as high as two
+    axes.barh(places, 100 * np.array(shares), color=colours, height=heights)
+    for place, share, text in zip(places, shares, texts, strict=True):
+        axes.annotate(text, (100 * share, place), xytext=(4, 0), textcoords="offset points",
+                      va="center", fontsize=SMALL_PT, color=INK)  # fmt: skip
+    axes.set(xlim=(0, 165), xlabel="% of the calls")
+    axes.set_xticks(range(0, 101, 25))
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"

@@ -1,7 +1,7 @@
 """The report of a run: tables, figures, and one page that tells what they mean."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.evaluation.call_maps import call_maps, maps_in_words
-from ideal_dispatch.evaluation.caveats import caveats
-from ideal_dispatch.evaluation.incident_map import clock
+from ideal_dispatch.dispatch.settings import KINDS
+from ideal_dispatch.evaluation.call_maps import call_maps, clock, maps_in_words
+from ideal_dispatch.evaluation.figures import CAPTIONS, Progress, report_figures
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import ArrivalSummary
+from ideal_dispatch.evaluation.metrics import ArrivalSummary, Interval, day_t_interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report_figures import CAPTIONS, Progress, report_figures
 from ideal_dispatch.evaluation.result_tables import (
     WORLD_WORDS,
     arrival_table,
@@ -26,15 +25,19 @@ from ideal_dispatch.evaluation.result_tables import (
     second_table,
     wilcoxon_table,
 )
-from ideal_dispatch.evaluation.significance import Interval, day_t_interval
+from ideal_dispatch.evaluation.roles import first_of
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.evaluation.tables import Table, file_name
+from ideal_dispatch.evaluation.table import Table, file_name
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.drawing import save_figure
 from ideal_dispatch.pages import Page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+ENOUGH_DAYS = 10
+_OFF_TARGET = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def write_report(
     progress("tables")
     parts = sections(judged)
     for table in (one for part in parts for group in part.groups for one in group):
-        made += [where / "tables" / name for name in table.save(where / "tables")]
+        made += table.save(where / "tables")
     drawn = {}
     for name, figure in report_figures(judged, network, progress):
         drawn[name] = figure
@@ -200,9 +203,10 @@ def report_facts(judged: Judged) -> list[tuple[str, str]]:
 def _gain(judged: Judged, saved: FloatArray, what: str) -> tuple[str, str]:
     """Seconds sooner or later as a fact; its label says than what, and how sure that is."""
     interval = day_t_interval(saved, judged.outcomes.day)
-    sure = f", {known}" if (known := how_sure(interval)) else ""
-    label = f"{what}; mean of all calls{sure}".replace(" %", "\u00a0%")  # never begins a line
-    return label, _sooner(interval.mean)
+    label = f"{what}; mean of all calls"
+    if known := how_sure(interval):
+        label += f", {known}"
+    return label.replace(" %", "\u00a0%"), _sooner(interval.mean)  # % never begins a line
 
 
 def how_sure(sooner_s: Interval) -> str:
@@ -246,3 +250,68 @@ def _conventions(page: Page, judged: Judged) -> None:
             f"Survival is {curve.name}'s curve of the drive plus {curve.before_drive_s:.0f} s "
             "before it, without bystanders: read differences, not levels."
         )
+
+
+# --- what a reader must know ----------------------------------------------------------
+
+
+def caveats(judged: Judged) -> list[str]:
+    """A line for each reason to be careful; empty where there is none."""
+    outcomes, lines = judged.outcomes, []
+    if judged.calibration is None:
+        lines.append(
+            "Thresholds for a volume were set on the very calls they are judged on, so volumes "
+            "are met exactly and results are a little too good. A run of other days, given with "
+            "--calibration, makes it fair."
+        )
+    else:
+        shared = sorted(set(outcomes.days) & set(judged.calibration.days))
+        if shared:
+            lines.append(
+                f"The calibration run shares {len(shared)} days with this one, {shared[0]} among "
+                "them: thresholds have seen what they are judged on."
+            )
+        reached = [(judged.at(name, v), v) for name in judged.rivals() for v in VOLUMES]
+        off = {row: abs(row.extra - asked) for row, asked in reached}
+        off = {row: by for row, by in off.items() if by > _OFF_TARGET}
+        if off:
+            worst = max(off, key=off.__getitem__)
+            lines.append(
+                f"{len(off)} {'strategies send' if len(off) > 1 else 'strategy sends'} a second "
+                "on more or fewer calls than asked for, by more than "
+                f"{100 * _OFF_TARGET:.0f} points; furthest off is {worst.label}, with "
+                f"{100 * worst.extra:+.1f} %. Compare at matched volume, in the table of seconds "
+                "saved (saved-*.csv), or in the figures."
+            )
+    if len(outcomes.days) < ENOUGH_DAYS:
+        lines.append(
+            f"{len(outcomes.days)} {'days are' if len(outcomes.days) > 1 else 'day is'} few: at "
+            f"least {ENOUGH_DAYS} are needed before a difference may be claimed."
+        )
+    if "paper" not in outcomes.roles:
+        lines.append(
+            "The paper's printed policy is not in this run: its candidate set is every depot's "
+            "adaptive drive alone."
+        )
+    if "interval" not in outcomes.roles:
+        lines.append("No interval-selective policy is in this run to compare with.")
+    dropped = outcomes.manifest.get("dropped")
+    if dropped:
+        lines.append(
+            f"{len(dropped)} of {len(outcomes) + len(dropped)} incidents could not be replayed "
+            "and are in no number here; the run's manifest says why."
+        )
+    return [*lines, *_second_players(outcomes)]
+
+
+def _second_players(outcomes: Outcomes) -> Iterator[str]:
+    """Parts that several policies claim, unless they are all forms of a policy of ours."""
+    known, ours = outcomes.manifest.get("policies", {}), {one.__name__ for one in KINDS.values()}
+    for role, player in outcomes.roles.items():
+        claimed = [name for name, claim in outcomes.claims.items() if claim == role]
+        others = ", ".join(name for name in claimed if name != player)
+        if others and {first_of(known.get(name)).get("type") for name in claimed} - ours:
+            yield (
+                f'The role "{role}" is played by {player}. Among the controls, with the same role: '
+                f"{others}. A policy without a role is shown beside ours."
+            )

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import ArrivalSummary, RegretSummary
-from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
-from ideal_dispatch.evaluation.roles import first_of
-from ideal_dispatch.evaluation.significance import (
+from ideal_dispatch.evaluation.metrics import (
+    ArrivalSummary,
+    RegretSummary,
     day_interval,
     day_t_interval,
     days_won,
     paired_wilcoxon,
 )
+from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
+from ideal_dispatch.evaluation.roles import first_of
 from ideal_dispatch.evaluation.strategies import (
     VOLUMES,
     Strategy,
@@ -23,7 +24,7 @@ from ideal_dispatch.evaluation.strategies import (
     sends_one,
     single,
 )
-from ideal_dispatch.evaluation.tables import Cell, Column, Table, file_name
+from ideal_dispatch.evaluation.table import Cell, Column, Table, file_name
 from ideal_dispatch.replay.drive import World
 
 WORLD_WORDS: Mapping[str, str] = {world: world.words for world in World}

@@ -48,14 +48,14 @@ def at_threshold(policy: PolicyOutcomes, threshold_s: float, form: str = "") -> 
     return _strategy(policy, policy.sent_above(threshold_s), threshold_s, form)
 
 
-def single(policy: PolicyOutcomes, form: str = "single") -> Strategy:
+def single(policy: PolicyOutcomes) -> Strategy:
     """Never a second ambulance."""
-    return at_threshold(policy, NEVER, form)
+    return at_threshold(policy, NEVER, "single")
 
 
-def dual(policy: PolicyOutcomes, form: str = "dual") -> Strategy:
+def dual(policy: PolicyOutcomes) -> Strategy:
     """Always a second ambulance, where there is one."""
-    return at_threshold(policy, ALWAYS, form)
+    return at_threshold(policy, ALWAYS, "dual")
 
 
 def as_decided(policy: PolicyOutcomes, form: str = AS_SET) -> Strategy:
@@ -82,14 +82,12 @@ def matched_arrival_s(policy: PolicyOutcomes, share: float, world: str) -> Float
     volumes are, as if a coin were thrown over the incidents between them. With
     fewer seconds than asked for, all go.
     """
-    levels, counts = _levels(policy)
-    sent = np.concatenate([[0], np.cumsum(counts)])
+    cuts, sent = _cuts(policy)
     wanted = min(_share(share) * policy.score_s.size, float(sent[-1]))
     above = int(np.searchsorted(sent, wanted))
-    cuts = [max(above - 1, 0), above]
-    ends = [float(levels[cut]) if cut < levels.size else ALWAYS for cut in cuts]
-    fewer, more = (at_threshold(policy, end).arrival_s[world] for end in ends)
-    weight = (wanted - sent[cuts[0]]) / max(int(sent[cuts[1]] - sent[cuts[0]]), 1)
+    below = max(above - 1, 0)
+    fewer, more = (at_threshold(policy, cuts[cut]).arrival_s[world] for cut in (below, above))
+    weight = (wanted - sent[below]) / max(int(sent[above] - sent[below]), 1)
     arrival: FloatArray = (1.0 - weight) * fewer + weight * more
     return arrival
 
@@ -102,27 +100,20 @@ def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     above where both are equally near. Where fewer incidents than asked for have
     a second at all, every one of them gets it.
     """
-    _share(share)
-    levels, counts = _levels(policy)
-    if not levels.size:
-        return ALWAYS
-    sent = np.concatenate([[0], np.cumsum(counts)])  # by how many levels get one
-    cut = int(np.argmin(np.abs(sent - share * policy.score_s.size)))
-    return float(levels[cut]) if cut < levels.size else ALWAYS
+    cuts, sent = _cuts(policy)
+    return float(cuts[np.argmin(np.abs(sent - _share(share) * policy.score_s.size))])
 
 
 def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:
     """Thresholds from none sent to all sent, at most so many, even in volume."""
-    levels, counts = _levels(policy)
-    sent = np.concatenate([[0], np.cumsum(counts)])
+    cuts, sent = _cuts(policy)
     wanted = np.linspace(0, sent[-1], most)
-    cuts = np.unique(np.searchsorted(sent, wanted))
-    return [float(levels[cut]) if cut < levels.size else ALWAYS for cut in cuts]
+    return [float(cut) for cut in cuts[np.unique(np.searchsorted(sent, wanted))]]
 
 
 def is_selective(policy: PolicyOutcomes) -> bool:
     """Whether its scores tell some incidents from others."""
-    return _levels(policy)[0].size > 1
+    return _cuts(policy)[0].size > 2
 
 
 def sends_one(policy: PolicyOutcomes) -> bool:
@@ -136,15 +127,17 @@ def _share(share: float) -> float:
     return share
 
 
-def _levels(policy: PolicyOutcomes) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Scores of incidents with a second, highest first, and how many have each."""
+def _cuts(policy: PolicyOutcomes) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Every threshold that makes a difference, and how many seconds go at each.
+
+    They are the scores of incidents with a second, highest first: at the first no
+    second goes, and all of them at the last, which is :data:`ALWAYS`.
+    """
     levels, counts = np.unique(policy.score_s[policy.has_second], return_counts=True)
-    return levels[::-1], counts[::-1]
+    cuts = np.append(levels[::-1], ALWAYS)
+    return cuts, np.append(0, np.cumsum(counts[::-1]))
 
 
 def _strategy(policy: PolicyOutcomes, sent: BoolArray, threshold_s: float, form: str) -> Strategy:
-    arrival = {
-        world: np.where(sent, np.fmin(drives.primary_s, drives.second_s), drives.primary_s)
-        for world, drives in policy.drives.items()
-    }
+    arrival = {world: policy.arrival_s(sent, world) for world in policy.drives}
     return Strategy(policy.name, form, threshold_s, sent, MappingProxyType(arrival))

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation import figures
-from ideal_dispatch.evaluation.incident_map import incident_map, words
+from ideal_dispatch.evaluation.call_maps import incident_map, words
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -45,7 +45,7 @@ def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:
     figure = figures.pareto(judged)
     assert len(figure.axes) == 4
     lines = {line.get_label(): line for line in figure.axes[3].lines}
-    found = figures.curve_of(judged, "ideal", "experienced")
+    found = judged.curves("ideal", "experienced")["ideal"]
     assert np.asarray(lines["ideal"].get_xdata()) == pytest.approx(1 + found.extra)
     assert np.asarray(lines["ideal"].get_ydata()) == pytest.approx(found.cvar95_regret_s)
     assert np.asarray(lines["router"].get_xdata()).tolist() == [1.0]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import gap_pairs, gap_table
-from ideal_dispatch.evaluation.significance import Interval
 from tests.unit.evaluation.logs import decided, entry, write_run
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ideal_dispatch.evaluation.caveats import caveats
-from ideal_dispatch.evaluation.figures import arrivals, curve_of, pareto
+from ideal_dispatch.evaluation.figures import arrivals, pareto
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.report import caveats
 from ideal_dispatch.evaluation.result_tables import benchmark_table, regret_table
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
 from tests.unit.evaluation.logs import TYPES, decided, entry, town_run, write_run
@@ -19,7 +19,7 @@ from tests.unit.evaluation.logs import TYPES, decided, entry, town_run, write_ru
 def test_points_of_a_curve_by_recomputation(tmp_path: Path) -> None:
     run = Outcomes.load(town_run(tmp_path / "run"))
     one, best = run.policy("ideal"), run.best_s["experienced"]["paper"]
-    found = curve_of(Judged(run), "ideal", "experienced")
+    found = Judged(run).curves("ideal", "experienced")["ideal"]
     assert (np.diff(found.extra) > 0).all()
     for place, end in ((0, single(one)), (-1, dual(one))):
         assert found.extra[place] == end.extra
@@ -30,7 +30,7 @@ def test_points_of_a_curve_by_recomputation(tmp_path: Path) -> None:
         assert found.extra[place] == point.extra
         assert found.mean_regret_s[place] == pytest.approx(late.mean_s)
         assert found.cvar95_regret_s[place] == pytest.approx(late.cvar95_s)
-    router = curve_of(Judged(run), "router", "experienced")
+    router = Judged(run).curves("router", "experienced")["router"]
     assert router.extra.tolist() == [0.0]
 
 

@@ -12,16 +12,15 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.call_maps import standing_out
-from ideal_dispatch.evaluation.caveats import caveats
 from ideal_dispatch.evaluation.comparison import (
     arrival_comparison,
     saving_comparison,
     write_comparison,
 )
 from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import report_facts, sections, write_report
-from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.evaluation.report import caveats, report_facts, sections, write_report
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 

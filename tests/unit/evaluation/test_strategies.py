@@ -31,7 +31,7 @@ def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> Pol
     )
     return PolicyOutcomes(
         "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool),
-        np.where(has, 1, -1).astype(np.int32), np.full(count, np.nan), {"instantaneous": drives},
+        np.where(has, "s1", ""), np.full(count, np.nan), {"instantaneous": drives},
     )  # fmt: skip
 
 

@@ -167,9 +167,9 @@ def _show_training(run: "TrainingRun", trips: "Trips") -> None:
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
     from ideal_dispatch.cli.demo.story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.evaluation.metrics import day_t_interval
     from ideal_dispatch.evaluation.report import how_sure
     from ideal_dispatch.evaluation.result_tables import regret_table
-    from ideal_dispatch.evaluation.significance import day_t_interval
 
     table, outcomes = regret_table(judged, WORLD), judged.outcomes
     learned = (
@@ -201,7 +201,7 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
 
 def _show_what_happened(entry: dict[str, Any]) -> None:
     from ideal_dispatch.cli.demo.story import OWN, WORLD
-    from ideal_dispatch.evaluation.incident_map import words
+    from ideal_dispatch.evaluation.call_maps import words
 
     out.print()
     out.print("What happened then", style="bold")

@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import ROOT
 from workshop.evidence.front import sooner, summary
-from workshop.evidence.pages import read_csv
+from workshop.evidence.pages import markdown, read_csv
 
 DOCS = ROOT / "docs"
 
@@ -14,7 +14,7 @@ def test_the_page_has_the_table_of_the_csv_files() -> None:
     arrival, saved = (read_csv(DOCS / "evidence" / f"{name}.csv") for name in ("arrival", "saved"))
     table = summary(arrival, saved)
     assert len(table.rows) == 6
-    assert table.markdown() in (DOCS / "evidence.md").read_text()
+    assert markdown(table) in (DOCS / "evidence.md").read_text()
     assert table.text_rows()[4] == [
         "Manhattan", "257.3", "256.3 (51 %)", "255.3 (55 %)", "255.9", "256.3",
         "+0.89 [+0.36, +1.41]",

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.workshop.traffic.small import CALENDAR, recording
 from workshop.traffic.page import nearest_region
-from workshop.traffic.races import RaceParams, contested_nodes, example, race
+from workshop.traffic.races import Call, RaceParams, contested_nodes, example, race
 
 DEPOTS = (Depot("West", 48), Depot("East", 59), Depot("North", 113))
 PARAMS = RaceParams(nodes=6, calls=2, hours=((17, 18),))
@@ -32,17 +32,24 @@ def world(grid: RoadNetwork) -> RecordedWorld:
 
 
 @pytest.fixture(scope="module")
-def races(world: RecordedWorld) -> Races:
+def raced(world: RecordedWorld) -> tuple[Races, tuple[Call, ...]]:
     params = RaceParams(nodes=20, calls=5, hours=((17, 18),))
     return race(world, DEPOTS, nearest_region(world.network, DEPOTS), params, _rng())
 
 
+@pytest.fixture(scope="module")
+def races(raced: tuple[Races, tuple[Call, ...]]) -> Races:
+    return raced[0]
+
+
+@pytest.fixture(scope="module")
+def calls(raced: tuple[Races, tuple[Call, ...]]) -> tuple[Call, ...]:
+    return raced[1]
+
+
 def _by_hand() -> Races:
     """Three calls, three depots: the third is in the race in the second call only."""
-    at = datetime(2023, 5, 8, 9, tzinfo=UTC)
     return Races(
-        node=np.array([5, 6, 7], np.int32),
-        at=(at, at, at),
         region=np.array([0, 2, 1], np.int32),
         quoted_s=np.array([[100, 120, NAN], [300, 250, 260], [200, 210, NAN]]),
         optimistic_s=np.array([[90, 95, NAN], [280, 200, 251], [190, 220, NAN]]),
@@ -52,8 +59,6 @@ def _by_hand() -> Races:
             [[90, 110, NAN], [240, 250, 260], [200, 150, NAN]],
         ]),
         contends=np.array([[1, 1, 0], [1, 1, 1], [1, 1, 0]], bool),
-        apart=0,
-        ran_out=0,
     )  # fmt: skip
 
 
@@ -86,11 +91,12 @@ def test_a_favourite_that_never_loses_has_no_example() -> None:
     assert kept.reversal_share().tolist() == [0, 0]
 
 
-def test_races_are_what_router_and_drive_say(world: RecordedWorld, races: Races) -> None:
-    assert len(races) + races.apart + races.ran_out == 100
-    assert len(races) > 30
+def test_races_are_what_router_and_drive_say(
+    world: RecordedWorld, races: Races, calls: tuple[Call, ...]
+) -> None:
+    assert 30 < len(races) == len(calls) <= 100
     for call in (0, len(races) // 2, len(races) - 1):
-        node, at = int(races.node[call]), races.at[call]
+        node, at = calls[call]
         shortest = np.inf
         for number, depot in enumerate(DEPOTS):
             quote = world.quote(depot.node, node, at)
@@ -105,14 +111,14 @@ def test_races_are_what_router_and_drive_say(world: RecordedWorld, races: Races)
         assert races.contends[call].tolist() == inside.tolist()
 
 
-def test_calls_keep_to_the_hours(races: Races) -> None:
-    assert {at.astimezone(CALENDAR.local(at).tzinfo).hour for at in races.at} == {17}
-    assert len({CALENDAR.local(at).date() for at in races.at}) == 2
+def test_calls_keep_to_the_hours(calls: tuple[Call, ...]) -> None:
+    assert {at.astimezone(CALENDAR.local(at).tzinfo).hour for _, at in calls} == {17}
+    assert len({CALENDAR.local(at).date() for _, at in calls}) == 2
 
 
 def test_the_region_is_driven_even_when_it_is_out_of_the_race(world: RecordedWorld) -> None:
     everywhere_north = np.full(world.network.num_nodes, 2, np.int32)
-    races = race(world, DEPOTS, everywhere_north, PARAMS, _rng())
+    races, _ = race(world, DEPOTS, everywhere_north, PARAMS, _rng())
     assert not np.isnan(races.took_s[:, :, 2]).any()
     assert not races.contends[:, 2].all()
 
@@ -121,33 +127,35 @@ def test_traffic_that_never_changes_keeps_its_promises(grid: RoadNetwork) -> Non
     ratios = np.full((1, 180, grid.num_edges), 1.5)
     frozen = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
     params = RaceParams(nodes=6, calls=2, hours=((17, 18),))
-    races = race(frozen, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
+    races, calls = race(frozen, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
     assert races.reversal_share()[0] == 0.0
-    assert example(frozen, DEPOTS, races, World.INSTANTANEOUS) is None
+    assert example(frozen, DEPOTS, races, calls, World.INSTANTANEOUS) is None
     assert races.region_share().tolist() == [1.0, 1.0]
 
 
-def test_the_example_ends_as_the_race_did(world: RecordedWorld, races: Races) -> None:
+def test_the_example_ends_as_the_race_did(
+    world: RecordedWorld, races: Races, calls: tuple[Call, ...]
+) -> None:
     for row, how in enumerate(WORLDS):
         call = races.most_telling(how)
-        shown = example(world, DEPOTS, races, how)
+        shown = example(world, DEPOTS, races, calls, how)
         assert call is not None
         assert shown is not None
         pair = races.favourite[call], races.rival[call]
-        assert [way.depot for way in shown.ways] == [DEPOTS[number] for number in pair]
-        took = [sum(way.seconds) for way in shown.ways]
+        assert [one.depot for one in shown.drives] == [DEPOTS[number] for number in pair]
+        took = [sum(one.seconds) for one in shown.drives]
         assert took == pytest.approx(races.took_s[row, call, list(pair)])
         assert took[0] > took[1]
-        assert shown.ways[0].expected_s[0] == pytest.approx(races.quoted_s[call, pair[0]])
+        assert shown.drives[0].expected_s[0] == pytest.approx(races.quoted_s[call, pair[0]])
 
 
 def test_same_seed_same_races(world: RecordedWorld) -> None:
     region = nearest_region(world.network, DEPOTS)
     one, two = (race(world, DEPOTS, region, PARAMS, _rng()) for _ in range(2))
     other = race(world, DEPOTS, region, PARAMS, np.random.default_rng(4))
-    assert one.at == two.at
-    assert np.array_equal(one.took_s, two.took_s, equal_nan=True)
-    assert one.at != other.at
+    assert one[1] == two[1]
+    assert np.array_equal(one[0].took_s, two[0].took_s, equal_nan=True)
+    assert one[1] != other[1]
 
 
 def test_contested_nodes_are_near_two_depots(world: RecordedWorld) -> None:
@@ -170,7 +178,7 @@ def test_what_cannot_be_raced_is_said(world: RecordedWorld) -> None:
         RaceParams(margin=0)
 
 
-def test_calls_that_are_no_race_are_counted(grid: RoadNetwork) -> None:
+def test_calls_that_are_no_race_are_left_out(grid: RoadNetwork) -> None:
     ratios = np.ones((1, 180, grid.num_edges))
     ratios[:, :, grid.lon[grid.tail] > 114.0055] = 4.0  # the eastern half crawls
     made = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
@@ -179,11 +187,11 @@ def test_calls_that_are_no_race_are_counted(grid: RoadNetwork) -> None:
         race(made, DEPOTS[:2], nearest_region(grid, DEPOTS[:2]), params, _rng())
 
 
-def test_drives_that_leave_the_recording_are_counted(grid: RoadNetwork) -> None:
+def test_drives_that_leave_the_recording_are_left_out(grid: RoadNetwork) -> None:
     ratios = np.ones((1, 130, grid.num_edges))
     ratios[:, 65:] = 100.0  # five past five everything stops
     made = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
     params = RaceParams(nodes=10, calls=4, hours=((17, 18),))
-    races = race(made, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
-    assert races.ran_out > 0
-    assert len(races) + races.apart + races.ran_out == 40
+    races, calls = race(made, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
+    assert 0 < len(races) == len(calls) < 40
+    assert not np.isnan(races.took_s[:, races.contends]).any()

@@ -10,7 +10,7 @@ import pytest
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import regret_s
+from ideal_dispatch.evaluation.metrics import Interval, day_t_interval, regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
@@ -20,9 +20,8 @@ from ideal_dispatch.evaluation.result_tables import (
     second_table,
     wilcoxon_table,
 )
-from ideal_dispatch.evaluation.significance import Interval, day_t_interval
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
-from ideal_dispatch.evaluation.tables import Column, Table
+from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.pages import Page
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
@@ -75,7 +74,7 @@ def test_rows_must_fit() -> None:
 
 
 def test_save_and_show(tmp_path: Path) -> None:
-    assert SMALL.save(tmp_path) == ["small.csv", "small.tex"]
+    assert SMALL.save(tmp_path) == [tmp_path / "small.csv", tmp_path / "small.tex"]
     assert (tmp_path / "small.csv").read_text() == SMALL.csv()
     page = Page("x")
     SMALL.show(page)

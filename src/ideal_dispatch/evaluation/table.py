@@ -1,14 +1,13 @@
-"""One kind of table for the terminal, for spreadsheets, for papers and for pages."""
+"""A table for the terminal, for spreadsheets, for papers and for pages."""
 
 import csv
 import io
 import math
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.significance import Interval
+from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.frames import DataFrame, frame_of_csv
 from ideal_dispatch.pages import Page
@@ -72,7 +71,8 @@ class Table:
         return [column.name for column in self.columns]
 
     @property
-    def _arrowed(self) -> list[str]:
+    def arrowed(self) -> list[str]:
+        """The header with arrows to where better numbers are."""
         return [f"{column.name} {column.arrow}".strip() for column in self.columns]
 
     def text_rows(self) -> list[list[str]]:
@@ -84,25 +84,16 @@ class Table:
 
     def csv(self) -> str:
         """Plain numbers as headed; an interval takes three columns."""
-        wide = [
-            any(isinstance(row[i], Interval) for row in self.rows) for i in range(len(self.columns))
-        ]
+        columns: list[list[str]] = []
+        for place, column in enumerate(self.columns):
+            cells = [row[place] for row in self.rows]
+            columns.append([column.name, *(_plain(cell, column) for cell in cells)])
+            if any(isinstance(cell, Interval) for cell in cells):
+                for end in ("low", "high"):
+                    ends = [getattr(cell, end, None) for cell in cells]
+                    columns.append([f"{column.name} {end}", *(_plain(one, column) for one in ends)])
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(
-            name
-            for column, three in zip(self.columns, wide, strict=True)
-            for name in (
-                (column.name, f"{column.name} low", f"{column.name} high") if three
-                else (column.name,)
-            )
-        )  # fmt: skip
-        for row in self.rows:
-            writer.writerow(
-                plain
-                for cell, column, three in zip(row, self.columns, wide, strict=True)
-                for plain in _plain(cell, column, three)
-            )
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
 
     def latex(self) -> str:
@@ -125,29 +116,18 @@ class Table:
             lines.append(" & ".join(cells) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
-    def markdown(self) -> str:
-        """The table as a page of the documentation has it, its title above."""
-        heads = self._arrowed
-        lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-        for number, cells in enumerate(self.text_rows()):
-            if number in self.bold:
-                cells = [f"**{cells[0]}**", *cells[1:]]
-            lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join([f"*{self.title}.*", "", *lines])
-
-    def save(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Write ``name.csv`` and ``name.tex`` into an existing folder; gives their names."""
-        names = []
-        for suffix, content in ((".csv", self.csv()), (".tex", self.latex())):
-            names.append(f"{self.name}{suffix}")
-            with atomic_write(os.path.join(folder, names[-1])) as file:
+    def save(self, folder: Path) -> list[Path]:
+        """Write ``name.csv`` and ``name.tex`` into an existing folder; gives the files."""
+        files = {folder / f"{self.name}.csv": self.csv(), folder / f"{self.name}.tex": self.latex()}
+        for path, content in files.items():
+            with atomic_write(path) as file:
                 file.write(content.encode())
-        return names
+        return list(files)
 
     def show(self, page: Page) -> None:
         """Put the table on a page, its title above; the note is for the caller to place."""
         page.text(f"{self.title}:")
-        page.table(self._arrowed, self.text_rows(), bold=sorted(self.bold))
+        page.table(self.arrowed, self.text_rows(), bold=sorted(self.bold))
 
 
 _ARROWS = {"↓": r" $\downarrow$", "↑": r" $\uparrow$"}
@@ -169,20 +149,14 @@ def _text(cell: Cell, column: Column) -> str:
 def _number(value: float, column: Column) -> str:
     if isinstance(value, int):
         return f"{value:,}"
+    if column.scientific and value <= 0.0:
+        return "<1e−300"
     if column.scientific:
-        return _power(value)
+        return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}".replace("-", "−")
     shown = 100 * value if column.percent else value
     rounded = round(shown, column.decimals) + 0.0  # no −0.0
     sign = "+" if column.signed else ""
     return f"{rounded:{sign}.{column.decimals}f}".replace("-", "−")
-
-
-def _power(value: float) -> str:
-    if value >= 0.001:
-        return f"{value:.3f}"
-    if value <= 0.0:
-        return "<1e−300"
-    return f"{value:.1e}".replace("-", "−")
 
 
 def _latex(cell: Cell, column: Column) -> str:
@@ -192,19 +166,15 @@ def _latex(cell: Cell, column: Column) -> str:
     return _text(cell, column).translate(_LATEX).replace("–", "--")
 
 
-def _plain(cell: Cell, column: Column, three: bool) -> Sequence[str]:
+def _plain(cell: Cell, column: Column) -> str:
+    """A cell for programs; of an interval its mean."""
     if isinstance(cell, Interval):
-        return [_digits(value, column) for value in (cell.mean, cell.low, cell.high)]
-    one = cell if isinstance(cell, str) else _digits(cell, column)
-    return [one, "", ""] if three else [one]
-
-
-def _digits(value: float | int | None, column: Column) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    if isinstance(value, int):
-        return str(value)
-    return f"{100 * value if column.percent else value:.6g}"
+        cell = cell.mean
+    if cell is None or isinstance(cell, str):
+        return cell or ""
+    if isinstance(cell, int):
+        return str(cell)
+    return "" if math.isnan(cell) else f"{100 * cell if column.percent else cell:.6g}"
 
 
 def file_name(name: str) -> str:
