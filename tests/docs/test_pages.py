@@ -12,6 +12,7 @@ import ideal_dispatch
 from ideal_dispatch import plugins
 from tests.conftest import ROOT
 from tests.docs.pages import PAGES, fences
+from tests.docs.workplace import Workplace
 from workshop.api_page import ERRORS, reference
 
 
@@ -64,11 +65,17 @@ def test_a_concept_says_where_it_differs_from_the_paper(name: str) -> None:
     assert "\n## Where we differ from the paper\n" in text
 
 
+BEFORE = {"records.md": "ideal records synthesise -o agency/"}
+"""Commands of a page that its snippets build on."""
+
 WITH_SNIPPETS = [page for page in PAGES if any(one.language == "python" for one in fences(page))]
 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.name)
 def test_python_snippets_run(page: Path, tmp_path: Path) -> None:
+    if page.name in BEFORE:
+        assert BEFORE[page.name] in page.read_text()
+        Workplace(tmp_path).run(BEFORE[page.name])
     program = "\n".join(one.text for one in fences(page) if one.language == "python")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
