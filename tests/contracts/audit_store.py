@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from ideal_dispatch.service.audit import (
     DuplicateEntry,
@@ -25,12 +25,12 @@ from ideal_dispatch.service.audit import (
     verify,
 )
 from ideal_dispatch.service.audit import chain as chain_module
-from ideal_dispatch.service.audit.database import Database, migrate, read_version
+from ideal_dispatch.service.audit import units as units_module
+from ideal_dispatch.service.audit.database import VERSION, Database, migrate, read_version
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
 from ideal_dispatch.service.audit.store import AuditStore
-from ideal_dispatch.service.audit.tables import VERSION, metadata
-from ideal_dispatch.service.audit.unit_tables import UnitTables
+from ideal_dispatch.service.audit.units import UnitTables
 from tests.audit_entries import AT, entry, stored
 
 HOSTILE = (
@@ -339,8 +339,6 @@ class AuditStoreContract:
         assert verify(store).fault is None
 
     def test_migrations_lead_to_the_tables_that_the_code_uses(self, url: str) -> None:
-        from alembic.autogenerate import compare_metadata
-        from alembic.runtime.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
         folder = Path(migrations.__file__).parent
@@ -349,7 +347,14 @@ class AuditStoreContract:
         database = Database(url)
         with database.reading() as connection:
             assert read_version(connection) == VERSION
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            for used in (
+                chain_module.rows,
+                chain_module.marks,
+                units_module.units,
+                units_module.promises,
+            ):
+                found = {column["name"] for column in inspect(connection).get_columns(used.name)}
+                assert found == set(used.c.keys())
         database.close()
 
     def test_tables_of_other_versions_are_refused(self, url: str) -> None:
@@ -389,7 +394,7 @@ def execute(url: str, *statements: str) -> None:
     """Do something to the database that the store would not."""
     database = Database(url)
     try:
-        with database.writing() as connection:
+        with database.writing(checked=False) as connection:
             for statement in statements:
                 connection.execute(text(statement))
     finally:

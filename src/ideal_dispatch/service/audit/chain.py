@@ -6,14 +6,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Integer,
+    Text,
     and_,
     bindparam,
+    column,
     delete,
     insert,
     select,
+    table,
     update,
 )
 
@@ -28,13 +32,20 @@ from ideal_dispatch.service.audit.record import (
     Row,
     at_text,
 )
-from ideal_dispatch.service.audit.tables import marks, rows
-from ideal_dispatch.service.audit.unit_tables import UnitTables
+from ideal_dispatch.service.audit.units import UnitTables
 
 _CLEANED = 64  # rows, after which promises that ended are removed
 _PAGE = 500
 _PRUNED_AT_ONCE = 5_000  # the chain is locked meanwhile
-_COLUMNS = [rows.c[field.name] for field in fields(Row)]
+
+# what queries need to know of the tables; the migrations make them
+rows = table(
+    "audit",
+    *(column(f.name, BigInteger if f.name == "number" else Text) for f in fields(Row)),
+)
+marks = table(
+    "audit_marks", column("name", Text), column("number", BigInteger), column("hash", Text)
+)
 
 Outcome = Row | DuplicateEntry | OvertakenEntry | PromisedUnits | OutdatedUnits
 """The row of an entry, or why it got none."""
@@ -52,7 +63,7 @@ class Chain:
 def rows_where(*conditions: ColumnElement[bool], newest_first: bool = False) -> Any:
     """A query for whole rows, in their order."""
     order = rows.c.number.desc() if newest_first else rows.c.number
-    return select(*_COLUMNS).where(*conditions).order_by(order)
+    return select(rows).where(*conditions).order_by(order)
 
 
 def first_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:

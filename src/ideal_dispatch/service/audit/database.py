@@ -5,6 +5,7 @@ No message tells a password.
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,9 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.service.audit.record import AuditError, NoTablesError, StoreError
-from ideal_dispatch.service.audit.tables import VERSION
+
+VERSION = "0002"
+"""Of the tables: the newest migration."""
 
 _LOCK = 0x1DEA1  # of PostgreSQL's advisory locks: one migration at a time
 _PATIENCE_S = 600.0  # of a migration
@@ -27,26 +30,32 @@ class Database:
     """A database by its URL, for the audit's transactions.
 
     No statement, lock or connection is waited for much longer than
-    ``timeout_s``. Nothing is connected before the first transaction.
+    ``timeout_s``. Nothing is connected before the first transaction, which looks
+    at the version of the tables unless it is not to be ``checked``.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 2.0) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 2.0, create: bool = True) -> None:
         self.url = parse_url(url)
         self.name = self.url.render_as_string(hide_password=True)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._engine = (_sqlite if self.is_sqlite else _postgresql)(self.url, timeout_s)
+        self._create, self._ready, self._checking = create, False, threading.Lock()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, checked: bool = True) -> Iterator[Connection]:
         """A transaction that commits at its end; one at a time on SQLite."""
+        if checked:
+            self._check()
         with self._complaints(), self._engine.connect() as connection, connection.begin():
             if self.is_sqlite:  # the driver's own would lock too late
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
     @contextmanager
-    def reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
+    def reading(self, *, snapshot: bool = False, checked: bool = True) -> Iterator[Connection]:
         """A connection to read by; all statements see one moment if a ``snapshot`` is asked for."""
+        if checked:
+            self._check()
         with self._complaints(), self._engine.connect() as connection:
             if snapshot and not self.is_sqlite:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -57,24 +66,28 @@ class Database:
                     connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
                 yield connection
 
-    def check_version(self, *, create: bool) -> None:
-        """Make the tables where there are none, if ``create``; refuse those of another version."""
-        with self.reading() as connection:
-            found = read_version(connection)
-        if found is None and create:
-            with self.writing() as connection:
-                _upgrade(connection)
-        elif found is not None and found > VERSION:
-            raise _newer(found)
-        elif found != VERSION:
-            has, error = (
-                ("it has no tables", NoTablesError) if found is None
-                else (f"its tables are of version {found}", StoreError)
-            )  # fmt: skip
-            raise error(
-                f"audit database {self.name}: {has}, version {VERSION} is needed; "
-                "run `ideal audit migrate`"
-            )
+    def _check(self) -> None:
+        """Make the tables where there are none and ``create`` says so; refuse other versions."""
+        if self._ready:
+            return
+        with self._checking:
+            with self.reading(checked=False) as connection:
+                found = read_version(connection)
+            if found is None and self._create:
+                with self.writing(checked=False) as connection:
+                    _upgrade(connection)
+            elif found is not None and found > VERSION:
+                raise _newer(found)
+            elif found != VERSION:
+                has, error = (
+                    ("it has no tables", NoTablesError) if found is None
+                    else (f"its tables are of version {found}", StoreError)
+                )  # fmt: skip
+                raise error(
+                    f"audit database {self.name}: {has}, version {VERSION} is needed; "
+                    "run `ideal audit migrate`"
+                )
+            self._ready = True
 
     def close(self) -> None:
         self._engine.dispose()
@@ -197,7 +210,7 @@ def migrate(url: str) -> str:
     """Bring the tables to the newest version, whoever else tries at once; that version."""
     database = Database(url, timeout_s=_PATIENCE_S)
     try:
-        with database.writing() as connection:
+        with database.writing(checked=False) as connection:
             _upgrade(connection)
     finally:
         database.close()

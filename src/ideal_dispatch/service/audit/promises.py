@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.units import DepotUnits
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.audit.units import DepotUnits
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +150,7 @@ class Promises:
         return found
 
     def short(
-        self, entry: Entry, told: Mapping[str, DepotUnits], now: datetime
+        self, entry: Entry, told: "Mapping[str, DepotUnits]", now: datetime
     ) -> dict[str, list[str]]:
         """Depots with fewer units than would be promised with this entry, and to which calls."""
         takes = claims(entry)

@@ -1,19 +1,15 @@
 """The audit in SQLite or PostgreSQL: one chain, whatever the number of workers."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
-
-from ideal_dispatch.service.audit import chain, unit_tables
-from ideal_dispatch.service.audit.chain import Chain, Outcome, rows_where
+from ideal_dispatch.service.audit import chain, units
+from ideal_dispatch.service.audit.chain import Chain, Outcome, rows, rows_where
 from ideal_dispatch.service.audit.database import Database
 from ideal_dispatch.service.audit.promises import Promise
 from ideal_dispatch.service.audit.record import Entry, Row
-from ideal_dispatch.service.audit.tables import rows
 from ideal_dispatch.service.audit.units import DepotUnits
 
 
@@ -24,7 +20,7 @@ def open_store(url: str, *, timeout_s: float = 2.0, create: bool = True) -> "Aud
     although its database is down. With ``create`` an empty database gets its
     tables then; older tables need ``ideal audit migrate``.
     """
-    return AuditStore(Database(url, timeout_s=timeout_s), create=create)
+    return AuditStore(Database(url, timeout_s=timeout_s, create=create))
 
 
 class AuditStore:
@@ -34,10 +30,8 @@ class AuditStore:
     the whole file). Every method may raise a :class:`StoreError` of one line.
     """
 
-    def __init__(self, database: Database, *, create: bool = True) -> None:
-        self._database, self._create = database, create
-        self._ready = False
-        self._checking = threading.Lock()
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def append(self, entries: Sequence[Entry], *, keep_duplicates: bool = False) -> list[Outcome]:
         """For every entry its durable row, or why it got none.
@@ -49,7 +43,7 @@ class AuditStore:
         """
         if not entries:
             return []
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             return chain.append(connection, entries, keep_duplicates=keep_duplicates)
 
     def find(self, kind: str, call_id: str, key: str) -> Row | None:
@@ -73,38 +67,38 @@ class AuditStore:
 
     def rows(self, after_number: int, limit: int) -> list[Row]:
         """Rows in their order, after the one of that number, not checked: few may be needed."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return chain.read(connection, rows_where(rows.c.number > after_number).limit(limit))
 
     def last_number(self) -> int:
         """The number of the last row, 0 where there is none."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return chain.read_mark(connection, "head").number
 
     @contextmanager
     def chain(self) -> Iterator[Chain]:
         """The whole chain as it is at one moment, not checked, for verification and export."""
-        with self._reading(snapshot=True) as connection:
+        with self._database.reading(snapshot=True) as connection:
             yield chain.read_chain(connection)
 
     def prune(self, before: datetime) -> int:
         """Remove the oldest rows, up to the first that is not older; how many went."""
         gone, more = 0, True
         while more:
-            with self._writing() as connection:
+            with self._database.writing() as connection:
                 went, more = chain.prune(connection, before)
             gone += went
         return gone
 
     def read_units(self) -> list[DepotUnits]:
         """What is known about every depot, by name."""
-        with self._reading() as connection:
-            return unit_tables.read_units(connection)
+        with self._database.reading() as connection:
+            return units.read_units(connection)
 
     def read_promises(self) -> list[Promise]:
         """Units promised to calls; some may have ended."""
-        with self._reading() as connection:
-            return unit_tables.read_promises(connection)
+        with self._database.reading() as connection:
+            return units.read_promises(connection)
 
     def close(self) -> None:
         """Give up the connections."""
@@ -112,28 +106,8 @@ class AuditStore:
 
     def _rows(self, query: Any, **values: Any) -> list[Row]:
         """Rows for use: each is checked here, in the thread that waits for the database."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             found = chain.read(connection, query, **values)
         for row in found:
             _ = row.entry
         return found
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        self._check()
-        with self._database.writing() as connection:
-            yield connection
-
-    @contextmanager
-    def _reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
-        self._check()
-        with self._database.reading(snapshot=snapshot) as connection:
-            yield connection
-
-    def _check(self) -> None:
-        """Make the tables where there are none, and refuse those of another version."""
-        if self._ready:
-            return
-        with self._checking:
-            self._database.check_version(create=self._create)
-            self._ready = True

@@ -1,13 +1,38 @@
-"""Counts of free units, as entries tell them."""
+"""Counts of free units as entries tell them, and their table and that of promises in the database.
+
+The tables are kept in the transaction of the entries.
+"""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Text,
+    TypeDecorator,
+    and_,
+    bindparam,
+    column,
+    delete,
+    insert,
+    or_,
+    select,
+    table,
+)
+
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, moment_text
+from ideal_dispatch.service.audit.promises import Promise, Promises, claims
+from ideal_dispatch.service.audit.record import (
+    Entry,
+    OutdatedUnits,
+    PromisedUnits,
+    at_text,
+    moment_text,
+)
 
 log = logging.getLogger(__name__)
 
@@ -77,3 +102,122 @@ def outdated(entry: Entry, known: Mapping[str, DepotUnits], now: datetime) -> Ou
                 "leave out updated_at to mean now"
             )
     return None
+
+
+class _Moment(TypeDecorator[datetime]):
+    """A moment as text in UTC; texts sort as moments do."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _: Any) -> str | None:
+        return None if value is None else at_text(value)
+
+    def process_result_value(self, value: str | None, _: Any) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
+
+
+units = table(
+    "units", column("depot", Text), column("units", Integer), column("updated_at", _Moment)
+)
+promises = table(
+    "promises",
+    *(column(name, Text) for name in ("call_id", "depot", "kind", "advice")),
+    *(column(name, _Moment) for name in ("asked_at", "at", "expires_at", "ends_at")),
+    column("place", Integer),  # among those of the call
+)
+
+_ALL = select(*(promises.c[field.name] for field in fields(Promise))).order_by(
+    promises.c.call_id, promises.c.place
+)
+_TOLD_AT = select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
+_OF_SOME = _ALL.where(
+    or_(
+        promises.c.call_id.in_(bindparam("calls", expanding=True)),
+        and_(  # less what cannot hold: most calls of the last hours sent a unit
+            promises.c.depot.in_(bindparam("depots", expanding=True)),
+            promises.c.ends_at > bindparam("now"),
+            promises.c.kind != bindparam("but"),
+            or_(
+                promises.c.expires_at > bindparam("now"),
+                promises.c.at > _TOLD_AT,
+                and_(promises.c.kind == "accepted", _TOLD_AT.is_(None)),
+            ),
+        ),
+    )
+)
+_UNITS = select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
+_INSERT = insert(promises)
+_DELETE = delete(promises).where(promises.c.call_id.in_(bindparam("calls", expanding=True)))
+_DELETE_ENDED = delete(promises).where(promises.c.ends_at < bindparam("now"))
+
+
+class UnitTables:
+    """What the tables say about the entries of one transaction, and will say after it.
+
+    Nothing is asked where the entries are about no units. Calls that are ``new`` have no promises.
+    """
+
+    def __init__(
+        self, connection: Connection, entries: Sequence[Entry], new: Collection[str]
+    ) -> None:
+        self._connection, self._now = connection, datetime.now(UTC)
+        taking = [takes for entry in entries if entry.promising and (takes := claims(entry))]
+        depots = {depot for takes in taking for depot in takes["advised"]}
+        calls = {
+            entry.call_id for entry in entries
+            if entry.call_id not in new and (claims(entry) or entry.kind == "response")
+        }  # fmt: skip
+        found: list[Promise] = []
+        if calls or depots:
+            but = "sent" if all(takes["listed"] for takes in taking) else ""  # no list holds those
+            values = {"calls": calls, "depots": depots, "now": self._now, "but": but}
+            found = [Promise(*one) for one in connection.execute(_OF_SOME, values)]
+        self._promises, self._stored = Promises(found), {one.call_id for one in found}
+        counts = depots or any(entry.kind == "units" for entry in entries)
+        self._told = {one.depot: one for one in read_units(connection)} if counts else {}
+        self._changed_calls: dict[str, None] = {}
+        self._changed_depots: dict[str, None] = {}
+
+    def refusal(self, entry: Entry) -> PromisedUnits | OutdatedUnits | None:
+        """Why an entry cannot come on record: its units are gone, or its counts are old."""
+        if entry.promising:
+            short = self._promises.short(entry, self._told, self._now)
+            return PromisedUnits(entry, short) if short else None
+        return outdated(entry, self._told, self._now)
+
+    def take(self, entry: Entry) -> None:
+        """Know what an entry says that comes on record."""
+        if self._promises.take(entry):
+            self._changed_calls[entry.call_id] = None
+        for told in told_units(entry):
+            if told.replaces(self._told.get(told.depot), self._now):
+                self._told[told.depot] = told
+                self._changed_depots[told.depot] = None
+
+    def keep(self, *, clean: bool) -> None:
+        """Write what changed; remove promises that ended, too, if ``clean``."""
+        if before := self._stored.intersection(self._changed_calls):
+            self._connection.execute(_DELETE, {"calls": before})
+        made = [
+            {**asdict(one), "ends_at": one.ends_at, "place": place}
+            for call_id in self._changed_calls
+            for place, one in enumerate(self._promises.of(call_id))
+        ]
+        if made:
+            self._connection.execute(_INSERT, made)
+        if clean:
+            self._connection.execute(_DELETE_ENDED, {"now": self._now})
+        for depot in self._changed_depots:
+            self._connection.execute(delete(units).where(units.c.depot == depot))
+            self._connection.execute(insert(units), asdict(self._told[depot]))
+
+
+def read_units(connection: Connection) -> list[DepotUnits]:
+    """What is known about every depot, by name."""
+    return [DepotUnits(*found) for found in connection.execute(_UNITS)]
+
+
+def read_promises(connection: Connection) -> list[Promise]:
+    """All promises, also some that ended."""
+    return [Promise(*found) for found in connection.execute(_ALL)]
