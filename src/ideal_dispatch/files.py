@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ideal_dispatch.errors import InputError
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\n|＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 def check_source(path: str | os.PathLike[str]) -> None:
@@ -49,6 +53,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             error.filename = str(target)  # the name the user knows
         raise
+
+
+def safe_cell(value: object) -> str:
+    """A value as text, with an apostrophe before what a spreadsheet would take for a formula."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def write_csv(

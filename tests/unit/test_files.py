@@ -2,9 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write, check_source, write_csv
+from ideal_dispatch.files import atomic_write, check_source, safe_cell, write_csv
 
 
 def test_permissions_follow_the_umask(tmp_path: Path) -> None:
@@ -47,3 +49,25 @@ def test_tables_are_written_whole_in_their_encoding(tmp_path: Path) -> None:
         write_csv(path, ["name"], [["地下"]], "ascii")
     assert path.read_bytes().decode("big5hkscs").endswith("地下,\n"), "the old table stays"
     assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "safe"),
+    [
+        ("=1+1", "'=1+1"), ("+cmd", "'+cmd"), ("-x", "'-x"), ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"), ("  =1", "'  =1"), ("\n-1", "'\n-1"), ("|calc", "'|calc"),
+        ("＝1", "'＝1"), ("-1+2", "'-1+2"), ("-12.5", "-12.5"), ("+3", "+3"), ("-1e-3", "-1e-3"),
+        (-2.5, "-2.5"), ("West", "West"), ("", ""), (None, ""), ("a=b", "a=b"),
+    ],
+)  # fmt: skip
+def test_formulas_are_defused(cell: object, safe: str) -> None:
+    assert safe_cell(cell) == safe
+
+
+@given(st.text())
+def test_no_cell_starts_as_a_formula(text: str) -> None:
+    safe = safe_cell(text)
+    assert safe in (text, f"'{text}")
+    assert safe.strip()[:1] not in tuple("=@|＝＋－＠")
+    if safe.strip()[:1] in ("+", "-"):
+        float(safe)

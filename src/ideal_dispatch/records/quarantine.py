@@ -9,21 +9,13 @@ import os
 
 import numpy as np
 
-from ideal_dispatch.files import write_csv
+from ideal_dispatch.files import safe_cell, write_csv
 from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.schema import TIMES
 
 COLUMNS = ("row", "verdict", "reasons", *TIMES, "lon", "lat", "depot", "floor", "district")
-_DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _LONGEST = {"depot": 40, "floor": 12, "district": 40}
 """Longer texts are free text, which may say anything: they are left out."""
-
-
-def defused(cell: str) -> str:
-    """The cell, with an apostrophe before what a spreadsheet would take for a formula."""
-    if not cell.lstrip(" ").startswith(_DANGEROUS) or _is_number(cell):
-        return cell
-    return f"'{cell}"
 
 
 def write_quarantine(prepared: Prepared, path: str | os.PathLike[str]) -> None:
@@ -39,7 +31,7 @@ def write_quarantine(prepared: Prepared, path: str | os.PathLike[str]) -> None:
     lines = []
     for row, verdict, reasons, position in sorted(rows, key=lambda entry: entry[0]):
         cells = [""] * (len(COLUMNS) - 3) if position is None else _cells(prepared, position)
-        lines.append([row, verdict, *map(defused, ["; ".join(reasons), *cells])])
+        lines.append([row, verdict, *map(safe_cell, ["; ".join(reasons), *cells])])
     write_csv(path, COLUMNS, lines)
 
 
@@ -56,11 +48,3 @@ def _cells(prepared: Prepared, position: int) -> list[str]:
 def shown(text: str, field: str) -> str:
     """A text as it may leave the house: as it is, or how long it was."""
     return text if len(text) <= _LONGEST[field] else f"({len(text)} characters)"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import os
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import atomic_write, safe_cell
 from ideal_dispatch.service.audit.record import Row, StoreError, at_text
 from ideal_dispatch.service.audit.store import AuditStore
 
@@ -39,8 +38,6 @@ _FIRST, _LAST = COLUMNS[:4], ("key", "id", "duplicate_of", "previous_hash", "has
 
 CSV_COLUMNS = (*_FIRST, *_ANSWER, "remarks", *_RESPONSE, "who", "recommendation", *_LAST)
 """For people: what they look for in columns of its own, and the whole row as JSON in the last."""
-
-_FORMULA = re.compile(r"\s*[=+\-@\t\r\n|＝＋－＠]")
 
 
 def export(
@@ -127,9 +124,3 @@ def _body(row: Row) -> object:
         raise StoreError(
             f"audit row {row.number}: its body is not JSON; run `ideal audit verify`"
         ) from None
-
-
-def safe_cell(value: object) -> str:
-    """A value as text that no spreadsheet takes for a formula."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if not isinstance(value, int | float) and _FORMULA.match(text) else text

@@ -8,17 +8,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import AuditStore, StoreError, open_store
-from ideal_dispatch.service.audit.export import COLUMNS, export, safe_cell
+from ideal_dispatch.service.audit.export import COLUMNS, export
 from ideal_dispatch.service.audit.record import Row, canonical
 from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 
-FORMULAS = ("=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "|calc")
+FORMULAS = ("=1+1", "+1+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "|calc")
 
 
 @pytest.fixture
@@ -72,12 +70,6 @@ def test_csv_has_columns_for_people(store: AuditStore, tmp_path: Path) -> None:
     )  # fmt: skip
     assert (answered["who"], answered["recommendation"], answered["decision"]) == ("desk", "r1", "")
     assert units["text"] == "Kelp Point 1"
-
-
-@given(st.text())
-def test_no_cell_starts_as_a_formula(text: str) -> None:
-    assert safe_cell(text).strip()[:1] not in tuple("=+-@|＝＋－＠")
-    assert safe_cell(text) in (text, f"'{text}")
 
 
 def test_csv_is_readable_in_every_script(store: AuditStore, tmp_path: Path) -> None:
