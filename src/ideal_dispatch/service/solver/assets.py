@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.decision import Policy
@@ -20,11 +20,14 @@ from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.plugins import parameters
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames
-from ideal_dispatch.service.solver.live_traffic import ForecastTraffic, LiveTraffic
+from ideal_dispatch.service.solver.live_traffic import (
+    LiveTraffic,
+    RecordedLive,
+    RouterLive,
+    live_router,
+)
 from ideal_dispatch.service.solver.messages import LONGEST_NAME, unstorable
-from ideal_dispatch.service.solver.recorded_live import RecordedLive
 from ideal_dispatch.service.solver.remembered_model import RememberedModel
-from ideal_dispatch.service.solver.router_live import RouterLive, live_router
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -66,50 +69,8 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
 
     ``calendar`` is the city's, where that was made already.
     """
-    from ideal_dispatch.network.readers.depot_table import read_depots
-
-    city = settings.city
-    calendar = calendar or city.calendar()
-    if settings.demo:
-        return _embedded(settings, calendar)
-    network = RoadNetwork.load(settings.file(city.network))
-    found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
-    if elsewhere:
-        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
-    name = city.name or settings.file(city.network).stem
-    recording = settings.file(settings.traffic.file)
-    if settings.traffic.kind == "recorded":
-        check_source(recording)
-    return _assemble(
-        settings, name, network, tuple(found), calendar,
-        lambda: RecordedTraffic.load(recording, network),
-    )  # fmt: skip
-
-
-def _embedded(settings: ServiceSettings, calendar: Calendar) -> Assets:
-    """The city that comes with the package, always in its rush hours: worth looking at."""
-    from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-
-    city = harbour_city()
-
-    def recording() -> RecordedTraffic:
-        """Days after the training days are for tests alone."""
-        return harbour_traffic(city).only(range(TRAINING_DAYS))
-
-    made = _assemble(settings, city.name, city.network, city.depots, calendar, recording)
-    forecast = ForecastTraffic(city.network, calendar, made.model)
-    return replace(made, traffic=RecordedLive(city.network, recording, forecast, RUSH_HOURS))
-
-
-def _assemble(
-    settings: ServiceSettings,
-    name: str,
-    network: RoadNetwork,
-    depots: tuple[Depot, ...],
-    calendar: Calendar,
-    recording: Callable[[], RecordedTraffic],
-) -> Assets:
-    """The same for a city that is at hand."""
+    calendar = calendar or settings.city.calendar()
+    name, network, depots, recording = (_embedded_city if settings.demo else _city)(settings)
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
     if len({depot.name for depot in depots}) < len(depots):
@@ -120,9 +81,37 @@ def _assemble(
     model = RememberedModel.load(settings.file(settings.model.folder))
     policy = _policy(settings, model)
     model.check(network)
-    return Assets(
-        name, network, depots, calendar, model, policy,
-        _traffic(settings, network, calendar, model, recording),
+    traffic = _traffic(settings, network, calendar, model, recording)
+    return Assets(name, network, depots, calendar, model, policy, traffic)
+
+
+_City = tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]
+
+
+def _city(settings: ServiceSettings) -> _City:
+    """Name, roads and depots of the city that is named, and how to load its recorded traffic."""
+    from ideal_dispatch.network.readers.depot_table import read_depots
+
+    city = settings.city
+    network = RoadNetwork.load(settings.file(city.network))
+    depots, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+    if elsewhere:
+        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
+    name = city.name or settings.file(city.network).stem
+    recording = settings.file(settings.traffic.file)
+    if settings.traffic.kind == "recorded":
+        check_source(recording)
+    return name, network, tuple(depots), lambda: RecordedTraffic.load(recording, network)
+
+
+def _embedded_city(_: ServiceSettings) -> _City:
+    """The same for the city that comes with the package; later days are for tests alone."""
+    from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+    city = harbour_city()
+    return (
+        city.name, city.network, city.depots,
+        lambda: harbour_traffic(city).only(range(TRAINING_DAYS)),
     )  # fmt: skip
 
 
@@ -168,10 +157,11 @@ def _traffic(
     model: Model,
     recording: Callable[[], RecordedTraffic],
 ) -> LiveTraffic:
-    table, forecast = settings.traffic, ForecastTraffic(network, calendar, model)
-    if table.kind == "forecast":
-        return forecast
-    if table.kind == "recorded":
-        return RecordedLive(network, recording, forecast)
+    kind = settings.traffic.kind
+    if kind == "forecast":
+        return LiveTraffic(network, calendar, model)
+    if kind == "recorded":  # the embedded city is worth looking at in its rush hours
+        hours = RUSH_HOURS if settings.demo else ()
+        return RecordedLive(network, calendar, model, recording, hours)
     source, close = live_router(settings, network, calendar.time_zone)
-    return RouterLive(source, forecast, close)
+    return RouterLive(network, calendar, model, source, close)

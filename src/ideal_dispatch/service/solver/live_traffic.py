@@ -1,41 +1,51 @@
-"""Traffic for calls that happen now: what every source of it does, and the forecast."""
+"""Traffic for calls that happen now: forecast, a recording replayed, or a routing service asked."""
 
-from typing import Protocol
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
 
 from ideal_dispatch.context import Calendar, Context
-from ideal_dispatch.dispatch import Situation
+from ideal_dispatch.context.weather import utc_now
+from ideal_dispatch.dispatch import Incident, Situation
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, find_plugin, load_plugin, parameters
+from ideal_dispatch.service.logs import without_secrets
+from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
+from ideal_dispatch.toml_tables import complaints_about
+from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
+
+log = logging.getLogger(__name__)
 
 PREPARE_S = 5.0
 """How often sources of traffic are prepared for what comes."""
 
-
-class LiveTraffic(Protocol):
-    """Where the situation of a call comes from."""
-
-    @property
-    def status(self) -> str:
-        """Whether it can be used: "ready", "starting", or in words why not."""
-        ...
-
-    def prepare(self) -> None:
-        """Whatever takes long, before the first call and again now and then."""
-        ...
-
-    def look(self, case: Case, wait_s: float) -> Situation:
-        """The situation of a call, within so many seconds."""
-        ...
-
-    def close(self) -> None:
-        """Give up connections."""
-        ...
+_LEAST_S, _MARGIN_S = 3600.0, 600.0  # a replayed moment has an hour of past and a while to come
+_REPLAYED = ("recorded_traffic", "traffic is a recording of other days, replayed as if it were now")
+_UNREADABLE = "the file cannot be read, the log says why"  # strangers see it: no path in here
+_THREADS = 64  # of questions to a router
+_MOST_OVERDUE = 48  # that still run although nobody waits for them
+_KIND = "traffic.kind"
+_ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
 
 
-class ForecastTraffic:
-    """The model's own times: no live traffic at all."""
+class LiveTraffic:
+    """Where the situation of a call comes from: the model's own times, no live traffic at all.
+
+    Subclasses ask elsewhere, and fall back on these times. ``status`` says whether
+    the traffic can be used: "ready", "starting", or in words why not.
+    """
 
     status = "ready"
 
@@ -43,16 +53,226 @@ class ForecastTraffic:
         self.network, self.calendar, self.model = network, calendar, model
 
     def prepare(self) -> None:
-        """Nothing to do."""
+        """Whatever takes long, before the first call and again now and then."""
 
     def close(self) -> None:
-        """Nothing is open."""
-
-    def context(self, case: Case) -> Context:
-        return self.calendar.context(case.incident.at, case.weather)
+        """Give up connections."""
 
     def look(self, case: Case, wait_s: float) -> Situation:
-        """Quotes by the forecast of this moment."""
-        context = self.context(case)
+        """The situation of a call, within so many seconds."""
+        context = self._context(case)
         router = ForecastRouter(self.model, self.network, context)
         return case.observed(router, self.network, case.incident, context)
+
+    def _context(self, case: Case) -> Context:
+        return self.calendar.context(case.incident.at, case.weather)
+
+    def _without(self, case: Case, why: str) -> Situation:
+        """The situation by the forecast, with the reason for that."""
+        words = f"{why}; the forecast is used"
+        return replace(LiveTraffic.look(self, case, 0.0), reasons=(("traffic_unavailable", words),))
+
+
+class RecordedLive(LiveTraffic):
+    """A recording replayed against the wall clock, as if it happened now.
+
+    The same time of day is looked for on one of its days, another one each day;
+    where none has it, all its hours take turns, and every answer says that it is
+    a recording. With ``hours``, pairs of local hours from and to, it is a show:
+    only these take turns, whatever the clock says, and nothing is said.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        calendar: Calendar,
+        model: Model,
+        load: Callable[[], RecordedTraffic],
+        hours: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        super().__init__(network, calendar, model)
+        self._load, self._hours = load, tuple(hours)
+        self.world: RecordedWorld | None = None
+        self.status = "starting"
+
+    def prepare(self) -> None:
+        """Load it, and have the estimates of this moment and the next at hand."""
+        if self.world is None:
+            try:
+                self.world = RecordedWorld(self._load())
+            except Exception:
+                self.status = _UNREADABLE
+                raise
+            self.status = "ready"
+        for ahead_s in (0.0, 2 * PREPARE_S):
+            self.world.quote(0, 0, self.moment(utc_now() + timedelta(seconds=ahead_s)))
+
+    def moment(self, now: datetime) -> datetime:
+        """The recorded moment that stands for ``now``."""
+        windows = self._windows
+        assert self.world is not None
+        calendar = self.world.recording.calendar
+        if not self._hours:
+            local = calendar.local(now)
+            days = self.world.recording.days
+            for turn in range(len(days)):
+                for number in days[(local.toordinal() + turn) % len(days)]:
+                    first, last = windows[number]
+                    at = calendar.local(first).replace(
+                        hour=local.hour, minute=local.minute, second=local.second
+                    )
+                    if first <= at < last:
+                        return at
+        ends_s = np.cumsum([(last - first).total_seconds() for first, last in windows])
+        turn_s = now.timestamp() % float(ends_s[-1])
+        which = int(np.searchsorted(ends_s, turn_s, "right"))
+        return windows[which][1] - timedelta(seconds=float(ends_s[which]) - turn_s)
+
+    @cached_property
+    def _windows(self) -> list[tuple[datetime, datetime]]:
+        """When calls may come: with some past before, and some time to drive after."""
+        assert self.world is not None
+        recording = self.world.recording
+        windows = []
+        for stretch in recording.stretches:
+            whole_s = float(stretch.bins * recording.bin_s)
+            first = stretch.start + timedelta(seconds=min(_LEAST_S, whole_s / 2))
+            last_s = max(whole_s - _MARGIN_S, 0.75 * whole_s)
+            windows.append((first, stretch.start + timedelta(seconds=last_s)))
+        if not self._hours:
+            return windows
+        busy = []
+        for first, last in windows:
+            midnight = recording.calendar.local(first).replace(hour=0, minute=0, second=0)
+            for begin, end in self._hours:
+                since = max(first, midnight + timedelta(hours=begin))
+                until = min(last, midnight + timedelta(hours=end))
+                if since < until:
+                    busy.append((since, until))
+        return busy or windows
+
+    def look(self, case: Case, wait_s: float) -> Situation:
+        """What the recorded world's router says, by its own clock and weather."""
+        if self.world is None:
+            why = "still being read" if self.status == "starting" else self.status
+            return self._without(case, f"recorded traffic: {why}")
+        at = self.moment(case.incident.at)
+        incident = Incident(case.incident.name, case.incident.node, at)
+        known = any(value.known for value in case.weather)
+        recorded = self.world.recording.context(at)
+        context = self.calendar.context(at, case.weather) if known else recorded
+        situation = case.observed(self.world, self.network, incident, context)
+        return replace(situation, reasons=() if self._hours else (_REPLAYED,))
+
+
+class RouterLive(LiveTraffic):
+    """A routing service, asked about all depots at once within the time a call can spare.
+
+    Where it does not answer for every depot in time, none of its answers is
+    used: a quote and a forecast cannot be compared. ``status`` tells how the
+    last call went.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        calendar: Calendar,
+        model: Model,
+        source: TrafficSource,
+        close: Callable[[], None],
+    ) -> None:
+        super().__init__(network, calendar, model)
+        self.source, self._close = source, close
+        self._pool = ThreadPoolExecutor(_THREADS, "router")
+        self._overdue: set[Future[RouteQuote]] = set()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Give up connections; questions that hang are left behind."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._close()
+
+    def look(self, case: Case, wait_s: float) -> Situation:
+        """The router's situation, else the forecast's with the reason."""
+        try:
+            situation = self._asked(case, wait_s)
+            self.status = "ready"
+            return situation
+        except IdealError as error:
+            if not isinstance(error, UnreachableError):  # that was an answer
+                self.status = _ROUTER_AWAY
+            why = without_secrets(str(error))
+        except Exception as error:  # whatever a source of one's own does, calls go on
+            log.exception("traffic: unexpected")
+            self.status = _ROUTER_AWAY
+            why = f"the router failed ({type(error).__name__}); it was logged"
+        return self._without(case, why)
+
+    def _asked(self, case: Case, wait_s: float) -> Situation:
+        with self._lock:
+            self._overdue = {one for one in self._overdue if not one.done()}
+            overdue = len(self._overdue)
+        if overdue > _MOST_OVERDUE:
+            raise TrafficServiceError("the router has not answered many questions; not asked again")
+        names = {depot.node: depot.name for depot in case.asked}
+        where, at = case.incident.node, case.incident.at
+        futures = {node: self._pool.submit(self.source.quote, node, where, at) for node in names}
+        wait(futures.values(), wait_s)
+        late = [name for node, name in names.items() if not futures[node].done()]
+        if late:
+            running = {future for future in futures.values() if not future.cancel()}
+            with self._lock:
+                self._overdue |= running
+            raise TrafficServiceError(
+                f"the router did not answer within {wait_s:.2g} s about {late[0]}"
+            )
+        answers = _Answers(futures)
+        return case.observed(answers, self.network, case.incident, self._context(case))
+
+
+class _Answers:
+    """A router that has answered, by the node where a route begins."""
+
+    def __init__(self, quotes: Mapping[int, Future[RouteQuote]]) -> None:
+        self._quotes = quotes
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        return self._quotes[origin].result()
+
+
+def live_router(
+    settings: ServiceSettings, network: RoadNetwork, time_zone: str
+) -> tuple[TrafficSource, Callable[[], None]]:
+    """A client of a routing service that asks once and not for long, or a source of one's own."""
+    from ideal_dispatch.traffic.service_client import Patience
+
+    table, key = settings.traffic, settings.router_key
+    patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)
+    rng = np.random.default_rng()  # pauses between tries, of which there is one
+    if table.kind == "google":
+        from ideal_dispatch.traffic.google_routes import URL, GoogleParams, GoogleRoutes
+
+        google = GoogleRoutes.connect(
+            network, key, rng, GoogleParams(ranges=table.ranges), url=table.url or URL,
+            patience=patience,
+        )  # fmt: skip
+        return google, google.close
+    if table.kind != "valhalla":
+        with complaints_about(settings.path):
+            if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
+                raise InputError(
+                    f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has"
+                )
+            own = load_plugin(
+                TRAFFIC_SOURCES, table.kind, table.options, _KIND,
+                TrafficSource,  # type: ignore[type-abstract]
+                network=network, url=table.url,
+                key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
+            )  # fmt: skip
+        return own, getattr(own, "close", lambda: None)
+    from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
+
+    valhalla = Valhalla.connect(
+        network, table.url, rng, ValhallaParams(time_zone=time_zone), patience=patience
+    )
+    return valhalla, valhalla.close

@@ -105,7 +105,7 @@ def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     from ideal_dispatch.service.desk.demo import demo
     from ideal_dispatch.service.solver.assets import load_assets
-    from ideal_dispatch.service.solver.recorded_live import RecordedLive
+    from ideal_dispatch.service.solver.live_traffic import RecordedLive
 
     traffic = load_assets(demo().settings).traffic
     assert isinstance(traffic, RecordedLive)

@@ -1,6 +1,7 @@
 """Traffic of now: replayed, asked, or forecast."""
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import wait
 from datetime import UTC, datetime, timedelta
 
@@ -13,16 +14,18 @@ from ideal_dispatch.dispatch import Assignment, Incident
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.service.solver.case import Case
-from ideal_dispatch.service.solver.live_traffic import ForecastTraffic
-from ideal_dispatch.service.solver.recorded_live import RecordedLive
-from ideal_dispatch.service.solver.router_live import RouterLive
+from ideal_dispatch.service.solver.live_traffic import LiveTraffic, RecordedLive, RouterLive
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 
 
 @pytest.fixture
-def forecast(grid: RoadNetwork) -> ForecastTraffic:
-    return ForecastTraffic(grid, CALENDAR, random_model(grid))
+def forecast(grid: RoadNetwork) -> LiveTraffic:
+    return LiveTraffic(grid, CALENDAR, random_model(grid))
+
+
+def recorded(grid: RoadNetwork, hours: Sequence[tuple[int, int]] = ()) -> RecordedLive:
+    return RecordedLive(grid, CALENDAR, random_model(grid), lambda: world(grid).recording, hours)
 
 
 def asked(units: tuple[int, ...] = (1, 1), sent: Assignment | int | None = None) -> Case:
@@ -30,8 +33,8 @@ def asked(units: tuple[int, ...] = (1, 1), sent: Assignment | int | None = None)
     return Case(incident, depots(len(units)), units, Weather(), sent)
 
 
-def test_a_recording_stands_for_every_moment(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
-    live = RecordedLive(grid, lambda: world(grid).recording, forecast)
+def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
+    live = recorded(grid)
     assert live.status == "starting"
     live.prepare()
     assert live.status == "ready"
@@ -49,8 +52,8 @@ def test_a_recording_stands_for_every_moment(grid: RoadNetwork, forecast: Foreca
     assert len(seen) > 20
 
 
-def test_some_hours_may_take_turns_alone(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
-    live = RecordedLive(grid, lambda: world(grid).recording, forecast, [(8, 9), (20, 22)])
+def test_some_hours_may_take_turns_alone(grid: RoadNetwork) -> None:
+    live = recorded(grid, [(8, 9), (20, 22)])
     live.prepare()
     for minutes in range(0, 24 * 60, 7):
         at = live.moment(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=minutes))
@@ -60,15 +63,13 @@ def test_some_hours_may_take_turns_alone(grid: RoadNetwork, forecast: ForecastTr
     assert steps == [timedelta(seconds=n) for n in (0, 1, 2)]  # time goes on there as here
 
 
-def test_until_it_is_read_the_forecast_answers(
-    grid: RoadNetwork, forecast: ForecastTraffic
-) -> None:
-    live = RecordedLive(grid, lambda: world(grid).recording, forecast)
+def test_until_it_is_read_the_forecast_answers(grid: RoadNetwork) -> None:
+    live = recorded(grid)
     assert live.look(asked(), 1.0).reasons[0][0] == "traffic_unavailable"
     live.prepare()
     seen = live.look(asked(), 1.0)
     assert [code for code, _ in seen.reasons] == ["recorded_traffic"]
-    show = RecordedLive(grid, lambda: world(grid).recording, forecast, [(8, 9)])
+    show = recorded(grid, [(8, 9)])
     show.prepare()
     assert show.look(asked(), 1.0).reasons == ()
     assert seen.traffic_age_s is not None
@@ -76,7 +77,7 @@ def test_until_it_is_read_the_forecast_answers(
     assert seen.router_times_s is not None
 
 
-def test_who_was_sent_is_no_longer_free(forecast: ForecastTraffic) -> None:
+def test_who_was_sent_is_no_longer_free(forecast: LiveTraffic) -> None:
     seen = forecast.look(asked((0, 1), 0), 1.0)
     assert seen.sent is not None
     assert seen.sent.path == seen.stations[0].quote.path  # type: ignore[union-attr]
@@ -86,7 +87,7 @@ def test_who_was_sent_is_no_longer_free(forecast: ForecastTraffic) -> None:
     assert free.sent is None
 
 
-def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: ForecastTraffic) -> None:
+def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: LiveTraffic) -> None:
     rng = np.random.default_rng(1)
     path = grid.shortest_path(rng.uniform(1, 50, grid.num_edges), 0, 65)
     seen = forecast.look(asked((0, 1), Assignment(0, path)), 1.0)
@@ -96,7 +97,7 @@ def test_a_path_that_was_told_is_kept(grid: RoadNetwork, forecast: ForecastTraff
 
 def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     network = RoadNetwork.from_arrays([0, 1], [1, 2], [100.0, 100.0], [0, 0.001, 0.002], [0, 0, 0])
-    forecast = ForecastTraffic(network, CALENDAR, random_model(network))
+    forecast = LiveTraffic(network, CALENDAR, random_model(network))
     places = [Depot("end", 2), Depot("start", 0)]
     incident = Incident("x", 1, datetime.now(UTC))
     with pytest.raises(UnreachableError, match="no way leads from end to the incident"):
@@ -119,11 +120,9 @@ class Gate:
         return self._world.quote(origin, destination, self._at)
 
 
-def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(
-    grid: RoadNetwork, forecast: ForecastTraffic
-) -> None:
+def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(gate, forecast, lambda: None)
+    router = RouterLive(grid, CALENDAR, random_model(grid), gate, lambda: None)
     places = [Depot(f"d{number}", number) for number in range(60)]
     call = Case(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather())
     found: list[tuple[tuple[str, str], ...]] = []
@@ -140,11 +139,9 @@ def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(
     router.close()
 
 
-def test_a_router_that_hangs_is_left_alone_and_says_so(
-    grid: RoadNetwork, forecast: ForecastTraffic
-) -> None:
+def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(gate, forecast, lambda: None)
+    router = RouterLive(grid, CALENDAR, random_model(grid), gate, lambda: None)
     places = [Depot(f"d{number}", number) for number in range(30)]
 
     def look(wait_s: float) -> str:
