@@ -30,7 +30,7 @@ from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.recorded_answers import RecordedAnswer, asked_at, digest, order
 from ideal_dispatch.service.settings import Server
-from ideal_dispatch.service.solver.answer import no_advice
+from ideal_dispatch.service.solver.api_answer import no_advice
 from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.messages import Call, KnownWeather
 from ideal_dispatch.service.solver.pool import LateError, SolverPool

@@ -17,7 +17,7 @@ from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.answer import Routes, api_answer, no_advice
+from ideal_dispatch.service.solver.api_answer import Routes, api_answer, no_advice
 from ideal_dispatch.service.solver.assets import Assets
 from ideal_dispatch.service.solver.case import CaseReader, NoAdviceError
 from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather

@@ -14,7 +14,7 @@ import pytest
 from ideal_dispatch.service.audit import DepotUnits, Entry, open_store
 from ideal_dispatch.service.http.answer_schemas import CityOut, Recommendation, UnitsOut
 from ideal_dispatch.service.http.schemas import RecommendationRequest
-from ideal_dispatch.service.solver.answer import no_advice
+from ideal_dispatch.service.solver.api_answer import no_advice
 from ideal_dispatch.service.solver.messages import Call
 from tests.service_town import (
     ENOUGH,
