@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ideal_dispatch.service.tables import LANGUAGES
+from ideal_dispatch.service.settings import LANGUAGES
 from tests.conftest import ROOT
 
 STATIC = ROOT / "src" / "ideal_dispatch" / "service" / "desk" / "static"

@@ -110,7 +110,7 @@ def prune(
 
     The oldest rows go, up to the first that is younger, and a row says so.
     """
-    from ideal_dispatch.service.tables import LEAST_RETENTION_DAYS
+    from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS
 
     if keep_days is None and config is not None:
         from ideal_dispatch.service.settings import ServiceSettings

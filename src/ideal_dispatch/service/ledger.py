@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from ideal_dispatch.service.audit import (
     NotRecordedError,
     PromisedUnits,
     Row,
+    Spool,
     StoreError,
 )
 from ideal_dispatch.service.audit.promises import Promises
@@ -89,7 +89,7 @@ class Ledger:
         timeout_s = min(max(timeout_s, _LEAST_S), LOOK_S)
         known = await self._here(call_id, timeout_s)
         try:
-            rows = await self._ask(lambda: self._of_call(call_id, question), timeout_s)
+            rows = await self.ask(lambda _: self._of_call(call_id, question), timeout_s)
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
             return Earlier(known)
@@ -128,12 +128,7 @@ class Ledger:
         """Answers that wait in the spool, also of a process before this one, or are remembered."""
         entries: list[Entry] = []
         if self.writer.spool.knows(call_id):
-            try:
-                entries = await self._disk.ask(
-                    partial(self.writer.spool.of_call, call_id), timeout_s
-                )
-            except StoreError as error:
-                log.warning("call %s: looked up in memory alone (%s)", call_id, error)
+            entries = await self._spooled(lambda spool: spool.of_call(call_id), timeout_s)
         self._take_responses(entries)
         waiting = [RecordedAnswer.of(entry) for entry in entries if entry.kind == "recommendation"]
         keys = {one.key for one in waiting}
@@ -155,19 +150,17 @@ class Ledger:
 
     async def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002
         """A recommendation with the response to it, or None."""
-        here = await self._find_here(id)
+        answer = await self._find_here(id)
         try:
-            row = await self._ask(lambda: self._store.get(id))
+            row = await self.ask(lambda store: store.get(id))
+            if row is not None and row.kind == "recommendation":
+                call_id, answer = row.call_id, row.entry.body["answer"]
+                said = await self.ask(lambda store: store.of_call(call_id, _ROWS, "response"))
+                self._take_responses(one.entry for one in said)
         except StoreError:
-            if here is None:
+            if answer is None:
                 raise
-            return self.joined(here)
-        if row is None or row.entry.kind != "recommendation":
-            return None if here is None else self.joined(here)
-        call_id = row.entry.call_id
-        said = await self._ask(lambda: self._store.of_call(call_id, _ROWS, "response"))
-        self._take_responses([row.entry for row in said])
-        return self.joined(RecordedAnswer.of(row.entry).answer)
+        return None if answer is None else self.joined(answer)
 
     async def _find_here(self, id: str) -> Mapping[str, Any] | None:  # noqa: A002
         """A recommendation that is remembered or waits in the spool."""
@@ -175,40 +168,34 @@ class Ledger:
             for one in known:
                 if one.id == id:
                     return one.answered.answer
-        if not len(self.writer.spool):
-            return None
-        entry = await self._disk.ask(partial(self.writer.spool.get, id))
+        spool = self.writer.spool
+        entry = await self._disk.ask(lambda: spool.get(id)) if len(spool) else None
         if entry is None or entry.kind != "recommendation":
             return None
-        self._take_responses(
-            await self._disk.ask(partial(self.writer.spool.of_call, entry.call_id))
-        )
-        return RecordedAnswer.of(entry).answer
+        call_id = entry.call_id
+        self._take_responses(await self._spooled(lambda spool: spool.of_call(call_id)))
+        answer: Mapping[str, Any] = entry.body["answer"]
+        return answer
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
         """The latest recommendations, newest first; of this worker alone without database."""
+        rows: list[Row] = []
+        said: list[Row] = []
         try:
-            rows = await self._ask(lambda: self._store.recent("recommendation", limit))
-            said = await self._ask(lambda: self._store.recent("response", 4 * limit))
+            rows = await self.ask(lambda store: store.recent("recommendation", limit))
+            said = await self.ask(lambda store: store.recent("response", 4 * limit))
         except StoreError as error:
             log.warning("recent calls from memory alone (%s)", error)
-            rows, said = [], []
-        waiting = await self._recently_spooled("recommendation", limit)
-        spooled = await self._recently_spooled("response", 4 * limit)
+        waiting = await self._spooled(lambda spool: spool.recent("recommendation", limit))
+        spooled = await self._spooled(lambda spool: spool.recent("response", 4 * limit))
         self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
-        answers = {row.entry.id: row.entry.body["answer"] for row in rows if _counts(row)}
+        answers = {row.id: row.entry.body["answer"] for row in rows if _counts(row)}
         answers |= {entry.id: entry.body["answer"] for entry in waiting}
         latest = islice(reversed(self._calls.values()), limit)
         remembered = [one for known in latest for one in known if one.id not in answers]
         answers |= {one.id: one.answered.answer for one in remembered}
         newest = sorted(answers.values(), key=lambda one: one["created_at"], reverse=True)
         return [self.joined(one) for one in newest[:limit]]
-
-    async def respond(self, entry: Entry, timeout_s: float) -> None:
-        """Make a human response durable."""
-        await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
-        self._take_responses([entry])
-        self.units.take(entry)
 
     def joined(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """An answer with the last response to it that is known here."""
@@ -229,15 +216,14 @@ class Ledger:
 
     async def read_units(self) -> None:
         """Take over what is in the database; its rows come first, the table may lack some."""
-        for row in reversed(await self._ask(partial(self._store.recent, "units", _TOLD))):
+        for row in reversed(await self.ask(lambda store: store.recent("units", _TOLD))):
             self.units.take(row.entry)
         await self.refresh_units()
 
     async def refresh_units(self, timeout_s: float = 2.5) -> None:
         """Take over the counts and promises that the database knows now."""
-        store = self._store
-        told, promised = await self._ask(
-            lambda: (store.read_units(), store.read_promises()), timeout_s
+        told, promised = await self.ask(
+            lambda store: (store.read_units(), store.read_promises()), timeout_s
         )
         for known in told:
             self.units.put(known)
@@ -245,48 +231,43 @@ class Ledger:
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""
-        for kind in ("units", "recommendation", "response"):
-            for entry in reversed(await self._recently_spooled(kind, _TOLD)):
-                self.units.take(entry)
+        kinds = "units", "recommendation", "response"
+        entries = await self._spooled(
+            lambda spool: [one for kind in kinds for one in reversed(spool.recent(kind, _TOLD))]
+        )
+        for entry in entries:
+            self.units.take(entry)
 
-    async def write_units(self, entry: Entry) -> None:
-        """Take new counts, once they are durable; the database has them with the entry's row.
+    async def write(self, entry: Entry, timeout_s: float = 1.0) -> None:
+        """Make a response or counts of units durable, and know what they say from then on.
 
         Counts older than what is known are refused: OutdatedUnits.
         """
         self.units.check(entry)
-        await _durable(entry, self.writer.submit(entry, 1.0), 1.0)
+        await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
+        self._take_responses([entry])
         self.units.take(entry)
 
-    # --- other workers --------------------------------------------------------------
+    # --- the database and the spool ---------------------------------------------------
 
-    async def rows_after(self, number: int) -> list[Row]:
-        """Rows that were written since, by anybody; unparsed, for most are known here."""
-        return await self._ask(lambda: self._store.rows(number, 200))
-
-    async def last_number(self) -> int:
-        """The number of the last row."""
-        return await self._ask(self._store.last_number)
-
-    async def prune(self, before: datetime) -> int:
-        """Let go of old rows; how many."""
-        return await self._ask(lambda: self._store.prune(before), 600.0)
-
-    async def _ask(self, question: Callable[[], Found], timeout_s: float = 2.5) -> Found:
+    async def ask(self, read: Callable[[AuditStore], Found], timeout_s: float = 2.5) -> Found:
         """What the database says in time; a StoreError otherwise."""
         status = self.writer.status
         if not status.store_up:
             raise StoreError(f"the database does not answer: {status.error}")
-        return await self._database.ask(question, timeout_s)
+        return await self._database.ask(lambda: read(self._store), timeout_s)
 
-    async def _recently_spooled(self, kind: str, limit: int) -> list[Entry]:
-        """The last entries of a kind that wait in the spool; none where its disk fails."""
-        if not len(self.writer.spool):
+    async def _spooled(
+        self, read: Callable[[Spool], list[Entry]], timeout_s: float = 2.5
+    ) -> list[Entry]:
+        """Entries that wait in the spool; none where its disk fails."""
+        spool = self.writer.spool
+        if not len(spool):
             return []
         try:
-            return await self._disk.ask(partial(self.writer.spool.recent, kind, limit))
+            return await self._disk.ask(lambda: read(spool), timeout_s)
         except StoreError as error:
-            log.warning("%s entries in the spool are not known now (%s)", kind, error)
+            log.warning("what waits in the spool is not known now (%s)", error)
             return []
 
 
@@ -338,4 +319,4 @@ def _asked(row: Row) -> str:
 
 
 def _counts(row: Row) -> bool:
-    return row.entry.kind == "recommendation" and row.duplicate_of is None
+    return row.kind == "recommendation" and row.duplicate_of is None

@@ -7,33 +7,206 @@ TOML. This is the only module of the package that reads the environment.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from ideal_dispatch.context import Calendar
+from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.tables import (
-    AuditTable,
-    CityFiles,
-    ModelFiles,
-    Server,
-    Token,
-    TrafficTable,
-    UnitsTable,
-    WeatherTable,
-)
+from ideal_dispatch.network import SNAP_LIMIT_M
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
-
-__all__ = [
-    "AuditTable", "CityFiles", "ModelFiles", "Server", "ServiceSettings", "Token", "TrafficTable",
-    "UnitsTable", "WeatherTable", "from_environment", "hand_down", "notify_socket", "state_folder",
-]  # fmt: skip
 
 CONFIG = "IDEAL_CONFIG"
 DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
     "IDEAL_DATABASE_URL", "IDEAL_ROUTER_KEY", "IDEAL_WEATHER_KEY", "IDEAL_TOKENS",
 )  # fmt: skip
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_DAY_S = 86_400
+
+LEAST_RETENTION_DAYS = 183
+"""Logs of a high-risk system are kept at least six months."""
+
+TRAFFIC_KINDS = ("forecast", "recorded", "google", "valhalla")
+WEATHER_SOURCES = ("none", "open-meteo", "hong-kong-observatory")
+"""What the service itself can ask; others come by plug-ins."""
+
+LANGUAGES = ("en", "zh-Hant")
+"""What the desk can speak: the files of static/locales."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Limits of answering. ``queue`` calls may wait beyond the ``solvers`` that are being answered.
+
+    An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
+    older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
+    no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
+    """
+
+    deadline_s: float = 2.0
+    solvers: int = 2
+    queue: int = 16
+    expiry_s: float = 120.0
+    oldest_call_s: float = 900.0
+    clock_skew_s: float = 60.0
+    body_bytes: int = 65_536
+    eido_bytes: int = 262_144
+    nesting: int = 32
+    body_timeout_s: float = 10.0
+    secure_cookie: bool = False
+    public_metrics: bool = False
+    trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __post_init__(self) -> None:
+        _check_range(self, 0.1, 60, "deadline_s")
+        _check_range(self, 1, 64, "solvers")
+        _check_range(self, 0, 10_000, "queue")
+        _check_positive(self, _DAY_S, "expiry_s", "oldest_call_s", "clock_skew_s")
+        _check_positive(self, 600, "body_timeout_s")
+        _check_range(self, 1000, 10_000_000, "body_bytes", "eido_bytes")
+        _check_range(self, 4, 200, "nesting")
+
+
+@dataclass(frozen=True, slots=True)
+class CityFiles:
+    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays.
+
+    ``aliases`` are other names of depots, such as call signs: the depot's name by alias.
+    """
+
+    network: str
+    depots: str
+    time_zone: str
+    country: str
+    name: str = ""
+    subdivision: str = ""
+    languages: tuple[str, ...] = LANGUAGES
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    snap_limit_m: float = SNAP_LIMIT_M
+    accuracy_limit_m: float = 500.0
+
+    def __post_init__(self) -> None:
+        zone(self.time_zone)
+        known = " and ".join(f'"{language}"' for language in LANGUAGES)
+        require(bool(self.languages), f"languages: one at least is needed; the desk has {known}")
+        for one in self.languages:
+            require(one in LANGUAGES, f'languages: the desk has no "{one}"; it has {known}')
+        _check_positive(self, 100_000, "snap_limit_m", "accuracy_limit_m")
+
+    def calendar(self) -> Calendar:
+        """Local time and holidays there."""
+        return Calendar(self.time_zone, self.country, self.subdivision or None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A directory of ``ideal train``, and optionally what was fitted on replays."""
+
+    folder: str
+    gain: str = ""
+    drift: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficTable:
+    """Where travel times come from.
+
+    ``kind`` is "forecast", "recorded", "google", "valhalla", or a source of your own
+    with its ``options``. A router gets ``wait_s`` of a call's time and then is
+    left aside for the forecast; ``ranges`` asks Google for its optimistic and
+    pessimistic times too.
+    """
+
+    kind: str = "forecast"
+    file: str = ""
+    url: str = ""
+    wait_s: float = 0.8
+    ranges: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name(TRAFFIC_SOURCES, self.kind, TRAFFIC_KINDS, "kind")
+        _check_positive(self, 60, "wait_s")
+        _check_url(self.url)
+        needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
+        if needed and not getattr(self, needed):
+            raise InputError(f'{needed} is missing; kind = "{self.kind}" needs it')
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherTable:
+    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown.
+
+    ``source`` is "none", "open-meteo", "hong-kong-observatory", or a provider of your
+    own with its ``options``.
+    """
+
+    source: str = "none"
+    url: str = ""
+    every_s: float = 300.0
+    stale_s: float = 5400.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name(WEATHER, self.source, WEATHER_SOURCES, "source")
+        _check_url(self.url)
+        _check_range(self, 1, _DAY_S, "every_s")
+        _check_positive(self, _DAY_S, "stale_s")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsTable:
+    """Units free at a depot that nobody told about, and when a report is too old to trust."""
+
+    default: int = 0
+    stale_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        _check_range(self, 0, 1000, "default")
+        _check_positive(self, _DAY_S, "stale_s")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTable:
+    """The database (an address with a password belongs into IDEAL_DATABASE_URL) and the spool."""
+
+    url: str = ""
+    spool: str = "spool"
+    retention_days: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            self.retention_days == 0 or self.retention_days >= LEAST_RETENTION_DAYS,
+            f"retention_days {self.retention_days}: logs of a high-risk system are kept at least "
+            f"six months; give {LEAST_RETENTION_DAYS} or more, or 0 to keep all",
+        )
+        require(
+            self.retention_days <= 36_500,
+            f"retention_days {self.retention_days}: at most 36500; 0 keeps all",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may ask: ``sha256`` is the hash of a token made by ``ideal serve --new-token``."""
+
+    name: str
+    role: Literal["cad", "dispatcher", "auditor", "admin"]
+    sha256: str
+
+    def __post_init__(self) -> None:
+        require(bool(self.name.strip()), "name is empty; say whose token it is")
+        require(
+            _SHA256.fullmatch(self.sha256) is not None,
+            f"sha256 of {self.name}: 64 hexadecimal digits are needed; make a token with "
+            "`ideal serve --new-token`",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +255,7 @@ class ServiceSettings:
         policy = tables.pop("policy", {})
         with complaints_about(path):
             require(isinstance(policy, dict), "[policy] must be a table of keys")
-            tokens = _tokens(tables.pop("tokens", []), "tokens")
-            tokens += _more_tokens(environment.get(TOKENS, ""))
+            tokens = _tokens(tables.pop("tokens", []), environment.get(TOKENS, ""))
             if environment.get(DATABASE_URL):
                 audit = tables.setdefault("audit", {})
                 require(isinstance(audit, dict), "[audit] must be a table of keys")
@@ -146,17 +318,29 @@ def state_folder() -> Path:
     return folder
 
 
-def _tokens(tables: Any, where: str) -> tuple[Token, ...]:
-    require(isinstance(tables, list), f"[[{where}]] must be a list of tables")
-    return tuple(built(Token, table, f"{where}[{i}]") for i, table in enumerate(tables))
-
-
-def _more_tokens(text: str) -> tuple[Token, ...]:
-    """Tokens of the environment: name:role:sha256, separated by blanks."""
-    found = []
-    for number, part in enumerate(text.split()):
-        name, _, rest = part.partition(":")
-        role, _, digest = rest.partition(":")
+def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
+    """Those of the file, and those of the environment: name:role:sha256, separated by blanks."""
+    require(isinstance(tables, list), "[[tokens]] must be a list of tables")
+    found = [built(Token, table, f"tokens[{i}]") for i, table in enumerate(tables)]
+    for i, part in enumerate(environment.split()):
+        name, role, digest = [*part.split(":", 2), "", ""][:3]
         table = {"name": name, "role": role, "sha256": digest}
-        found.append(built(Token, table, f"{TOKENS}[{number}]"))
+        found.append(built(Token, table, f"{TOKENS}[{i}]"))
     return tuple(found)
+
+
+def _check_range(table: object, least: float, most: float, *names: str) -> None:
+    for name in names:
+        value = getattr(table, name)
+        require(least <= value <= most, f"{name} {value}: {least} to {most} is needed")
+
+
+def _check_positive(table: object, most: float, *names: str) -> None:
+    for name in names:
+        value = getattr(table, name)
+        require(0 < value <= most, f"{name} {value}: more than 0 and at most {most:g} is needed")
+
+
+def _check_url(url: str) -> None:
+    whole = re.match(r"https?://[^/\s]+", url) is not None
+    require(not url or whole, f"url {url!r}: an address such as https://host/path is needed")

@@ -5,19 +5,27 @@ import logging
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
-from ideal_dispatch.service.audit import AuditWriter, DepotUnits, Entry, Spool, open_store
+from ideal_dispatch.service.audit import (
+    AuditError,
+    AuditStore,
+    AuditWriter,
+    DepotUnits,
+    Entry,
+    Row,
+    Spool,
+    StoreError,
+    open_store,
+)
 from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.audit.units import units_body
 from ideal_dispatch.service.desk.events import Hub
-from ideal_dispatch.service.following import follow, retain
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.polling import WeatherPoll, weather_provider
@@ -33,11 +41,7 @@ from ideal_dispatch.service.tokens import Doorkeeper
 log = logging.getLogger(__name__)
 
 _SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the audit at each of its steps
-
-
-@lru_cache(maxsize=1)
-def _names(depots: tuple[str, ...], aliases: tuple[tuple[str, str], ...]) -> DepotNames:
-    return DepotNames(depots, dict(aliases))
+_FOLLOW_S, _RETAIN_S = 1.0, 3600.0
 
 
 class Service:
@@ -56,7 +60,8 @@ class Service:
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
-        self._map_turn, self._map = asyncio.Lock(), RoadMap("", b"", b"")
+        self._map_lock, self._map = asyncio.Lock(), RoadMap("", b"", b"")
+        self._told_units: list[dict[str, Any]] = []  # to the desks, last
         self._polling = Repeated("weather", settings.weather.every_s, self.weather.refresh)
 
     @property
@@ -68,7 +73,7 @@ class Service:
     @property
     def names(self) -> DepotNames:
         """Depots by what callers call them."""
-        return _names(tuple(self.solver.facts.depots), tuple(self.settings.city.aliases.items()))
+        return DepotNames(self.solver.facts.depots, self.settings.city.aliases)
 
     async def start(self) -> None:
         """Open the audit and begin everything that runs in the background."""
@@ -84,9 +89,9 @@ class Service:
         await self.ledger.read_spooled_units()
         self.solver.start()
         self._polling.start()
-        self._tasks.append(asyncio.create_task(follow(self)))
+        self._tasks.append(asyncio.create_task(self._follow()))
         if self.settings.audit.retention_days:
-            self._tasks.append(asyncio.create_task(retain(self)))
+            self._tasks.append(asyncio.create_task(self._retain()))
         self._note("started")
 
     async def stop(self) -> None:
@@ -114,7 +119,7 @@ class Service:
 
     async def road_map(self) -> RoadMap:
         """The roads of the city, made once."""
-        async with self._map_turn:
+        async with self._map_lock:
             if self._map.checksum != self.solver.facts.checksums["network"]:
                 self._map = await self.solver.ask("road_map")
             return self._map
@@ -142,24 +147,62 @@ class Service:
         said["at"] = moment_text(now)
         body = {"recommendation_id": id, "response": said, "actor": actor}
         entry = Entry.new("response", found["call_id"], body, at=now)
-        await self.ledger.respond(entry, 1.0)
+        await self.ledger.write(entry)
         self.observations.responses.labels(said["action"]).inc()
         log.info("response", extra={"decision": said["action"], "actor": actor})
-        self.tell_response(entry)
+        self._tell_response(entry)
         return {**found, "response": said}
 
     async def set_units(self, told: Sequence[DepotUnits], actor: str) -> None:
         """Take new counts of free units, all of them or none."""
         body = {**units_body(told), "actor": actor}
         entry = Entry.new("units", "", body, at=datetime.now(UTC))
-        await self.ledger.write_units(entry)
+        await self.ledger.write(entry)
         self.hub.publish("units", self.units(), entry.id)
 
     def units(self) -> list[dict[str, Any]]:
         """Free units of every depot, as last told, and which are promised."""
         return self.ledger.units.rows(self.solver.facts.depots, self.settings.units.default)
 
-    def tell_response(self, entry: Entry) -> None:
+    # --- news for the desks, of this worker and of others ---------------------------
+
+    async def _follow(self) -> None:
+        """Pass on what other workers wrote, and changes of this one's health, to the desks here."""
+        ledger, begun, health = self.ledger, False, ""
+        while True:
+            try:
+                if not begun:
+                    last = await ledger.ask(AuditStore.last_number)  # so that no news falls between
+                    await ledger.read_units()
+                    ledger.followed, begun = last, True
+                for row in await ledger.ask(lambda store: store.rows(ledger.followed, 200)):
+                    ledger.followed = row.number
+                    self._pass_on(row)
+            except StoreError as error:
+                log.debug("not followed: %s", error)
+            except Exception:  # a row that makes no sense must not end the stream
+                log.exception("not followed")
+            ledger.units.promises.forget(datetime.now(UTC))
+            self._tell_units()
+            status, parts = self.health()
+            if (seen := f"{status} {parts}") != health:
+                self.hub.publish("health", {"status": status, "parts": parts})
+                health = seen
+            await asyncio.sleep(_FOLLOW_S)
+
+    def _pass_on(self, row: Row) -> None:
+        if row.kind == "units":  # in their order, this worker's own too: all end with the same
+            self.ledger.units.follow(row.entry)
+            self._tell_units()
+        elif not (self.hub.knows(row.id) or row.duplicate_of is not None or row.kind == "service"):
+            entry = row.entry
+            self.ledger.units.take(entry)
+            if entry.kind == "recommendation":
+                self.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
+            else:
+                self._tell_response(entry)
+
+    def _tell_response(self, entry: Entry) -> None:
         """Let the desks know what a dispatcher did."""
         data = {
             "recommendation_id": entry.body["recommendation_id"],
@@ -167,6 +210,23 @@ class Service:
             "response": entry.body["response"],
         }
         self.hub.publish("response", data, entry.id)
+
+    def _tell_units(self) -> None:
+        """Let the desks know counts and promises, unless they do."""
+        known = self.units()
+        if known != self._told_units:
+            self.hub.publish("units", known)
+        self._told_units = known
+
+    async def _retain(self) -> None:
+        """Let go of rows older than the settings say, now and then."""
+        kept = timedelta(days=self.settings.audit.retention_days)
+        while True:
+            try:
+                await self.ledger.ask(lambda store: store.prune(datetime.now(UTC) - kept), 600.0)
+            except AuditError as error:
+                log.warning("nothing pruned: %s", error)
+            await asyncio.sleep(_RETAIN_S)
 
     # --- how it is --------------------------------------------------------------
 
