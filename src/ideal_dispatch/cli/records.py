@@ -116,8 +116,7 @@ def synthesise(
     weather.csv, agency.toml and city.network are the input of `ideal records
     prepare`. truth.csv says what each row really is. The weather is made up too.
     """
-    from ideal_dispatch.records.synthetic_agency import FILES, write_agency
-    from ideal_dispatch.records.synthetic_records import RecordsParams
+    from ideal_dispatch.records.synthetic_records import FILES, RecordsParams, write_agency
     from ideal_dispatch.records.synthetic_records import synthesise as synthesise_records
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 

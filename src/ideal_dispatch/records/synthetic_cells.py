@@ -12,6 +12,7 @@ HEADER = (
     "depot", "en_route_at", "on_scene_at", "cpr_at",
 )  # fmt: skip
 
+STAMPS = ("call_at", "en_route_at", "on_scene_at", "cpr_at")
 _FORMS = (
     "%Y-%m-%d %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d %b %Y %H:%M:%S", "iso", "clock",
 )  # fmt: skip
@@ -60,17 +61,13 @@ def depot_text(rng: np.random.Generator, name: str) -> str:
     return options[rng.integers(len(options))]
 
 
-def personal(rng: np.random.Generator, what: str) -> str:
-    """A made-up name or address, there to be dropped."""
-    if what == "name":
-        return f"{_FIRST[rng.integers(len(_FIRST))]} {_LAST[rng.integers(len(_LAST))]}"
+def personal(rng: np.random.Generator) -> Cells:
+    """A made-up person, there to be dropped; the age is in words, so that a leak can be told."""
+    name = f"{_FIRST[rng.integers(len(_FIRST))]} {_LAST[rng.integers(len(_LAST))]}"
+    age = f"{int(rng.integers(1, 104))} years of age"
     street = _STREETS[rng.integers(len(_STREETS))]
-    return f"Flat {rng.integers(1, 40)}, {rng.integers(100, 999)} {street}"
-
-
-def age(rng: np.random.Generator) -> str:
-    """A made-up age in words, so that a leak can be told from other numbers."""
-    return f"{int(rng.integers(1, 104))} years of age"
+    address = f"Flat {rng.integers(1, 40)}, {rng.integers(100, 999)} {street}"
+    return {"patient_name": name, "age": age, "address": address}
 
 
 def _quarantined(reason: str, **changes: str) -> Defect:
@@ -97,44 +94,25 @@ def _ragged(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
     return "quarantined", "cells where the header has"
 
 
-def _intervals(reason: str, drive_s: int) -> Defect:
-    """Stamps that contradict each other, and no CPR to fall back on."""
+def _excluded(reason: str, first: datetime, within_s: int, **cells_or_s: int | str) -> Defect:
+    """Other stamps, in seconds after a call, and none that is not named; texts are other cells."""
 
     def spoil(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
-        call = datetime(2023, 5, 1, 12, 0, 0) + timedelta(seconds=int(rng.integers(80_000)))
-        for name, after_s in (("call_at", 0), ("en_route_at", 90), ("on_scene_at", 90 + drive_s)):
-            cells[name] = str(call + timedelta(seconds=after_s))
-        cells["cpr_at"] = ""
-        return "excluded", reason
-
-    return spoil
-
-
-def _late_cpr(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
-    call = datetime(2023, 6, 1, 9, 0, 0) + timedelta(seconds=int(rng.integers(30_000)))
-    cells |= {"call_at": str(call), "cpr_at": str(call + timedelta(minutes=45))}
-    cells["en_route_at"] = cells["on_scene_at"] = ""
-    return "excluded", "longer than 30 min"
-
-
-def _only_cpr(reason: str, floor: str) -> Defect:
-    """A floor that cannot be used where it is needed."""
-
-    def spoil(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
-        call = datetime(2023, 7, 1, 9, 0, 0) + timedelta(seconds=int(rng.integers(30_000)))
-        cells |= {"call_at": str(call), "cpr_at": str(call + timedelta(minutes=14))}
-        cells["en_route_at"] = cells["on_scene_at"] = ""
-        cells["floor"] = floor
+        call = first + timedelta(seconds=int(rng.integers(within_s)))
+        cells |= dict.fromkeys(STAMPS, "")
+        for name, value in cells_or_s.items():
+            cells[name] = value if isinstance(value, str) else str(call + timedelta(seconds=value))
         return "excluded", reason
 
     return spoil
 
 
 def _no_times(cells: Cells, rng: np.random.Generator) -> tuple[str, str]:
-    cells["en_route_at"] = cells["on_scene_at"] = cells["cpr_at"] = ""
+    cells |= dict.fromkeys(STAMPS[1:], "")
     return "excluded", "its stamps give no travel time"
 
 
+_MAY, _JUNE, _JULY = datetime(2023, 5, 1, 12), datetime(2023, 6, 1, 9), datetime(2023, 7, 1, 9)
 DEFECTS: Mapping[str, Defect] = MappingProxyType(
     {
         "swapped coordinates": _swapped,
@@ -152,12 +130,17 @@ DEFECTS: Mapping[str, Defect] = MappingProxyType(
                                             depot="=HYPERLINK(0)"),
         "blank depot": _quarantined("names no depot", depot=""),
         "missing cells": _ragged,
-        "negative interval": _intervals("zero or negative", -240),
-        "zero interval": _intervals("zero or negative", 0),
-        "impossible speed": _intervals("faster than 150 km/h", 5),
-        "late CPR": _late_cpr,
-        "unrecognised floor": _only_cpr("the floor is not recognised", "R/F"),
-        "floor too high": _only_cpr("above 60", "88/F"),
+        "negative interval": _excluded("zero or negative", _MAY, 80_000, call_at=0,
+                                       en_route_at=90, on_scene_at=-150),
+        "zero interval": _excluded("zero or negative", _MAY, 80_000, call_at=0,
+                                   en_route_at=90, on_scene_at=90),
+        "impossible speed": _excluded("faster than 150 km/h", _MAY, 80_000, call_at=0,
+                                      en_route_at=90, on_scene_at=95),
+        "late CPR": _excluded("longer than 30 min", _JUNE, 30_000, call_at=0, cpr_at=45 * 60),
+        "unrecognised floor": _excluded("the floor is not recognised", _JULY, 30_000, call_at=0,
+                                        cpr_at=14 * 60, floor="R/F"),
+        "floor too high": _excluded("above 60", _JULY, 30_000, call_at=0, cpr_at=14 * 60,
+                                    floor="88/F"),
         "no times": _no_times,
     }
 )  # fmt: skip

@@ -6,32 +6,53 @@ are in the file so that it can be shown that they are dropped.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.context import Weather
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import write_csv
+from ideal_dispatch.files import atomic_write, write_csv
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.records.synthetic_cells import (
-    DEFECTS,
-    HEADER,
-    age,
-    depot_text,
-    floor_text,
-    personal,
-    stamp_texts,
-)  # fmt: skip
+from ideal_dispatch.records import synthetic_cells
+from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.synthetic_cells import DEFECTS
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+
+FILES = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
+
+_SETTINGS = """\
+# Settings of `ideal records prepare` for the synthetic records beside this file.
+# docs/records.md describes every key. The columns need no mapping here: they
+# have the names of the fields.
+
+[agency]
+name = "{name} Ambulance Service (synthetic)"
+time_zone = "{time_zone}"
+country = "{country}"
+
+[input]
+date_order = "dmy"
+
+[weather]
+source = "recorded"
+files = ["weather.csv"]
+name = "{weather}"
+"""
 
 TravelTime = Callable[[int, int, datetime, Weather], float]
 """(origin node, destination node, aware time, weather) → seconds."""
 
+SECONDS_PER_FLOOR = 1.90
+_BEDSIDE_S = 60.0  # from arrival to CPR on the ground floor
+_SPREAD_S = 12.0  # standard deviation of both
+_WITHOUT_STAMPS, _WITHOUT_CPR = 0.35, 0.15  # shares of the rows
 _NEAREST_M, _FARTHEST_M = 600.0, 9_800.0
 _LONGEST_S = 1_700.0  # below the paper's 30 minutes: nothing is left out by accident
 
@@ -67,34 +88,20 @@ class TypicalTravelTime:
 
 @dataclass(frozen=True, slots=True)
 class RecordsParams:
-    """How many records, and the truth behind them.
-
-    ``preparation_s`` is from the call until the unit is en route, by depot
-    (90 s and 20 s more for each next depot where not given), ``bedside_s`` from
-    arrival to CPR on the ground floor; both vary by ``spread_s`` (standard
-    deviation). ``defects_each`` rows of every kind of defect are planted.
-    """
+    """How many records of which year; ``defects_each`` rows of every kind of defect are planted."""
 
     count: int = 2000
     year: int = 2023
-    seconds_per_floor: float = 1.90
-    preparation_s: Mapping[str, float] = field(default_factory=dict)
-    bedside_s: float = 60.0
-    spread_s: float = 12.0
-    without_stamps: float = 0.35
-    without_cpr: float = 0.15
     defects_each: int = 5
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.count < self.defects_each * (len(DEFECTS) + 1):
+        needed = self.defects_each * (len(DEFECTS) + 1)
+        if self.count < needed:
             raise InputError(
                 f"count {self.count}: {self.defects_each} rows of each of {len(DEFECTS)} defects "
-                f"need at least {self.defects_each * (len(DEFECTS) + 1)}"
+                f"need at least {needed}"
             )
-        if not (self.without_stamps >= 0 and self.without_cpr >= 0
-                and self.without_stamps + self.without_cpr <= 1):  # fmt: skip
-            raise InputError("without_stamps and without_cpr are shares that add up to 1 at most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +128,17 @@ class SyntheticRecords:
 
     rows: tuple[tuple[str, ...], ...]
     truth: tuple[Truth, ...]
-    params: RecordsParams
-    preparation_s: Mapping[str, float]
-
-    @property
-    def not_driving_s(self) -> dict[str, float]:
-        return {name: s + self.params.bedside_s for name, s in self.preparation_s.items()}
+    not_driving_s: Mapping[str, float]
+    encoding: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the CSV in the encoding of the parameters."""
-        write_csv(path, HEADER, self.rows, self.params.encoding)
+        """Write the CSV."""
+        write_csv(path, synthetic_cells.HEADER, self.rows, self.encoding)
 
     def save_truth(self, path: str | os.PathLike[str]) -> None:
         """Write what is true of each row, for checking a preparation against it."""
-        names = Truth.__slots__
-        rows = [[str(getattr(truth, name)) for name in names] for truth in self.truth]
-        write_csv(path, names, rows)
+        names = [column.name for column in fields(Truth)]
+        write_csv(path, names, [[getattr(truth, name) for name in names] for truth in self.truth])
 
 
 def synthesise(
@@ -155,8 +157,8 @@ def synthesise(
     rng = np.random.default_rng(seed)
     agency = _Agency(
         network,
-        tuple(depots),
-        time_zone,
+        depots,
+        zone(time_zone),
         params,
         travel_time or TypicalTravelTime(network, rng, time_zone),
         weather or SyntheticWeather.of_year(params.year, time_zone, seed),
@@ -167,12 +169,53 @@ def synthesise(
     chosen = rng.permutation(len(drafts))
     kinds = [name for name in DEFECTS for _ in range(params.defects_each)]
     for index, kind in zip(chosen, kinds, strict=False):
-        drafts[index].spoil(kind, rng)
+        verdict, reason = DEFECTS[kind](drafts[index].cells, rng)
+        drafts[index].mark(verdict, reason, kind)
     for index in chosen[len(kinds) : len(kinds) + duplicated]:
-        drafts.append(drafts[index].repeated())
+        twin = replace(drafts[index])
+        twin.mark("excluded", "the same call and unit as in an earlier row", "duplicate")
+        drafts.append(twin)
     drafts.sort(key=lambda draft: draft.at)  # stable: a repetition follows its original
-    rows, truth = zip(*(draft.result(row + 2) for row, draft in enumerate(drafts)), strict=True)
-    return SyntheticRecords(rows, truth, params, agency.preparation_s)
+    rows = tuple(
+        tuple(draft.cells[name] for name in synthetic_cells.HEADER if name in draft.cells)
+        for draft in drafts
+    )
+    truth = tuple(replace(draft.truth, row=row) for row, draft in enumerate(drafts, 2))
+    not_driving_s = {
+        depot.name: _preparation_s(index) + _BEDSIDE_S for index, depot in enumerate(depots)
+    }
+    return SyntheticRecords(rows, truth, not_driving_s, params.encoding)
+
+
+def write_agency(
+    folder: Path,
+    records: SyntheticRecords,
+    weather: SyntheticWeather,
+    network: RoadNetwork,
+    depots: Sequence[Depot],
+    *,
+    name: str,
+    country: str,
+    weather_name: str = "synthetic",
+) -> AgencySettings:
+    """Write :data:`FILES` into a folder, made where it is not there; gives the settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    records.save(folder / "records.csv")
+    records.save_truth(folder / "truth.csv")
+    weather.save(folder / "weather.csv")
+    network.save(folder / "city.network")
+    lon, lat = network.lon, network.lat
+    rows = [
+        (depot.name, f"A{number}", f"{lon[depot.node]:.6f}", f"{lat[depot.node]:.6f}")
+        for number, depot in enumerate(depots, 1)
+    ]
+    write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
+    settings = _SETTINGS.format(
+        name=name, time_zone=weather.time_zone, country=country, weather=weather_name
+    )
+    with atomic_write(folder / "agency.toml") as file:
+        file.write(settings.encode())
+    return AgencySettings.load(folder / "agency.toml")
 
 
 @dataclass(slots=True)
@@ -181,63 +224,38 @@ class _Draft:
 
     at: datetime
     cells: dict[str, str]
-    origin: int
-    destination: int
-    travel_s: float
-    floor: int
-    verdict: str = "trip"
-    reason: str = ""
-    defect: str = ""
+    truth: Truth
 
-    def spoil(self, kind: str, rng: np.random.Generator) -> None:
-        self.defect = kind
-        self.verdict, self.reason = DEFECTS[kind](self.cells, rng)
-
-    def repeated(self) -> "_Draft":
-        return _Draft(
-            self.at, dict(self.cells), self.origin, self.destination, self.travel_s, self.floor,
-            "excluded", "the same call and unit as in an earlier row", "duplicate",
-        )  # fmt: skip
-
-    def result(self, row: int) -> tuple[tuple[str, ...], Truth]:
-        cells = tuple(self.cells[name] for name in HEADER if name in self.cells)
-        truth = Truth(row, self.verdict, self.reason, self.defect, self.origin, self.destination,
-                      self.travel_s, self.floor)  # fmt: skip
-        return cells, truth
+    def mark(self, verdict: str, reason: str, defect: str) -> None:
+        self.truth = replace(self.truth, verdict=verdict, reason=reason, defect=defect)
 
 
+@dataclass(slots=True)
 class _Agency:
     """Draws calls and how they were answered."""
 
-    def __init__(
-        self,
-        network: RoadNetwork,
-        depots: tuple[Depot, ...],
-        time_zone: str,
-        params: RecordsParams,
-        travel_time: TravelTime,
-        weather: WeatherProvider,
-        districts: Sequence[str] | None,
-    ) -> None:
-        self.network, self.depots, self.params = network, depots, params
-        self.zone, self.travel_time, self.weather = zone(time_zone), travel_time, weather
-        self.districts = districts
-        self.preparation_s = {
-            depot.name: params.preparation_s.get(depot.name, 90.0 + 20.0 * index)
-            for index, depot in enumerate(depots)
-        }
-        self.metres = np.array([network.distances(network.length_m, d) for d in depots])
-        self.seconds = np.array([network.distances(network.free_flow_times_s, d) for d in depots])
-        fit = (self.metres >= _NEAREST_M) & (self.metres <= _FARTHEST_M)
-        if not fit.any(axis=1).all():
+    network: RoadNetwork
+    depots: Sequence[Depot]
+    zone: ZoneInfo
+    params: RecordsParams
+    travel_time: TravelTime
+    weather: WeatherProvider
+    districts: Sequence[str] | None
+    free_flow_s: FloatArray = field(init=False)
+    in_reach: BoolArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        network, depots = self.network, self.depots
+        metres = np.array([network.distances(network.length_m, d) for d in depots])
+        self.free_flow_s = np.array(
+            [network.distances(network.free_flow_times_s, d) for d in depots]
+        )
+        self.in_reach = (metres >= _NEAREST_M) & (metres <= _FARTHEST_M)
+        if not self.in_reach.any(axis=1).all():
             raise InputError(
                 f"a depot has no node {_NEAREST_M:.0f} to {_FARTHEST_M:.0f} m away by road; "
                 "use a larger network"
             )
-        self.fit = fit
-        start = datetime(params.year, 1, 1, tzinfo=self.zone)
-        end = datetime(params.year + 1, 1, 1, tzinfo=self.zone)
-        self.start, self.length_s = start.astimezone(UTC), (end - start).total_seconds()
 
     def draft(self, rng: np.random.Generator, number: int) -> _Draft:
         params = self.params
@@ -248,40 +266,43 @@ class _Agency:
             weather = self.weather.reading(at, float(self.network.lon[node]),
                                            float(self.network.lat[node]))  # fmt: skip
             travel_s = round(self.travel_time(origin.node, node, at, weather))
-            floor = self._floor(rng)
-            preparation = self.preparation_s[origin.name] + rng.normal(0, params.spread_s)
-            bedside = max(params.bedside_s + rng.normal(0, params.spread_s), 1.0)
+            floor = _floor(rng)
+            preparation = _preparation_s(depot) + rng.normal(0, _SPREAD_S)
+            bedside = max(_BEDSIDE_S + rng.normal(0, _SPREAD_S), 1.0)
             en_route = at + timedelta(seconds=round(max(preparation, 1.0)))
             on_scene = en_route + timedelta(seconds=travel_s)
-            climb = bedside + params.seconds_per_floor * abs(floor)
+            climb = bedside + SECONDS_PER_FLOOR * abs(floor)
             cpr = on_scene + timedelta(seconds=round(climb))
             if travel_s > 0 and (cpr - at).total_seconds() < _LONGEST_S:
                 break
-        times = stamp_texts(rng, self.zone, [at, en_route, on_scene, cpr])
+        times = synthetic_cells.stamp_texts(rng, self.zone, [at, en_route, on_scene, cpr])
         chance = rng.random()
-        if chance < params.without_stamps:
+        if chance < _WITHOUT_STAMPS:
             times[1] = times[2] = ""
-        elif chance < params.without_stamps + params.without_cpr:
+        elif chance < _WITHOUT_STAMPS + _WITHOUT_CPR:
             times[3] = ""
-        cells = dict(zip(("call_at", "en_route_at", "on_scene_at", "cpr_at"), times, strict=True))
+        cells = dict(zip(synthetic_cells.STAMPS, times, strict=True))
         lon, lat = self._place(rng, node)
         cells |= {
             "call_id": f"{params.year}-{number:06d}",
-            "depot": depot_text(rng, origin.name),
+            "depot": synthetic_cells.depot_text(rng, origin.name),
             "lon": f"{lon:.6f}",
             "lat": f"{lat:.6f}",
-            "floor": floor_text(rng, floor, params.encoding),
+            "floor": synthetic_cells.floor_text(rng, floor, params.encoding),
             "district": self.districts[node] if self.districts else "",
-            "patient_name": personal(rng, "name"),
-            "age": age(rng),
-            "address": personal(rng, "address"),
+            **synthetic_cells.personal(rng),
         }
-        return _Draft(at, cells, origin.node, node, float(travel_s), floor)
+        truth = Truth(0, "trip", "", "", origin.node, node, float(travel_s), floor)
+        return _Draft(at, cells, truth)
 
     def _moment(self, rng: np.random.Generator) -> datetime:
         """A call time, more by day than by night, in no hour that comes twice."""
+        year = self.params.year
+        start, end = (datetime(y, 1, 1, tzinfo=self.zone) for y in (year, year + 1))
+        length_s = int((end - start).total_seconds())
+        start = start.astimezone(UTC)
         while True:
-            at = self.start + timedelta(seconds=int(rng.integers(int(self.length_s) - 3600)))
+            at = start + timedelta(seconds=int(rng.integers(length_s - 3600)))
             local = at.astimezone(self.zone)
             hours = [(at + timedelta(hours=h)).astimezone(self.zone).utcoffset() for h in (-2, 2)]
             if hours[0] == hours[1] and rng.random() < (0.45 if local.hour < 7 else 1.0):
@@ -291,10 +312,10 @@ class _Agency:
         """A destination and its depot: the quicker, or now and then another."""
         while True:
             node = int(rng.integers(self.network.num_nodes))
-            depot = int(np.argmin(self.seconds[:, node]))
+            depot = int(np.argmin(self.free_flow_s[:, node]))
             if rng.random() < 0.15:
                 depot = int(rng.integers(len(self.depots)))
-            if self.fit[depot, node]:
+            if self.in_reach[depot, node]:
                 return depot, node
 
     def _place(self, rng: np.random.Generator, node: int) -> tuple[float, float]:
@@ -305,8 +326,13 @@ class _Agency:
         near = nearest[0] == node and far_m[0] < 100
         return (x, y) if near else (lon, lat)
 
-    @staticmethod
-    def _floor(rng: np.random.Generator) -> int:
-        if rng.random() < 0.25:
-            return int(rng.choice([0, 0, 0, 1, -1, -2]))
-        return int(min(2 + rng.gamma(1.6, 8.0), 60))
+
+def _preparation_s(depot: int) -> float:
+    """From the call until the unit is en route: depots differ."""
+    return 90.0 + 20.0 * depot
+
+
+def _floor(rng: np.random.Generator) -> int:
+    if rng.random() < 0.25:
+        return int(rng.choice([0, 0, 0, 1, -1, -2]))
+    return int(min(2 + rng.gamma(1.6, 8.0), 60))

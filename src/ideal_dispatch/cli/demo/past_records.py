@@ -8,8 +8,7 @@ from ideal_dispatch.cities import City
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.synthetic_agency import write_agency
-from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise
+from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.recorded import RecordedWorld
