@@ -4,6 +4,15 @@ from typing import TYPE_CHECKING
 
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
+from ideal_dispatch.context.weather import (
+    NEAREST_LIMIT,
+    FirstKnown,
+    OutdatedWeatherError,
+    WeatherProvider,
+    source_counts,
+)
+from ideal_dispatch.context.weather_client import WeatherClient
+from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
@@ -12,15 +21,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.context.hong_kong_weather import hong_kong_observatory
     from ideal_dispatch.context.open_meteo import OpenMeteo
     from ideal_dispatch.context.recorded_weather import RecordedWeather
-    from ideal_dispatch.context.weather import (
-        NEAREST_LIMIT,
-        FirstKnown,
-        OutdatedWeatherError,
-        WeatherProvider,
-        source_counts,
-    )
-    from ideal_dispatch.context.weather_client import WeatherClient
-    from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
 
 __all__ = [
     "COWIN",
@@ -44,18 +44,13 @@ __all__ = [
     "source_counts",
 ]
 
-# what a call's context does not need: numbers for models, clients and tables of weather sources
+# these load NumPy, which the web workers of the service do without
 _HOMES = {
-    "climatology": ("Climatology",),
-    "encoding": ("ContextEncoding",),
-    "hong_kong_weather": ("hong_kong_observatory",),
-    "open_meteo": ("OpenMeteo",),
-    "recorded_weather": ("RecordedWeather",),
-    "weather": (
-        "NEAREST_LIMIT", "FirstKnown", "OutdatedWeatherError", "WeatherProvider", "source_counts",
-    ),
-    "weather_client": ("WeatherClient",),
-    "weather_columns": ("COWIN", "WeatherColumn", "WeatherColumns"),
-}  # fmt: skip
+    "Climatology": "climatology",
+    "ContextEncoding": "encoding",
+    "OpenMeteo": "open_meteo",
+    "RecordedWeather": "recorded_weather",
+    "hong_kong_observatory": "hong_kong_weather",
+}
 
-__getattr__ = on_first_use(__name__, {name: home for home in _HOMES for name in _HOMES[home]})
+__getattr__ = on_first_use(__name__, _HOMES)

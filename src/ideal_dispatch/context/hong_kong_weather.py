@@ -13,15 +13,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.hong_kong_places import DISTRICTS, STATIONS
 from ideal_dispatch.context.weather import (
     NEAREST_LIMIT,
     FirstKnown,
-    OutdatedWeatherError,
     check_query,
     measured,
     utc_now,
@@ -83,23 +83,15 @@ class Feed:
         if abs(self.now() - at) > 2 * self.limit:  # the document cannot hold it
             return Weather()
         stations, outdated = self._cache.get("latest", _FRESH, self._ask)
-        weather = stations.reading(at, lon, lat, self.limit)
-        if outdated is not None:
-            raise OutdatedWeatherError(str(outdated), weather)
-        return weather
+        return stations.reading(at, lon, lat, self.limit, outdated)
 
     def _ask(self) -> WeatherStations:
         body = self.client.get(self.url, self.params)
         try:
             rows = list(self.rows(body))
         except (
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            RecursionError,
-            csv.Error,
-        ) as error:
+            ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
+        ) as error:  # fmt: skip
             reason = "not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise WeatherServiceError(
                 f"{self.url}: the answer is no weather of the Observatory ({reason}); "
@@ -115,11 +107,29 @@ def _stations(rows: Iterable[Row]) -> Iterator[WeatherStation]:
         here = measurements.setdefault((variable == "rainfall_mm", place), {})
         here.setdefault(variable, {})[int(at.timestamp())] = value
     for (of_district, place), variables in measurements.items():
-        lon, lat = (DISTRICTS if of_district else STATIONS).get(place, (math.nan, math.nan))
+        kind = "district" if of_district else "station"
+        lon, lat = _places().get((kind, place), (math.nan, math.nan))
         known = {name: Series.of(values) for name, values in variables.items()}
         yield WeatherStation(
             place, lon, lat, {name: s for name, s in known.items() if s.value.size}
         )
+
+
+@cache
+def _places() -> Mapping[tuple[str, str], tuple[float, float]]:
+    """Longitude and latitude of stations and districts, by kind and name.
+
+    They are rounded to 0.01° (about 1 km), which is enough to tell which station
+    is nearest. Stations with an anemometer follow the point layer of the
+    Observatory's wind table, as found in public copies of it; the others, which
+    only measure temperature, are placed by hand and may be off by a unit or two.
+    Districts stand where most people live. A station that is not listed is used
+    after all that are; so are Tate's Cairn and Ngong Ping, left out because the
+    wind on a mountain is not the wind in the streets below.
+    """
+    table = (files(__package__) / "hong_kong_places.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(table.splitlines())
+    return {(row["kind"], row["name"]): (float(row["lon"]), float(row["lat"])) for row in rows}
 
 
 def _report_rows(body: bytes) -> Iterator[Row]:

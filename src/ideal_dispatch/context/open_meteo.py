@@ -13,13 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.weather import (
-    NEAREST_LIMIT,
-    OutdatedWeatherError,
-    check_query,
-    measured,
-    utc_now,
-)
+from ideal_dispatch.context.weather import NEAREST_LIMIT, check_query, measured, utc_now
 from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
 from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
@@ -89,13 +83,18 @@ class OpenMeteo:
         moment = at.astimezone(UTC)
         # round to the hour, half past to the earlier: around midnight it is another day
         day = (moment + _HOUR / 2 - timedelta(microseconds=1)).date()
-        first, last = self._range()
+        now = self.now().astimezone(UTC)
+        first = _FIRST_DAY if self.past is None else (now - self.past).date()
+        last = (now + self.future).date()
         if not first <= day <= last:
             return Weather()
-        start, end = _month(day) if self.monthly else (day, day)
-        start, end = max(start, first), min(end, last)
+        start = end = day
+        if self.monthly:
+            start = day.replace(day=1)
+            end = (start + 31 * _DAY).replace(day=1) - _DAY
         cell_lon, cell_lat = self._cell(lon), self._cell(lat)
-        key = (cell_lon, cell_lat, start.replace(day=1) if self.monthly else start)
+        key = cell_lon, cell_lat, start
+        start, end = max(start, first), min(end, last)
         # the archive's last days are revised, and its month is still growing
         settled = self.monthly and end < last
         hours, outdated = self._cache.get(
@@ -103,15 +102,7 @@ class OpenMeteo:
             _NEVER_CHANGES if settled else _HOUR,
             lambda: self._ask(cell_lon, cell_lat, start, end),
         )
-        weather = hours.reading(at, lon, lat, self.limit)
-        if outdated is not None:
-            raise OutdatedWeatherError(str(outdated), weather)
-        return weather
-
-    def _range(self) -> tuple[date, date]:
-        now = self.now().astimezone(UTC)
-        first = _FIRST_DAY if self.past is None else (now - self.past).date()
-        return first, (now + self.future).date()
+        return hours.reading(at, lon, lat, self.limit, outdated)
 
     def _cell(self, degrees: float) -> float:
         return round(round(degrees / self.cell_degrees) * self.cell_degrees, 6)
@@ -134,24 +125,15 @@ class OpenMeteo:
         try:
             station = WeatherStation(f"{lat:g},{lon:g}", series=_series(json.loads(body)))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            if isinstance(error, json.JSONDecodeError):
+                reason = "not JSON"
             raise WeatherServiceError(
-                f"{self.url}: the answer is no hourly weather ({_reason(error)}); "
-                "is the address right?"
+                f"{self.url}: the answer is no hourly weather ({reason}); is the address right?"
             ) from None
         except WeatherError as error:
             raise WeatherError(f"{self.url}: {error}") from None
         return WeatherStations([station], self.source)
-
-
-def _month(day: date) -> tuple[date, date]:
-    first = day.replace(day=1)
-    return first, (first + 31 * _DAY).replace(day=1) - _DAY
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return "not JSON"
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _series(answer: Any) -> dict[str, Series]:

@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -94,11 +93,16 @@ class RecordedWeather:
 
 @dataclass(slots=True)
 class _Layout:
-    """Positions of the columns in one file."""
+    """Positions of the columns in one file: value and flag of each variable."""
 
     time: list[int]
     station: int | None
     variables: dict[str, tuple[int, int | None]]
+
+    @property
+    def width(self) -> int:
+        places = [i for pair in self.variables.values() for i in pair if i is not None]
+        return 1 + max(*self.time, self.station or 0, *places)
 
 
 @dataclass(slots=True)
@@ -115,64 +119,41 @@ class _Reader:
     def read(self, path: str) -> None:
         check_source(path)
         try:
-            used = self._read_file(path)
+            used = [self._read_table(path, *table) for table in _tables(path)]
         except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise FileFormatError(f"{path}: truncated or damaged ({error})") from None
         except (NotImplementedError, RuntimeError) as error:  # encrypted, odd compression
             raise FileFormatError(f"{path}: cannot be unpacked ({error})") from None
-        if not used:
+        if not any(used):
             wanted = [name for c in self.columns.variables.values() for name in c.names]
             raise InputError(
                 f"{path}: no weather in it; looked for the time in {', '.join(self.columns.time)} "
                 f"and for {', '.join(wanted)}; map your columns"
             )
 
-    def _read_file(self, path: str) -> bool:
-        with open(path, "rb") as raw:
-            start = raw.read(4)
-        stem = os.path.basename(path).split(".")[0]
-        if start[:2] == b"\x1f\x8b":
-            with gzip.open(path, "rb") as file:
-                return self._read_table(path, stem, "", file)
-        if start != b"PK\x03\x04":
-            with open(path, "rb") as file:
-                return self._read_table(path, stem, "", file)
-        used = False
-        with zipfile.ZipFile(path) as archive:
-            for member in sorted(archive.infolist(), key=lambda info: info.filename):
-                name = os.path.basename(member.filename)
-                if member.is_dir() or not name.lower().endswith(".csv"):
-                    continue
-                where = f"{path}:{member.filename}"
-                if member.file_size > _LARGEST:
-                    raise FileFormatError(f"{where}: larger than {_LARGEST:,} bytes; not read")
-                with archive.open(member) as file:
-                    used |= self._read_table(where, stem, name, file)
-        return used
-
-    def _read_table(
-        self, where: str, stem: str, member: str, file: IO[bytes] | gzip.GzipFile
-    ) -> bool:
+    def _read_table(self, path: str, member: str, text: IO[str]) -> bool:
         """Read one table; False where it holds no weather of ours."""
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        where = f"{path}:{member}" if member else path
+        name = os.path.basename(member)
         reader = csv.reader(text, delimiter=self.columns.delimiter, strict=True)
-        with closing(text):
-            try:
-                header = [cell.strip() for cell in next(reader, [])]
-                if self._read_places(header, reader):
-                    return False
-                layout = self._layout(header, member)
-                if layout is None:
-                    self.dropped[f"{member or os.path.basename(where)}: no column of ours"] += 1
-                    return False
-                self._read_rows(where, stem, header, layout, reader)
-            except (UnicodeDecodeError, csv.Error) as error:
-                raise FileFormatError(
-                    f"{where} line {reader.line_num + 1}: not UTF-8 CSV ({error})"
-                ) from None
+        try:
+            header = [cell.strip() for cell in next(reader, [])]
+            if self._read_places(header, reader):
+                return False
+            layout = self._layout(header, name)
+            if layout is None:
+                self.dropped[f"{name or os.path.basename(path)}: no column of ours"] += 1
+                return False
+            self._read_rows(where, os.path.basename(path).split(".")[0], layout, reader)
+        except (UnicodeDecodeError, csv.Error) as error:
+            line = reader.line_num + 1
+            raise FileFormatError(f"{where} line {line}: not UTF-8 CSV ({error})") from None
+        for variable, (place, _) in layout.variables.items():
+            self.found.setdefault(variable, []).append(f"{where} column {header[place]!r}")
         return True
 
     def _read_places(self, header: list[str], reader: Any) -> bool:
+        """Read a table of stations; False where it is none."""
         lower = [cell.lower() for cell in header]
         lon, lat = _first(lower, _LON), _first(lower, _LAT)
         if lon is None or lat is None or _first(header, self.columns.time) is not None:
@@ -196,32 +177,24 @@ class _Reader:
         if len(time) != len(columns.time):
             return None
         station = _first(header, columns.station)
+        flags = {name for column in columns.variables.values() for name in column.quality}
+        no_value = {*flags, *columns.ignored, ""}
+        others = [
+            i for i, cell in enumerate(header) if i not in (*time, station) and cell not in no_value
+        ]
         variables = {}
         for variable, column in columns.variables.items():
             place = _first(header, column.names)
-            if place is None and member.lower() in column.members:
-                place = self._only_value(header, {*time, station})
+            if place is None and member.lower() in column.members and len(others) == 1:
+                place = others[0]
             if place is not None:
                 variables[variable] = place, _first(header, column.quality)
         return _Layout(time, station, variables) if variables else None
 
-    def _only_value(self, header: list[str], taken: set[int | None]) -> int | None:
-        flags = {name for c in self.columns.variables.values() for name in c.quality}
-        no_value = flags | self.columns.ignored | {""}
-        left = [i for i, cell in enumerate(header) if i not in taken and cell not in no_value]
-        return left[0] if len(left) == 1 else None
-
-    def _read_rows(
-        self, where: str, stem: str, header: list[str], layout: _Layout, reader: Any
-    ) -> None:
-        width = 1 + max(
-            *layout.time,
-            layout.station or 0,
-            *(i for pair in layout.variables.values() for i in pair if i is not None),
-        )
-        first_bad, timed = "", 0
+    def _read_rows(self, where: str, stem: str, layout: _Layout, reader: Any) -> None:
+        first_bad, timed = "", False
         for row in reader:
-            if len(row) < width:
+            if len(row) < layout.width:
                 self.dropped["rows that are cut short"] += any(row)
                 continue
             stamp = " ".join(row[i].strip() for i in layout.time)
@@ -230,35 +203,34 @@ class _Reader:
                 self.dropped[seconds] += 1
                 first_bad = first_bad or f"line {reader.line_num}: {stamp!r}"
                 continue
-            timed += 1
+            timed = True
             station = row[layout.station].strip() if layout.station is not None else stem
             for variable, (place, flag) in layout.variables.items():
-                quality = row[flag].strip() if flag is not None else None
-                self._keep(variable, station, seconds, row[place].strip(), quality)
+                quality = None if flag is None else row[flag].strip()
+                series = self.values.setdefault((station, variable), {})
+                problem = self._keep(series, seconds, row[place].strip(), variable, quality)
+                if problem:
+                    self.dropped[f"{variable}: {problem}"] += 1
         if first_bad and not timed:
             raise FileFormatError(f"{where} {first_bad} is no time; say the time_format")
-        for variable, (place, _) in layout.variables.items():
-            self.found.setdefault(variable, []).append(f"{where} column {header[place]!r}")
 
     def _keep(
-        self, variable: str, station: str, at: tuple[int, int], text: str, quality: str | None
-    ) -> None:
+        self, series: dict[int, float], at: tuple[int, int], text: str, variable: str,
+        quality: str | None,
+    ) -> str:  # fmt: skip
+        """Add a value to its series, or say why it is not used."""
         value = self.columns.value(text, variable)
         if isinstance(value, str):
-            self.dropped[f"{variable}: {value}"] += 1
-        elif value != value:
-            self.dropped[f"{variable}: missing"] += 1
-        elif quality is not None and quality not in self.columns.good:
-            self.dropped[f"{variable}: flagged {quality or 'with nothing'}"] += 1
-        else:
-            series = self.values.setdefault((station, variable), {})
-            first, second = at
-            if first in series and second != first:
-                first = second  # the hour that comes twice when summer time ends
-            if first in series:
-                self.dropped[f"{variable}: the same hour again"] += 1
-            else:
-                series[first] = value
+            return value
+        if quality is not None and quality not in self.columns.good:
+            return f"flagged {quality or 'with nothing'}"
+        first, second = at
+        if first in series:
+            first = second  # the hour that comes twice when summer time ends
+        if first in series:
+            return "the same hour again"
+        series[first] = value
+        return ""
 
     def _moment(self, stamp: str) -> tuple[int, int] | str:
         """UTC seconds of a stamp, for its first and its second meaning, or why it has none."""
@@ -275,7 +247,8 @@ class _Reader:
     def stations(self, places: Mapping[str, tuple[float, float]]) -> list[WeatherStation]:
         series: dict[str, dict[str, Series]] = {}
         for (station, variable), values in sorted(self.values.items()):
-            series.setdefault(station, {})[variable] = Series.of(values)
+            if values:
+                series.setdefault(station, {})[variable] = Series.of(values)
         if not series:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
             raise InputError(f"recorded weather: no value can be used ({reasons or 'no rows'})")
@@ -284,6 +257,29 @@ class _Reader:
         return [
             WeatherStation(name, *known.get(name, nowhere), own) for name, own in series.items()
         ]
+
+
+def _tables(path: str) -> Iterator[tuple[str, IO[str]]]:
+    """The texts of a file's tables, and the name of each inside a zip."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if start[:2] == b"\x1f\x8b":
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as text:
+            yield "", text
+        return
+    if start != b"PK\x03\x04":
+        with open(path, encoding="utf-8-sig", newline="") as text:
+            yield "", text
+        return
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(name for name in archive.namelist() if name.lower().endswith(".csv")):
+            if archive.getinfo(name).file_size > _LARGEST:
+                raise FileFormatError(f"{path}:{name}: larger than {_LARGEST:,} bytes; not read")
+            with (
+                archive.open(name) as inner,
+                io.TextIOWrapper(inner, "utf-8-sig", newline="") as text,
+            ):
+                yield name, text
 
 
 def _first(header: Sequence[str], names: Sequence[str]) -> int | None:

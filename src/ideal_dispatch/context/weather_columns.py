@@ -1,6 +1,5 @@
 """Which column of a weather file is what, in which unit, and which flags are good."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -100,9 +99,9 @@ class WeatherColumns:
         return at if at.tzinfo is not None else at.replace(tzinfo=zone(self.time_zone))
 
     def value(self, text: str, variable: str) -> float | str:
-        """The number in our unit, NaN where it is missing, or why it cannot be used."""
+        """The number in our unit, or why it cannot be used."""
         if text.lower() in self.missing:
-            return math.nan
+            return "missing"
         if variable == "rainfall_mm" and text.lower() in _TRACE:
             return 0.0
         try:

@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.context import Weather, WeatherValue
-from ideal_dispatch.context.weather import NEAREST_LIMIT, check_query
+from ideal_dispatch.context.weather import NEAREST_LIMIT, OutdatedWeatherError, check_query
+from ideal_dispatch.errors import WeatherError
 from ideal_dispatch.network.geodesy import great_circle_m
 
 Seconds = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class WeatherStation:
 
 
 class WeatherStations:
-    """WeatherStations of one source, asked for the nearest value.
+    """Stations of one source, asked for the nearest value.
 
     For each variable the nearest station that has a value at the time counts;
     stations whose place is unknown come last.
@@ -65,30 +65,31 @@ class WeatherStations:
         self.source = source
         self.reach_m = reach_m
         self.stations = tuple(sorted(stations, key=lambda station: station.name))
-        self._by_variable: Mapping[str, tuple[list[WeatherStation], FloatArray, FloatArray]]
-        grouped = {}
+        self._by_variable: dict[str, tuple[list[WeatherStation], FloatArray, FloatArray]] = {}
         for variable in sorted({v for station in stations for v in station.series}):
-            having = [s for s in self.stations if s.series.get(variable) is not None]
-            grouped[variable] = (
-                having,
-                np.array([s.lon for s in having]),
-                np.array([s.lat for s in having]),
-            )
-        self._by_variable = MappingProxyType(grouped)
+            having = [s for s in self.stations if variable in s.series]
+            lons, lats = np.array([(s.lon, s.lat) for s in having]).T
+            self._by_variable[variable] = having, lons, lats
 
     def reading(
-        self, at: datetime, lon: float, lat: float, limit: timedelta = NEAREST_LIMIT
+        self,
+        at: datetime,
+        lon: float,
+        lat: float,
+        limit: timedelta = NEAREST_LIMIT,
+        outdated: WeatherError | None = None,
     ) -> Weather:
-        """The nearest values in time and place."""
+        """The nearest values in time and place; ``outdated`` is why they could not be renewed."""
         check_query(at, lon, lat)
         second = at.timestamp()
         found = {}
         for variable, (having, lons, lats) in self._by_variable.items():
-            for index in self._by_distance(lons, lats, lon, lat):
+            far_m = great_circle_m(lons, lats, np.float64(lon), np.float64(lat))  # type: ignore[arg-type]
+            for index in np.argsort(far_m, kind="stable").tolist():  # NaN sorts last
                 station = having[index]
                 series = station.series[variable]
                 nearest = series.nearest(second, limit)
-                if nearest is not None:
+                if nearest is not None and not far_m[index] > self.reach_m:
                     found[variable] = WeatherValue(
                         float(series.value[nearest]),
                         self.source,
@@ -96,13 +97,6 @@ class WeatherStations:
                         datetime.fromtimestamp(int(series.at_s[nearest]), UTC),
                     )
                     break
+        if outdated is not None:
+            raise OutdatedWeatherError(str(outdated), Weather(**found))
         return Weather(**found)
-
-    def _by_distance(
-        self, lons: FloatArray, lats: FloatArray, lon: float, lat: float
-    ) -> Sequence[int]:
-        if lons.size == 1 and math.isnan(lons[0]):
-            return (0,)
-        far_m = great_circle_m(lons, lats, np.float64(lon), np.float64(lat))  # type: ignore[arg-type]
-        order = np.argsort(far_m, kind="stable")  # NaN sorts last
-        return [int(i) for i in order if not far_m[i] > self.reach_m]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.context import FirstKnown, Weather, WeatherClient, hong_kong_observatory
-from ideal_dispatch.context.hong_kong_places import DISTRICTS, STATIONS
+from ideal_dispatch.context.hong_kong_weather import _places
 from ideal_dispatch.errors import WeatherError
 from tests.unit.context.stand_in import Answer, StandIn, stand_in
 
@@ -213,7 +213,7 @@ def test_what_was_said_before_an_outage_still_counts() -> None:
 
 
 def test_places_lie_in_hong_kong() -> None:
-    for lon, lat in [*STATIONS.values(), *DISTRICTS.values()]:
+    for lon, lat in _places().values():
         assert 113.8 < lon < 114.45
         assert 22.15 < lat < 22.6
-    assert len(DISTRICTS) == 18
+    assert sum(kind == "district" for kind, _ in _places()) == 18
