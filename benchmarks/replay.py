@@ -28,8 +28,8 @@ from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.dispatch.baselines import IntervalPolicy, RouterDual, RouterPolicy
 from ideal_dispatch.replay import World, drive, run_replay, sample_incidents
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
@@ -41,11 +41,11 @@ _DAYS = 2
 class Requerying:
     """The same world without its trees."""
 
-    def __init__(self, world: RecordedWorld) -> None:
+    def __init__(self, world: ReplayedTraffic) -> None:
         self._world = world
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        """See :class:`RecordedWorld`."""
+        """See :class:`ReplayedTraffic`."""
         return self._world.quote(origin, destination, at)
 
 
@@ -62,7 +62,7 @@ def _replayed(incidents: int, workers: int) -> tuple[float, float, float]:
     city, recording = _ground()
     weights = np.ones(city.network.num_nodes)
     calls = sample_incidents(recording, weights, max(incidents // _DAYS, 1), seed=0)
-    world = RecordedWorld(recording)
+    world = ReplayedTraffic(recording)
     with TemporaryDirectory() as folder:
         for part, name in ((calls[:64], "warm"), (calls, "whole")):  # workers start on the first
             start, cpu = perf_counter(), process_time()
@@ -97,11 +97,11 @@ def run(console: Console, incidents: int = INCIDENTS, workers: Sequence[int] = (
 def _drives(trips: int = 20) -> Table:
     """Adaptive drives, with trees and without."""
     city, recording = _ground()
-    network, world = city.network, RecordedWorld(recording)
+    network, world = city.network, ReplayedTraffic(recording)
     calls = sample_incidents(recording, np.ones(network.num_nodes), trips // _DAYS, seed=1)
     told = [Assignment(0, world.quote(city.depots[0].node, one.node, one.at).path) for one in calls]
 
-    def driven(source: RecordedWorld | Requerying) -> int:
+    def driven(source: ReplayedTraffic | Requerying) -> int:
         pairs = zip(told, calls, strict=True)
         return sum(
             drive(source, network, one, call.node, call.at, World.INSTANTANEOUS).edges.size
@@ -109,7 +109,7 @@ def _drives(trips: int = 20) -> Table:
         )
 
     def fresh() -> int:
-        world._towards.cache_clear()
+        world._recorded._towards.cache_clear()
         return driven(world)
 
     times = race(

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from benchmarks.timing import human, race
 from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 QUOTES = 40
 
@@ -53,16 +53,16 @@ def _quoting(table: Table, city: City, recording: RecordedTraffic) -> None:
     start = longest.start + timedelta(hours=1)
     edges = f"{city.network.num_edges:,} edges"
 
-    def first() -> RecordedWorld:
-        world = RecordedWorld(recording)
+    def first() -> ReplayedTraffic:
+        world = ReplayedTraffic(recording)
         world.quote(*trips[0], start)
         return world
 
     taken = race({"quote": first})["quote"]
     table.add_row(f"the first quote after load, {edges}", human(taken), _memory(first))
 
-    def truth() -> RecordedWorld:
-        world = RecordedWorld(recording)
+    def truth() -> ReplayedTraffic:
+        world = ReplayedTraffic(recording)
         world.realised_times(start)
         return world
 

@@ -36,7 +36,11 @@ class MissingExtraError(IdealError, ImportError):
         super().__init__(f"{what} needs an optional part: pip install 'ideal-dispatch[{extra}]'")
 
 
-class PolicyError(IdealError):
+class PluginError(IdealError):
+    """A class that somebody wrote has a bug: no call is left out for it, the run ends."""
+
+
+class PolicyError(PluginError):
     """A policy fails, or decides what nobody can drive."""
 
 

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import Any, TypeVar
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -105,6 +107,17 @@ def make_plugin(
         raise InputError(f"[{where}] {error}") from None
     except Exception as error:
         raise InputError(f"[{where}] cannot be made: {type(error).__name__}: {error}") from error
+
+
+def place_of(method: Callable[..., Any], error: Exception | None) -> str:
+    """File and line of a plug-in's own code: where it failed, or where the method begins."""
+    code = getattr(method, "__code__", None)
+    if code is None:
+        return ""
+    frames = extract_tb(None if error is None else error.__traceback__)
+    lines = [one.lineno for one in frames if one.filename == code.co_filename]
+    line = lines[-1] if lines else code.co_firstlineno
+    return f" ({PurePath(code.co_filename).name}, line {line})"
 
 
 def _annotations(made_by: Callable[..., Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
+from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 
 class TrafficSourceContract:
@@ -95,32 +95,32 @@ class TrafficSourceContract:
                 source.quote(origin, destination, at)
 
 
-class TrafficWorldContract(TrafficSourceContract):
+class ReplayedTrafficContract(TrafficSourceContract):
     """A source that also knows what happened."""
 
-    def test_it_is_a_world(self, source: TrafficWorld) -> None:
-        assert isinstance(source, TrafficWorld)
+    def test_it_is_a_world(self, source: TellsTruth) -> None:
+        assert isinstance(source, TellsTruth)
 
     def test_every_edge_takes_some_time(
-        self, source: TrafficWorld, network: RoadNetwork, at: datetime
+        self, source: TellsTruth, network: RoadNetwork, at: datetime
     ) -> None:
         for edge in range(0, network.num_edges, 7):
             assert 0 < source.realised(edge, at) < np.inf
             assert source.realised(edge, at) == source.realised(edge, at)
 
-    def test_the_truth_needs_a_zone_too(self, source: TrafficWorld, at: datetime) -> None:
+    def test_the_truth_needs_a_zone_too(self, source: TellsTruth, at: datetime) -> None:
         with pytest.raises(InputError, match="no zone"):
             source.realised(0, at.replace(tzinfo=None))
 
     def test_an_unknown_edge_is_refused(
-        self, source: TrafficWorld, network: RoadNetwork, at: datetime
+        self, source: TellsTruth, network: RoadNetwork, at: datetime
     ) -> None:
         for edge in (-1, network.num_edges):
             with pytest.raises(InputError, match=f"edge {edge}: there are 0 … "):
                 source.realised(edge, at)
 
     def test_the_truth_goes_on_for_a_while(
-        self, source: TrafficWorld, network: RoadNetwork, at: datetime
+        self, source: TellsTruth, network: RoadNetwork, at: datetime
     ) -> None:
         later = [source.realised(0, at + timedelta(minutes=k)) for k in range(10)]
         assert np.isfinite(later).all()

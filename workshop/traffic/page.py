@@ -20,8 +20,8 @@ from ideal_dispatch.evaluation.races import (
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import Page
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from workshop.traffic import figures
 from workshop.traffic import hong_kong_speeds as hong_kong
 from workshop.traffic.checks import (
@@ -210,7 +210,7 @@ def examine(
     columns = []
     for name, recording in recordings.items():
         report(name)
-        world = RecordedWorld(recording)
+        world = ReplayedTraffic(recording)
         checks = check_traffic(recording, name, np.random.default_rng([seed, 0]))
         rng = np.random.default_rng([seed, 1])
         run, calls = race(world, depots, region, races or RaceParams(), rng)

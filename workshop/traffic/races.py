@@ -17,7 +17,7 @@ from ideal_dispatch.evaluation.call_maps import DrawnDrive
 from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Races
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import DriveError, World, drive
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
 _MARGIN_S = 3600.0
@@ -47,7 +47,7 @@ class RaceParams:
 
 
 def race(
-    world: RecordedWorld,
+    world: ReplayedTraffic,
     depots: Sequence[Depot],
     region: IntArray,
     params: RaceParams,
@@ -109,7 +109,7 @@ class Example:
 
 
 def example(
-    world: RecordedWorld, depots: Sequence[Depot], races: Races, calls: Sequence[Call], how: World
+    world: ReplayedTraffic, depots: Sequence[Depot], races: Races, calls: Sequence[Call], how: World
 ) -> Example | None:
     """The most telling call, driven again for its trace."""
     call = races.most_telling(how)
@@ -131,7 +131,7 @@ def example(
 
 
 def contested_nodes(
-    world: RecordedWorld, depots: Sequence[Depot], params: RaceParams, rng: np.random.Generator
+    world: ReplayedTraffic, depots: Sequence[Depot], params: RaceParams, rng: np.random.Generator
 ) -> IntArray:
     """Random nodes whose two nearest depots are within the margin on empty roads."""
     if len(depots) < 2:
@@ -153,7 +153,9 @@ def contested_nodes(
     return np.sort(chosen).astype(np.int32)
 
 
-def _moments(world: RecordedWorld, params: RaceParams, rng: np.random.Generator) -> list[datetime]:
+def _moments(
+    world: ReplayedTraffic, params: RaceParams, rng: np.random.Generator
+) -> list[datetime]:
     """Moments of one node's calls, uniform over the recorded time in the given hours."""
     recording = world.recording
     spans: list[tuple[datetime, float]] = []
@@ -183,7 +185,7 @@ def _moments(world: RecordedWorld, params: RaceParams, rng: np.random.Generator)
 
 
 def _took_s(
-    world: RecordedWorld, station: int, quote: RouteQuote, at: datetime, how: World
+    world: ReplayedTraffic, station: int, quote: RouteQuote, at: datetime, how: World
 ) -> float:
     assignment = Assignment(station, quote.path)
     return drive(world, world.network, assignment, quote.path.destination, at, how).total_s

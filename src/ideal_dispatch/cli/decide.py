@@ -229,7 +229,7 @@ def _situation(
     trace: "Trace",
 ) -> "Situation":
     """What is known when the call comes in: times from the traffic told, or the model's own."""
-    from ideal_dispatch.traffic.recorded import RecordedWorld
+    from ideal_dispatch.traffic.recorded_router import RecordedRouter
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
     free = {}
@@ -239,23 +239,23 @@ def _situation(
             example = city.depots[0].name
             raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
         free[name.strip()] = int(count)
-    world = context = None
+    router = context = None
     moment = None if at is None else read_moment("--at", at)
     if traffic_file is not None:
         with trace.step("recorded traffic") as facts:
-            world = RecordedWorld(RecordedTraffic.load(traffic_file, city.network))
-            facts["days"] = len(world.recording.days)
+            router = RecordedRouter(RecordedTraffic.load(traffic_file, city.network))
+            facts["days"] = len(router.recording.days)
         if moment is None:
             raise InputError(
                 "--traffic needs --at: a moment of the recording, which begins at "
-                f"{world.recording.stretches[0].start.isoformat()}"
+                f"{router.recording.stretches[0].start.isoformat()}"
             )
-        context = world.recording.context(moment)
+        context = router.recording.context(moment)
     elif city.model is None:
         raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
     try:
         return city.call(
-            **place, at=moment, units=free, sent=primary, traffic=world, context=context,
+            **place, at=moment, units=free, sent=primary, traffic=router, context=context,
             trace=trace,
         )  # fmt: skip
     except InputError as error:

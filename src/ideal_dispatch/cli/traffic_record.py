@@ -175,10 +175,10 @@ def _source(
 
 
 def _world(file: Path, network: "RoadNetwork") -> "NetworkSource":
-    from ideal_dispatch.traffic.recorded import RecordedWorld
     from ideal_dispatch.traffic.recording import RecordedTraffic
+    from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
     recording = RecordedTraffic.load(file, network)
     if hidden := held_out_dates(recording, file):
         warn(f"{file}: test days from {min(hidden)} on; a log of them is for a last check alone")
-    return RecordedWorld(recording)
+    return ReplayedTraffic(recording)

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from pathlib import PurePath
-from traceback import extract_tb
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -15,6 +13,7 @@ from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import Threshold
 from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.frames import DataFrame, frame
+from ideal_dispatch.plugins import place_of
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.explanation import Explanation
@@ -167,7 +166,7 @@ def decided(policy: Policy, situation: Situation, rng: np.random.Generator) -> D
         cause, wrong = error, f"{type(error).__name__}: {error}"
     if wrong:
         who = f"policy {policy.name}, incident {situation.incident.name}"
-        words = f"{who}: {wrong}{_place(policy, cause)}"
+        words = f"{who}: {wrong}{place_of(policy.decide, cause)}"
         raise PolicyError(" ".join(words.split())) from cause
     return made if made.situation is not None else replace(made, situation=situation)
 
@@ -196,17 +195,6 @@ def _fault(policy: Policy, situation: Situation, made: Any) -> str:
     if len(told) > 1 and told[0].station == told[1].station and station.units < 2:
         return f"it sends two ambulances from {station.depot}, where {station.units} is free"
     return ""
-
-
-def _place(policy: Policy, error: Exception | None) -> str:
-    """File and line of the policy's own code: where it failed, or where it decides."""
-    code = getattr(policy.decide, "__code__", None)
-    if code is None:
-        return ""
-    frames = extract_tb(None if error is None else error.__traceback__)
-    lines = [one.lineno for one in frames if one.filename == code.co_filename]
-    line = lines[-1] if lines else code.co_firstlineno
-    return f" ({PurePath(code.co_filename).name}, line {line})"
 
 
 def by_score(

@@ -1,4 +1,4 @@
-"""One ambulance driven through a traffic world ([IDEAL] appendix A)."""
+"""One ambulance driven through traffic ([IDEAL] appendix A)."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,9 +11,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.situation import Assignment, TellsEdgeTimes
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
+from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 
 class World(StrEnum):
@@ -124,6 +124,8 @@ def drive(
             else:
                 edge, shown_s, promised_s = way_on(node, destination, now)
             took_s = shown_s if truth is None else truth.realised(edge, now)
+        except PluginError:
+            raise
         except IdealError as error:
             raise DriveError(
                 f"drive from node {assignment.path.origin} to node {destination} ends at "
@@ -137,11 +139,11 @@ def drive(
     return Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
 
 
-def _truth(source: TrafficSource, world: World) -> TrafficWorld | None:
+def _truth(source: TrafficSource, world: World) -> TellsTruth | None:
     """Who tells what a segment takes, or None where it is the router itself."""
     if World(world) is World.INSTANTANEOUS:
         return None
-    if not isinstance(source, TrafficWorld):
+    if not isinstance(source, TellsTruth):
         raise InputError(
             "experienced traffic needs a source that knows what really happened; drive in "
             "instantaneous traffic"

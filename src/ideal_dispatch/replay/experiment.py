@@ -23,9 +23,9 @@ from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
-from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
+from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
-from ideal_dispatch.traffic.routed_world import ReplayedWorld, RoutedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import TrafficSource
 
 Printed = Literal["hong-kong-island", "sha-tin"]
@@ -245,11 +245,12 @@ class Ground:
         times = self.network.free_flow_times_s
         return np.array([self.network.distances(times, depot) for depot in self.depots])
 
-    def world(self, experiment: Experiment) -> ReplayedWorld:
+    def traffic(self, experiment: Experiment) -> ReplayedTraffic:
         """The recorded traffic, and the router that the experiment asks."""
-        recorded, asked = RecordedWorld(self.recording, experiment.router), experiment.traffic
+        asked = experiment.traffic
         if not asked.source:
-            return recorded
+            return ReplayedTraffic(self.recording, experiment.router)
+        recorded = RecordedRouter(self.recording, experiment.router)
         with complaints_about(experiment.path):
             source = load_plugin(
                 TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
@@ -257,7 +258,7 @@ class Ground:
                 network=self.network, recorded=recorded, folder=experiment.folder,
                 time_zone=self.recording.calendar.time_zone,
             )  # fmt: skip
-        return RoutedWorld(recorded, source)
+        return ReplayedTraffic(self.recording, experiment.router, source)
 
     def dates(self) -> list[str]:
         """The local dates of the recorded days."""
@@ -286,7 +287,7 @@ class Ground:
     ) -> Path:
         """Replay calls in the experiment's traffic; ``how`` as in :func:`run_replay`."""
         return run_replay(
-            self.world(experiment), self.network, self.depots, calls, policies, folder,
+            self.traffic(experiment), self.network, self.depots, calls, policies, folder,
             region=self.region, seed=experiment.seed, **how,
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """The best drive that somebody who knew the whole future could have made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -13,19 +13,19 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.replay.drive import Drive, DriveError, World
-from ideal_dispatch.traffic.routed_world import ReplayedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 _FIRST_BINS = 8
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def hindsight_optimum(
-    world: ReplayedWorld,
+    traffic: ReplayedTraffic,
     network: RoadNetwork,
     origins: Sequence[int],
     destination: int,
     at: datetime,
-    convention: World,
+    world: World,
 ) -> Drive:
     """The earliest arrival from any of the origins, leaving at once and never waiting.
 
@@ -39,22 +39,22 @@ def hindsight_optimum(
     ``expected_s`` is the true arrival all along: in hindsight nothing surprises.
     """
     require_zone(at)
-    if network.checksum != world.network.checksum:
-        raise InputError("the world was recorded on another network")
+    if network.checksum != traffic.network.checksum:
+        raise InputError("the traffic was recorded on another network")
     starts = read_only(origins, np.int32, (None,), "origins")
     if not starts.size:
         raise InputError("no origin given: name at least one node")
     for node in (*starts.tolist(), destination):
         if not 0 <= node < network.num_nodes:
             raise InputError(f"{node} is not a node (0 … {network.num_nodes - 1})")
-    stretch, present = world.recording.find(at)
-    bin_s = world.recording.bin_s
-    first_bin = world.recording.stretches[stretch].start.astimezone(UTC)
+    stretch, present = traffic.recording.find(at)
+    bin_s = traffic.recording.bin_s
+    first_bin = traffic.recording.stretches[stretch].start.astimezone(UTC)
     first_bin += timedelta(seconds=present * bin_s)
     clock = (at - first_bin) // _MICROSECOND, bin_s * 1_000_000
     bins = _FIRST_BINS
     while True:
-        times = _rows(world, first_bin, bins, convention)
+        times = _rows(traffic, first_bin, bins, world)
         arrival_s, by = np.empty(network.num_nodes), np.empty(network.num_nodes, np.int32)
         cut = _label_setting(network.outgoing, times, *clock, starts, destination, arrival_s, by)
         if not cut or len(times) < bins:
@@ -68,17 +68,17 @@ def hindsight_optimum(
     return _read(network, times, clock, arrival_s, by, destination)
 
 
-def _rows(world: ReplayedWorld, first: datetime, bins: int, convention: World) -> FloatArray:
+def _rows(traffic: ReplayedTraffic, first: datetime, bins: int, world: World) -> FloatArray:
     """Edge times of so many bins, or of as many as are recorded without a gap."""
-    ask = world.realised_times
-    if World(convention) is World.INSTANTANEOUS:
-        if not isinstance(world, TellsEdgeTimes):
+    ask: Callable[[datetime], FloatArray] = traffic.realised_times
+    if World(world) is World.INSTANTANEOUS:
+        if not isinstance(traffic, TellsEdgeTimes):
             raise InputError("the router tells no edge times; hindsight needs them")
-        ask = world.router_times
+        ask = traffic.router_times
     rows = [ask(first)]
     for number in range(1, bins):
         try:
-            rows.append(ask(first + timedelta(seconds=number * world.recording.bin_s)))
+            rows.append(ask(first + timedelta(seconds=number * traffic.recording.bin_s)))
         except InputError:
             break  # the end of the recorded time
     return np.array(rows, np.float64)

@@ -18,7 +18,6 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.simulation import Job
-from ideal_dispatch.traffic.routed_world import RoutedWorld
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
 
@@ -89,14 +88,14 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
     """All that the log of a replay depends on."""
-    world = job.world
+    traffic = job.traffic
     calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
     return {
         "format": FORMAT,
-        "network": world.network.checksum,
-        "recording": world.recording.checksum,
-        "router": asdict(world.params),
-        **({"source": described(world.source)} if isinstance(world, RoutedWorld) else {}),
+        "network": traffic.network.checksum,
+        "recording": traffic.recording.checksum,
+        "router": asdict(traffic.params),
+        **({} if traffic.source is None else {"source": described(traffic.source)}),
         "depots": [
             {"name": depot.name, "node": depot.node, "units": count}
             for depot, count in zip(job.depots, job.units, strict=True)

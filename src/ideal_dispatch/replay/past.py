@@ -16,13 +16,12 @@ from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.quote_recorder import record_quotes
-from ideal_dispatch.traffic.routed_world import ReplayedWorld
-from ideal_dispatch.traffic.source import RouteQuote
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PastDays:
-    """Trips and quotes of the training days in one world."""
+    """Trips and quotes of the training days in one kind of traffic."""
 
     trips: Trips
     quotes: QuoteLog
@@ -31,15 +30,12 @@ class PastDays:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shown:
-    """Instantaneous traffic as a world: an edge takes what the router shows when it is entered."""
+    """Instantaneous traffic: an edge takes what the router shows when it is entered."""
 
-    world: ReplayedWorld
-
-    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        return self.world.quote(origin, destination, at)
+    traffic: ReplayedTraffic
 
     def realised(self, edge: int, at: datetime) -> float:
-        return edge_shown_s(self.world, self.world.network, edge, at)
+        return edge_shown_s(self.traffic, self.traffic.network, edge, at)
 
 
 def collect_past(
@@ -69,7 +65,7 @@ def collect_trips(
     if file.exists():
         return Trips.load(file)
     past, recording = experiment.past, ground.recording
-    world, network = ground.world(experiment), ground.network
+    traffic, network = ground.traffic(experiment), ground.network
     nearest = ground.free_flow_s.argmin(axis=0)
     calls = sample_incidents(
         recording.only(days), (ground.free_flow_s.min(axis=0) > 0).astype(float),
@@ -81,9 +77,9 @@ def collect_trips(
         own = rng.random() < past.own_share
         station = int(nearest[call.node]) if own else int(rng.integers(len(ground.depots)))
         try:
-            route = world.quote(ground.depots[station].node, call.node, call.at).path
+            route = traffic.quote(ground.depots[station].node, call.node, call.at).path
             driven = drive(
-                world, network, Assignment(station, route), call.node, call.at, convention
+                traffic, network, Assignment(station, route), call.node, call.at, convention
             )
         except (DriveError, UnreachableError):
             continue  # it left the recorded time: no agency has a record of it
@@ -103,8 +99,8 @@ def collect_quotes(
 ) -> QuoteLog:
     """What the router said about the same trips again and again, and what came of it."""
     past, recording = experiment.past, ground.recording
-    world = ground.world(experiment)
-    truth = world if convention is World.EXPERIENCED else _Shown(world)
+    traffic = ground.traffic(experiment)
+    truth = traffic if convention is World.EXPERIENCED else _Shown(traffic)
     rng = np.random.default_rng([experiment.seed, 2])
     weights: FloatArray = ground.weights(experiment.calls)
     places = rng.choice(weights.size, min(past.places, int(weights.sum())), replace=False,
@@ -116,5 +112,5 @@ def collect_quotes(
             last_s = stretch.bins * recording.bin_s - experiment.calls.margin_s
             rounds = max(int(last_s // past.every_s), 1)
             start = stretch.start + timedelta(seconds=past.every_s)
-            record_quotes(world, pairs, start, past.every_s, rounds, file, realised=truth)
+            record_quotes(traffic, pairs, start, past.every_s, rounds, file, realised=truth)
     return QuoteLog.load(file, ground.network)

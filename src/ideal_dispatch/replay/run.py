@@ -30,7 +30,7 @@ from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import DROPPED
 from ideal_dispatch.replay.manifest import Manifest, settings
 from ideal_dispatch.replay.simulation import Job
-from ideal_dispatch.traffic.routed_world import ReplayedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 LOG = "incidents.jsonl"
 INCIDENTS_PER_CHUNK = 32
@@ -42,7 +42,7 @@ Chunk = tuple[int, Sequence[Incident]]
 
 
 def run_replay(
-    world: ReplayedWorld,
+    traffic: ReplayedTraffic,
     network: RoadNetwork,
     depots: Sequence[Depot],
     incidents: Sequence[Incident],
@@ -66,13 +66,13 @@ def run_replay(
     time, is left out under every policy, and the manifest says why. A second
     process on the same folder is refused.
     """
-    if network.checksum != world.network.checksum:
-        raise InputError("the world was recorded on another network than the one given")
+    if network.checksum != traffic.network.checksum:
+        raise InputError("the traffic was recorded on another network than the one given")
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: at least one is needed")
-    check_incidents(incidents, network, world.recording)
+    check_incidents(incidents, network, traffic.recording)
     free = (2,) * len(depots) if units is None else tuple(units)
-    job = Job(world, tuple(depots), tuple(policies), free, region, seed)  # type: ignore[arg-type]
+    job = Job(traffic, tuple(depots), tuple(policies), free, region, seed)  # type: ignore[arg-type]
     place = Path(folder)
     with locked(place):
         manifest = _finished(place, job, incidents, workers, cluster, report)
@@ -142,7 +142,7 @@ def _replayed(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     # one array: joblib shares it by memory map, dask sends it once to each machine
-    packed = np.frombuffer(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), np.uint8)
+    packed = np.frombuffer(_packed(job), np.uint8)
     name = hashlib.blake2b(packed.tobytes(), digest_size=16).hexdigest()
     tasks = (delayed(_lines)(name, packed, *chunk) for chunk in missing)
     with _backend(cluster):
@@ -155,6 +155,21 @@ def _replayed(
                 "a worker process was ended from outside, perhaps for want of memory; "
                 "the same call goes on with what is done"
             ) from None
+
+
+def _packed(job: Job) -> bytes:
+    """For other processes; a class that cannot be sent there is named."""
+    parts: dict[str, object] = {f"policy {policy.name}": policy for policy in job.policies}
+    parts |= {f"traffic source {type(job.traffic.source).__name__}": job.traffic.source}
+    try:
+        for what in parts:
+            pickle.dumps(parts[what], pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # of any type: the class may do it in its own way
+        raise InputError(
+            f"{what} cannot be sent to other processes ({type(error).__name__}: {error}); "
+            "make it so that it can be pickled, or replay with one worker"
+        ) from None
+    return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
 
 
 @contextmanager

@@ -17,19 +17,19 @@ from ideal_dispatch.dispatch.situation import (
     TellsEdgeTimes,
     observe,
 )
-from ideal_dispatch.errors import IdealError, InputError, PolicyError
+from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
-from ideal_dispatch.traffic.routed_world import ReplayedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """All that a worker needs besides the incidents; ``region`` has a depot's number per node."""
 
-    world: ReplayedWorld
+    traffic: ReplayedTraffic
     depots: tuple[Depot, ...]
     policies: tuple[Policy, ...]
     units: tuple[int, ...]
@@ -37,7 +37,7 @@ class Job:
     seed: int
 
     def __post_init__(self) -> None:
-        nodes = self.world.network.num_nodes
+        nodes = self.traffic.network.num_nodes
         if not self.depots or not self.policies:
             raise InputError("a replay needs at least one depot and one policy")
         for what, names in (
@@ -72,7 +72,7 @@ class Job:
     def _line(self, incident: Incident) -> str:
         try:
             return line_text(self.entry(incident))
-        except PolicyError:
+        except PluginError:
             raise
         except IdealError as error:
             return dropped_text(incident.name, str(error))
@@ -88,10 +88,11 @@ class Job:
         of the entry beats it. In instantaneous traffic of a router that tells no edge
         times it is the best drive here.
         """
-        world, network, at = self.world, self.world.network, incident.at
+        traffic, network, at = self.traffic, self.traffic.network, incident.at
+        region = None if self.region is None else int(self.region[incident.node])
         situation = observe(
-            world, network, incident, world.recording.context(at), self.depots, units=self.units,
-            region=None if self.region is None else int(self.region[incident.node]),
+            traffic, network, incident, traffic.recording.context(at), self.depots,
+            units=self.units, region=region,
         )  # fmt: skip
         told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
         decisions = [
@@ -103,28 +104,28 @@ class Job:
                 if assignment is not None:
                     told.setdefault(drive_key(assignment), assignment)
         drives = {
-            key: (way, {w: drive(world, network, way, incident.node, at, w) for w in World})
+            key: (way, {w: drive(traffic, network, way, incident.node, at, w) for w in World})
             for key, way in told.items()
         }
         hindsight = {
-            w: _best(world, situation, w, [(way, driven[w]) for way, driven in drives.values()])
+            w: _best(traffic, situation, w, [(way, driven[w]) for way, driven in drives.values()])
             for w in World
         }
-        day = world.recording.calendar.local(at).date().isoformat()
+        day = traffic.recording.calendar.local(at).date().isoformat()
         return incident_entry(situation, day, decisions, drives, hindsight)
 
 
 def resimulate(
-    entry: Mapping[str, Any], world: ReplayedWorld, policies: Sequence[Policy], seed: int
+    entry: Mapping[str, Any], traffic: ReplayedTraffic, policies: Sequence[Policy], seed: int
 ) -> dict[str, Any]:
     """The entry again, from its incident, stations and territory alone."""
     said, stations, region = entry["incident"], entry["stations"], entry["region"]
     job = Job(
-        world,
+        traffic,
         tuple(Depot(station["depot"], station["node"]) for station in stations),
         tuple(policies),
         tuple(station["units"] for station in stations),
-        None if region is None else np.full(world.network.num_nodes, region, np.int32),
+        None if region is None else np.full(traffic.network.num_nodes, region, np.int32),
         seed,
     )
     return job.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
@@ -136,17 +137,17 @@ def _generator(seed: int, *names: str) -> np.random.Generator:
 
 
 def _best(
-    world: ReplayedWorld,
+    traffic: ReplayedTraffic,
     situation: Situation,
-    convention: World,
+    world: World,
     drives: Sequence[tuple[Assignment, Drive]],
 ) -> tuple[int, Drive]:
     """Station and drive of the earliest arrival that is known."""
     incident, network = situation.incident, situation.network
     nodes = [situation.stations[i].depot.node for i in situation.available]
     found = [(assignment.station, driven) for assignment, driven in drives]
-    if convention is World.EXPERIENCED or isinstance(world, TellsEdgeTimes):
-        optimum = hindsight_optimum(world, network, nodes, incident.node, incident.at, convention)
+    if world is World.EXPERIENCED or isinstance(traffic, TellsEdgeTimes):
+        optimum = hindsight_optimum(traffic, network, nodes, incident.node, incident.at, world)
         start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
         found.insert(0, (situation.available[nodes.index(start)], optimum))
     return min(found, key=lambda one: one[1].total_s)

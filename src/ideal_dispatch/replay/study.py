@@ -66,7 +66,7 @@ def run_experiment(
             "to replay without the test days"
         )
     ground.calls(experiment, range(experiment.warm_up_days, days))
-    ground.world(experiment)  # or says what is wrong with its source
+    ground.traffic(experiment)  # or says what is wrong with its source
     if experiment.transferred is None:
         if needed_parts(experiment.policies):
             check_training(experiment)

@@ -15,12 +15,12 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
 from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
-from ideal_dispatch.traffic.source import TrafficSource, TrafficWorld
+from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 EVERY_S = 300.0
 """Seconds between the rounds of a log that is told no interval."""
@@ -89,7 +89,7 @@ def record_quotes(
     count: int,
     path: str | os.PathLike[str],
     budget: RequestBudget | None = None,
-    realised: TrafficWorld | None = None,
+    realised: TellsTruth | None = None,
     clock: Clock | None = None,
     progress: Callable[[int, int], None] | None = None,
     requests: RequestBudget | None = None,
@@ -110,10 +110,10 @@ def record_quotes(
     A world is asked on a virtual clock, any other source on the machine's.
     ``progress`` is told the number of quotes done and of all.
     """
-    network, is_world = source.network, isinstance(source, TrafficWorld)
+    network, is_world = source.network, isinstance(source, TellsTruth)
     _check(network, pairs, start, every_s, count)
     pairs = [(int(origin), int(destination)) for origin, destination in pairs]
-    world = realised or (source if isinstance(source, TrafficWorld) else None)
+    world = realised or (source if isinstance(source, TellsTruth) else None)
     clock = clock or (None if is_world else Clock())
     description = described(source)
     _begin(path, network, description, start, every_s, count, clock)
@@ -177,7 +177,7 @@ def described(source: object) -> Mapping[str, Any]:
     return plain
 
 
-def path_time_s(world: TrafficWorld, path: Path, at: datetime) -> float:
+def path_time_s(world: TellsTruth, path: Path, at: datetime) -> float:
     """Seconds that the path took, edge by edge, for a vehicle that set out at ``at``."""
     elapsed_s = 0.0
     for edge in path.edges.tolist():
@@ -187,14 +187,14 @@ def path_time_s(world: TrafficWorld, path: Path, at: datetime) -> float:
 
 def _asked(
     source: NetworkSource,
-    world: TrafficWorld | None,
+    world: TellsTruth | None,
     due: datetime,
     pair: tuple[int, int],
     now: datetime,
 ) -> LogLine:
     try:
         quote = source.quote(*pair, now)
-    except BudgetError:
+    except (BudgetError, PluginError):
         raise
     except IdealError as error:
         nothing: dict[str, float] = {}

@@ -79,6 +79,9 @@ class Stretch:
         object.__setattr__(self, "weather", weather)
         object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stretch, (self.start, self.codes, self.weather, dict(self.notes), self.truth)
+
     @property
     def bins(self) -> int:
         return len(self.codes)
@@ -159,6 +162,7 @@ class RecordedTraffic:
     bin_s: int
     stretches: tuple[Stretch, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    _found: tuple[datetime, datetime, tuple[int, int]] = field(init=False)  # the last bin asked for
 
     def __post_init__(self) -> None:
         if not self.stretches:
@@ -182,6 +186,11 @@ class RecordedTraffic:
                 )
             before = self.end(stretch)
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        object.__setattr__(self, "_found", (self.starts[0], self.starts[0], (0, 0)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = self.network, self.calendar, self.bin_s, self.stretches, dict(self.provenance)
+        return RecordedTraffic, made
 
     def __repr__(self) -> str:
         hours = sum(s.bins for s in self.stretches) * self.bin_s / 3600
@@ -227,10 +236,16 @@ class RecordedTraffic:
     def find(self, at: datetime) -> tuple[int, int]:
         """Number of the stretch and of its bin that holds ``at``."""
         require_zone(at)
+        since, until, found = self._found
+        if since <= at < until:  # most ask about the bin just found
+            return found
         number = bisect_right(self.starts, at) - 1
         if number >= 0:
             present = int((at - self.starts[number]).total_seconds() // self.bin_s)
             if present < self.stretches[number].bins:
+                since = self.starts[number] + timedelta(seconds=present * self.bin_s)
+                until = since + timedelta(seconds=self.bin_s)
+                object.__setattr__(self, "_found", (since, until, (number, present)))
                 return number, present
         raise InputError(
             f"{at.isoformat()} is not in the recording; it has "

@@ -1,4 +1,4 @@
-"""What every source of traffic offers: quotes, and the truth where it is a world."""
+"""What every source of traffic offers: quotes, and in a replay the truth."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +9,8 @@ import numpy as np
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
+
+_ALWAYS_KNOWN = ("duration_s", "next_segment_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,12 @@ class RouteQuote:
 
     def __post_init__(self) -> None:
         require_zone(self.asked_at)
-        for name in ("duration_s", "next_segment_s"):
-            value = getattr(self, name)
-            if not 0.0 <= value < np.inf:
-                raise InputError(f"quote: {name} is {value}; it must be finite and zero or more")
-        for name in ("optimistic_s", "pessimistic_s", "data_age_s"):
-            value = getattr(self, name)
-            if not (np.isnan(value) or 0.0 <= value < np.inf):
+        for name in ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s"):
+            value, or_nan = getattr(self, name), "" if name in _ALWAYS_KNOWN else ", or NaN"
+            number = isinstance(value, (float, int, np.number))
+            if not number or not (0.0 <= value < np.inf or (or_nan and np.isnan(value))):
                 raise InputError(
-                    f"quote: {name} is {value}; it must be finite and zero or more, or NaN"
+                    f"quote: {name} is {value}; it must be finite and zero or more{or_nan}"
                 )
 
 
@@ -55,8 +54,8 @@ class TrafficSource(Protocol):
 
 
 @runtime_checkable
-class TrafficWorld(TrafficSource, Protocol):
-    """A source that also knows what really happened."""
+class TellsTruth(Protocol):
+    """Traffic that knows what really happened."""
 
     def realised(self, edge: int, at: datetime) -> float:
         """Seconds that an edge takes if entered at ``at``."""

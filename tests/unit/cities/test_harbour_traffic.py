@@ -13,8 +13,8 @@ from ideal_dispatch.cities import (
     harbour_city,
     harbour_traffic,
 )
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
 
@@ -65,7 +65,7 @@ def test_all_are_congested_and_none_is_gridlocked(traffic: RecordedTraffic) -> N
 
 
 def test_its_router_answers(city: City, traffic: RecordedTraffic) -> None:
-    world = RecordedWorld(traffic.only([0]))
+    world = ReplayedTraffic(traffic.only([0]))
     at = traffic.stretches[0].start + timedelta(hours=1)
     quote = world.quote(city.depots[0].node, city.depots[1].node, at)
     free_flow_s = quote.path.time_s(city.network.free_flow_times_s)

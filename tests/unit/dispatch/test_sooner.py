@@ -23,7 +23,7 @@ from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, LEAST_SURE
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.drive import World, drive
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.dispatch.worlds import (
     GAIN,
     depots,
@@ -146,7 +146,7 @@ def test_what_is_said_comes_true() -> None:
     """On training days of the embedded city, whichever depot sent: who is named arrives first."""
     city = harbour_city()
     recording = harbour_traffic(city)
-    streets = RecordedWorld(recording)
+    streets = ReplayedTraffic(recording)
     policy = Ideal(gain=GainModel.load(harbour_model_folder() / "gain.json"), seconds=QUICK)
     rng = np.random.default_rng(3)
     right: list[bool] = []

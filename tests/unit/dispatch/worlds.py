@@ -19,8 +19,8 @@ from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import Stretch
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
 CALENDAR = Calendar("Asia/Hong_Kong", "HK")
@@ -31,9 +31,9 @@ _PARAMS = SyntheticParams(days=1, hours=((7, 9),), incidents_per_hour=20)
 
 
 @cache
-def world(network: RoadNetwork) -> RecordedWorld:
+def world(network: RoadNetwork) -> ReplayedTraffic:
     """Two hours of a busy morning."""
-    return RecordedWorld(synthetic_traffic(network, CALENDAR, _PARAMS))
+    return ReplayedTraffic(synthetic_traffic(network, CALENDAR, _PARAMS))
 
 
 def moment(network: RoadNetwork, minutes: float = 70.0) -> datetime:
@@ -44,7 +44,7 @@ def depots(count: int) -> list[Depot]:
     return [Depot(f"D{number}", node) for number, node in enumerate(NODES[:count])]
 
 
-def poisoned(network: RoadNetwork, minutes: float) -> RecordedWorld:
+def poisoned(network: RoadNetwork, minutes: float) -> ReplayedTraffic:
     """The same morning until the given minute, and nonsense afterwards."""
     recording = world(network).recording
     stretch = recording.stretches[0]
@@ -52,7 +52,7 @@ def poisoned(network: RoadNetwork, minutes: float) -> RecordedWorld:
     codes[int(minutes) :] = 250
     truth[:] = 250  # no dispatcher ever sees the truth
     spoilt = Stretch(stretch.start, codes, stretch.weather, stretch.notes, truth)
-    return RecordedWorld(replace(recording, stretches=(spoilt,)))
+    return ReplayedTraffic(replace(recording, stretches=(spoilt,)))
 
 
 def situation(
@@ -62,7 +62,7 @@ def situation(
     *,
     minutes: float = 70.0,
     region: int | None = 0,
-    traffic: RecordedWorld | None = None,
+    traffic: ReplayedTraffic | None = None,
 ) -> Situation:
     """What is known of a call in the small world, with a depot for each number of units."""
     at, traffic = moment(network, minutes), traffic or world(network)

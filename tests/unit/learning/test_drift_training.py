@@ -22,7 +22,7 @@ from ideal_dispatch.learning.lower_level import GivenRoutes, LowerLevel, Routes
 from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.traffic.quote_log import TIMES, LogLine, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import record_quotes
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.learning.worlds import SMALL, town, trips
 
@@ -222,7 +222,7 @@ def test_new_days_of_a_rush_are_quoted_better(grid: RoadNetwork, tmp_path: Path)
         seed=3,
     )  # fmt: skip
     recording = synthetic_traffic(network, CALENDAR, params)
-    world = RecordedWorld(recording)
+    world = ReplayedTraffic(recording)
     pairs = [(0, node) for node in range(60, 120, 8)] + [(119, node) for node in range(0, 60, 8)]
     logs = []
     # on the first day the router knows no history yet: its quotes drift otherwise

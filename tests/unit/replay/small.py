@@ -14,8 +14,9 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import run_replay, sample_incidents
-from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
+from ideal_dispatch.traffic.recorded_router import RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.small import CALENDAR, START, recording
 
@@ -66,7 +67,7 @@ class ScriptedWorld(ScriptedSource):
 class OnlyQuotes:
     """A recorded world that has to be asked for every junction anew."""
 
-    def __init__(self, world: RecordedWorld) -> None:
+    def __init__(self, world: ReplayedTraffic) -> None:
         self.world = world
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
@@ -81,11 +82,11 @@ class OnlyQuotes:
 
 def recorded(
     network: RoadNetwork, times_s: FloatArray, bin_s: int = 60, params: RouterParams | None = None
-) -> RecordedWorld:
+) -> ReplayedTraffic:
     """A world of one stretch with these times per bin, nothing pooled unless told."""
     stretch = Stretch(START, encode(times_s, network), np.zeros((1, 5)))
     made = RecordedTraffic(network, CALENDAR, bin_s, (stretch,), {"engine": "test"})
-    return RecordedWorld(made, params or RouterParams(bin_s, 0.001, 600.0, bin_s))
+    return ReplayedTraffic(made, params or RouterParams(bin_s, 0.001, 600.0, bin_s))
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def small_replay(
     calls = sample_incidents(made, np.ones(network.num_nodes), per_day, seed=5)
     region = np.arange(network.num_nodes) % 2
     return run_replay(
-        RecordedWorld(made), network, depots(network), calls, policies, folder,
+        ReplayedTraffic(made), network, depots(network), calls, policies, folder,
         region=region, seed=3, workers=workers, cluster=cluster,
     )  # fmt: skip
 

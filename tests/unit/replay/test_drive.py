@@ -8,7 +8,7 @@ from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.replay.drive import Drive, DriveError, World, drive
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.replay.small import (
     CALL,
@@ -107,7 +107,7 @@ def test_who_is_there_drives_nowhere() -> None:
 @pytest.mark.parametrize("world", World)
 @pytest.mark.parametrize("follow", [1, 4, 99])
 def test_hybrid_is_following_then_adaptive(grid: RoadNetwork, world: World, follow: int) -> None:
-    source = RecordedWorld(recording(grid))
+    source = ReplayedTraffic(recording(grid))
     last = grid.num_nodes - 1
     other = source.alternative(source.quote(0, last, CALL).path, CALL)
     assert other is not None
@@ -135,7 +135,7 @@ def test_hybrid_is_following_then_adaptive(grid: RoadNetwork, world: World, foll
 def test_trees_give_the_drives_of_asking_anew_at_every_junction(
     grid: RoadNetwork, world: World
 ) -> None:
-    source = RecordedWorld(recording(grid))
+    source = ReplayedTraffic(recording(grid))
     rng = np.random.default_rng(2)
     for origin, destination in rng.integers(grid.num_nodes, size=(12, 2)):
         at = CALL + timedelta(seconds=float(rng.uniform(0, 600)))
@@ -182,7 +182,7 @@ def test_seconds_pass_on_a_night_when_the_clock_is_set_back() -> None:
 
 
 def test_a_trip_that_leaves_the_recorded_time(grid: RoadNetwork) -> None:
-    source = RecordedWorld(recording(grid))
+    source = ReplayedTraffic(recording(grid))
     late = START + timedelta(days=1, minutes=119, seconds=30)
     told = Assignment(0, source.quote(0, grid.num_nodes - 1, late).path)
     with pytest.raises(DriveError, match=r"drive from node 0 to node 119 ends at node \d+ after "):

@@ -9,7 +9,8 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay import DriveError, World, drive, hindsight_optimum
-from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
+from ideal_dispatch.traffic.recorded_router import RouterParams
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.replay.small import CALL, recorded
 from tests.unit.traffic.small import START, recording
 
@@ -28,11 +29,11 @@ def _simple_paths(
                 yield [edge, *rest]
 
 
-def _times(world: RecordedWorld, at: datetime, convention: World) -> FloatArray:
+def _times(world: ReplayedTraffic, at: datetime, convention: World) -> FloatArray:
     return world.router_times(at) if convention is World.INSTANTANEOUS else world.realised_times(at)
 
 
-def _taken_s(world: RecordedWorld, edges: list[int], at: datetime, convention: World) -> float:
+def _taken_s(world: ReplayedTraffic, edges: list[int], at: datetime, convention: World) -> float:
     elapsed_s = 0.0
     for edge in edges:
         elapsed_s += float(_times(world, at + timedelta(seconds=elapsed_s), convention)[edge])
@@ -47,7 +48,7 @@ def _town(rng: np.random.Generator, nodes: int = 7) -> RoadNetwork:
     return RoadNetwork.from_arrays(tail, head, rng.uniform(200, 900, tail.size))
 
 
-def _fifo(town: RoadNetwork, rng: np.random.Generator, bin_s: int) -> RecordedWorld:
+def _fifo(town: RoadNetwork, rng: np.random.Generator, bin_s: int) -> ReplayedTraffic:
     """Streets that only get slower, so that nobody is overtaken."""
     bins = 2400 // bin_s
     growth = np.cumsum(rng.uniform(0, 12 / bins, (bins, town.num_edges)), axis=0)
@@ -88,7 +89,7 @@ def test_it_looks_as_far_ahead_as_it_must() -> None:
 
 @pytest.mark.parametrize("convention", World)
 def test_no_drive_of_a_noisy_city_is_far_better(grid: RoadNetwork, convention: World) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     for node in (30, 66, 101):
         best = hindsight_optimum(world, grid, [0, 119], node, CALL, convention)
         for origin in (0, 119):
@@ -112,13 +113,13 @@ def test_where_a_later_car_overtakes_the_earliest_arrival_is_kept() -> None:
 
 def test_who_is_there_needs_nothing(grid: RoadNetwork) -> None:
     best = hindsight_optimum(
-        RecordedWorld(recording(grid)), grid, [4, 9], 9, CALL, World.INSTANTANEOUS
+        ReplayedTraffic(recording(grid)), grid, [4, 9], 9, CALL, World.INSTANTANEOUS
     )
     assert (best.edges.size, best.total_s) == (0, 0.0)
 
 
 def test_what_cannot_be_reached(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     late = START + timedelta(minutes=119, seconds=50)
     with pytest.raises(DriveError, match=r"node 119 cannot be reached from any of nodes \[0\] in"):
         hindsight_optimum(world, grid, [0], 119, late, World.EXPERIENCED)
@@ -129,7 +130,7 @@ def test_what_cannot_be_reached(grid: RoadNetwork) -> None:
 
 
 def test_the_last_seconds_of_a_recording_are_enough_for_the_last_street(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     late = START + timedelta(minutes=119, seconds=59)
     best = hindsight_optimum(world, grid, [0], 1, late, World.EXPERIENCED)
     assert best.edges.size == 1
@@ -142,12 +143,12 @@ def test_the_last_seconds_of_a_recording_are_enough_for_the_last_street(grid: Ro
 def test_bad_places(grid: RoadNetwork, origins: list[int], destination: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hindsight_optimum(
-            RecordedWorld(recording(grid)), grid, origins, destination, CALL, World.INSTANTANEOUS
+            ReplayedTraffic(recording(grid)), grid, origins, destination, CALL, World.INSTANTANEOUS
         )
 
 
 def test_another_network_or_another_time(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     other = RoadNetwork.from_arrays([0], [1], [1.0])
     with pytest.raises(InputError, match="recorded on another network"):
         hindsight_optimum(world, other, [0], 1, CALL, World.INSTANTANEOUS)

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,21 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Incident, Situation
-from ideal_dispatch.errors import IdealError, InputError, PolicyError, UnreachableError
+from ideal_dispatch.errors import (
+    IdealError,
+    InputError,
+    PluginError,
+    PolicyError,
+    UnreachableError,
+)
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import read_log, resimulate, run_replay
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
 from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recorded_router import RecordedRouter
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.source import RouteQuote
 from tests.conftest import ROOT
 from tests.unit.replay.small import (
     CALL,
@@ -61,7 +70,7 @@ def test_a_run_is_a_manifest_and_a_log(grid: RoadNetwork, whole: Path) -> None:
     entries = list(read_log(whole / "incidents.jsonl"))
     assert len({entry["incident"]["name"] for entry in entries}) == 72
     assert all(entry["region"] == entry["incident"]["node"] % 2 for entry in entries)
-    world = RecordedWorld(made)
+    world = ReplayedTraffic(made)
     for entry in entries[::20]:
         assert line_text(resimulate(entry, world, [Chancy()], seed=3)) == line_text(entry)
 
@@ -163,8 +172,36 @@ def test_progress_is_told(grid: RoadNetwork, tmp_path: Path) -> None:
 
 def _replay(town: RoadNetwork, calls: list[Incident], folder: Path, **options: Any) -> Path:
     given: dict[str, Any] = {"network": town, "depots": depots(town), "policies": [Chancy()]}
-    world = RecordedWorld(recording(town))
-    return run_replay(world=world, incidents=calls, folder=folder, **(given | options))
+    given["traffic"] = ReplayedTraffic(recording(town))
+    return run_replay(incidents=calls, folder=folder, **(given | options))
+
+
+class Broken:
+    """A router with a bug that shows on the way, and an attribute that no process can be sent."""
+
+    def __init__(self, router: RecordedRouter) -> None:
+        self.router, self.lock = router, Lock()
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        if at > CALL:
+            raise ZeroDivisionError("too late")
+        return self.router.quote(origin, destination, at)
+
+
+def test_a_bug_of_a_traffic_source_ends_the_replay(grid: RoadNetwork, tmp_path: Path) -> None:
+    made = recording(grid)
+    broken = ReplayedTraffic(made, source=Broken(RecordedRouter(made)))
+    message = r"^traffic source Broken: ZeroDivisionError: too late \(test_run.py, line \d+\)$"
+    with pytest.raises(PluginError, match=message):
+        _replay(grid, [Incident("a", 37, CALL)], tmp_path / "run", traffic=broken)
+
+
+def test_a_source_that_no_worker_can_be_sent_is_one_line(grid: RoadNetwork, tmp_path: Path) -> None:
+    made = recording(grid)
+    local = ReplayedTraffic(made, source=Broken(RecordedRouter(made)))
+    calls = [Incident(f"{i:02d}", i, CALL) for i in range(40)]
+    with pytest.raises(InputError, match="^traffic source Broken cannot be sent to other process"):
+        _replay(grid, calls, tmp_path / "run", traffic=local, workers=2)
 
 
 def test_trips_that_leave_the_recorded_time_are_counted(grid: RoadNetwork, tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import World, drive, resimulate
 from ideal_dispatch.replay.log import drive_key, line_text
 from ideal_dispatch.replay.simulation import Job
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.replay.small import CALL, Chancy, call, depots, recorded
 from tests.unit.traffic.small import START, recording
 
 
 def simulated(
-    world: RecordedWorld,
+    world: ReplayedTraffic,
     incident: Incident,
     places: Sequence[Depot],
     policies: Sequence[Policy],
@@ -35,16 +35,16 @@ def simulated(
 
 
 def _entry(
-    network: RoadNetwork, *policies: Policy, world: RecordedWorld | None = None, **options: Any
+    network: RoadNetwork, *policies: Policy, world: ReplayedTraffic | None = None, **options: Any
 ) -> dict[str, Any]:
-    world = world or RecordedWorld(recording(network))
+    world = world or ReplayedTraffic(recording(network))
     told = simulated(world, call(), depots(network), policies or (Chancy(),), **options)
     entry: dict[str, Any] = json.loads(line_text(told))
     return entry
 
 
 def test_every_candidate_drives_in_the_same_worlds(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     entry = _entry(grid, Chancy(), Chancy("long", follow=99), Chancy("free", follow=0))
     assert {"s0", "s1"} < set(entry["drives"])
     assert len(entry["drives"]) == 4, "both stations, two prefixes"
@@ -63,7 +63,7 @@ def test_every_candidate_drives_in_the_same_worlds(grid: RoadNetwork) -> None:
 
 
 def test_hindsight_is_never_later_than_a_drive(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     for node in range(5, 115, 11):
         calls = Incident(f"to {node}", node, CALL)
         told = simulated(world, calls, depots(grid), (Chancy(), Chancy("q", 99)))
@@ -92,9 +92,9 @@ def test_where_streets_are_not_fifo_the_best_drive_is_the_hindsight() -> None:
 def test_a_line_can_be_simulated_again(grid: RoadNetwork) -> None:
     policies = Chancy(), Chancy("other")
     entry = _entry(grid, *policies, units=[1, 2], region=1, seed=9)
-    again = resimulate(entry, RecordedWorld(recording(grid)), policies, seed=9)
+    again = resimulate(entry, ReplayedTraffic(recording(grid)), policies, seed=9)
     assert line_text(again) == line_text(entry)
-    other = resimulate(entry, RecordedWorld(recording(grid)), policies, seed=8)
+    other = resimulate(entry, ReplayedTraffic(recording(grid)), policies, seed=8)
     assert line_text(other) != line_text(entry), "the seed matters"
 
 
@@ -141,7 +141,7 @@ def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
         known = len(codes) if number < stretch else present if number == stretch else 0
         codes[known:] = 111  # five times free flow
         poisoned.append(replace(one, codes=codes, truth=codes))
-    other = RecordedWorld(replace(made, stretches=tuple(poisoned)))
+    other = ReplayedTraffic(replace(made, stretches=tuple(poisoned)))
     seen: list[tuple[Any, ...]] = []
 
     def look(situation: Situation, rng: np.random.Generator) -> Decision:
@@ -164,7 +164,7 @@ def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:
 
 
 def test_an_incident_at_a_depot(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     told = simulated(world, Incident("here", 0, CALL), depots(grid), [Chancy()])
     assert told["drives"]["s0"][World.EXPERIENCED]["edges"] == []
     assert told["hindsight"][World.INSTANTANEOUS] == {"station": 0, "edges": [], "seconds": []}
@@ -236,4 +236,4 @@ def test_a_second_from_the_same_depot_needs_two_units(grid: RoadNetwork) -> None
 def test_a_call_near_the_end_says_so(grid: RoadNetwork) -> None:
     late = Incident("late", 65, START + timedelta(minutes=119, seconds=55))
     with pytest.raises(IdealError, match="is not in the recording"):
-        simulated(RecordedWorld(recording(grid)), late, depots(grid), [Chancy()])
+        simulated(ReplayedTraffic(recording(grid)), late, depots(grid), [Chancy()])

@@ -26,7 +26,7 @@ from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
 from ideal_dispatch.replay.study import calibration_of, run_experiment
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording
@@ -310,8 +310,7 @@ def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
     experiment = Experiment.load(town / "instantaneous.toml")
     ground = experiment.ground()
     log = collect_quotes(experiment, ground, World.INSTANTANEOUS, range(1), town / "a.jsonl")
-    world = ground.world(experiment)
-    assert isinstance(world, RecordedWorld)
+    world = ground.traffic(experiment)
     line = log.lines[0]
     first_bin_s = 60 - line.asked_at.second
     shown = world.router_times(line.asked_at)[list(line.edges)]
@@ -370,7 +369,7 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
 class KnowsLittle:
     """The stand-in router, which knows no way to every fifth node."""
 
-    def __init__(self, recorded: RecordedWorld, ease: float = 1.0) -> None:
+    def __init__(self, recorded: ReplayedTraffic, ease: float = 1.0) -> None:
         self.recorded = recorded
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:

@@ -19,7 +19,7 @@ from tests.stand_in import Answer, Asked, Server, serve
 
 KEY = "AIza-test-key-of-nobody"
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
-QUICK = Patience(timeout_s=60.0, pause_s=0.0)
+QUICK = Patience(timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
 PLAIN = GoogleParams(ranges=False)
 MODELS = {"BEST_GUESS": 1.0, "OPTIMISTIC": 1.05, "PESSIMISTIC": 1.3}
 """Factors of the traffic models: the best guess is outside the other two, as may be."""

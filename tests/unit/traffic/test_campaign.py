@@ -9,7 +9,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic import campaign
 from ideal_dispatch.traffic.campaign import _KIND, processor_hours, simulate
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo import demand, network_export, output, scenario_files, simulation
 from tests.unit.traffic.small import CALENDAR
 from tests.unit.traffic.sumo.days import needs_sumo, plan
@@ -65,7 +65,7 @@ def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Pat
         assert any((np.asarray(s.truth) != s.codes).any() for s in made.stretches)
         known = [made.context(made.stretches[0].start + timedelta(hours=h)) for h in (0, 1)]
         assert [context.weather.rainfall_mm.value for context in known] == [0.0, 5.0]
-        world = RecordedWorld(made)
+        world = ReplayedTraffic(made)
         assert world.quote(0, grid.num_nodes - 1, made.stretches[1].start).duration_s > 0
         made.save(tmp_path / "city.traffic")
         return [cpu_s for _, cpu_s in seen], (tmp_path / "city.traffic").read_bytes()

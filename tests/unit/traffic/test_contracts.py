@@ -6,42 +6,42 @@ from datetime import datetime, timedelta
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import by_entry
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
-from tests.contracts.traffic_source import TrafficWorldContract
+from tests.contracts.traffic_source import ReplayedTrafficContract
 from tests.unit.traffic.small import CALENDAR, START, recording
 
 
-class TestRecordedWorld(TrafficWorldContract):
+class TestReplayedTraffic(ReplayedTrafficContract):
     @pytest.fixture
-    def source(self, grid: RoadNetwork) -> RecordedWorld:
-        return RecordedWorld(recording(grid))
+    def source(self, grid: RoadNetwork) -> ReplayedTraffic:
+        return ReplayedTraffic(recording(grid))
 
     @pytest.fixture
     def at(self) -> datetime:
         return START + timedelta(days=1, minutes=40, seconds=30)
 
 
-class TestWorldWithDerivedTruth(TestRecordedWorld):
+class TestDerivedTruth(TestReplayedTraffic):
     """What met those who entered, from what was seen when they left."""
 
     @pytest.fixture
-    def source(self, grid: RoadNetwork) -> RecordedWorld:
+    def source(self, grid: RoadNetwork) -> ReplayedTraffic:
         made = recording(grid)
         stretches = tuple(
             replace(one, truth=by_entry(one.codes, grid, made.bin_s)) for one in made.stretches
         )
-        return RecordedWorld(replace(made, stretches=stretches))
+        return ReplayedTraffic(replace(made, stretches=stretches))
 
 
-class TestSyntheticWorld(TrafficWorldContract):
+class TestSyntheticTraffic(ReplayedTrafficContract):
     """A world with a truth of its own."""
 
     @pytest.fixture
-    def source(self, grid: RoadNetwork) -> RecordedWorld:
+    def source(self, grid: RoadNetwork) -> ReplayedTraffic:
         params = SyntheticParams(days=2, hours=((7, 9),))
-        return RecordedWorld(synthetic_traffic(grid, CALENDAR, params))
+        return ReplayedTraffic(synthetic_traffic(grid, CALENDAR, params))
 
     @pytest.fixture
     def at(self) -> datetime:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.traffic.recorded import RecordedWorld
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_entry, encode
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo.output import Passages, left_times_s
 from tests.unit.traffic.small import CALENDAR, START
 
@@ -26,13 +26,13 @@ def _passages(network: RoadNetwork) -> Passages:
     return Passages(edge, enter_s, enter_s + took_s)
 
 
-def _world(network: RoadNetwork, passages: Passages) -> RecordedWorld:
+def _world(network: RoadNetwork, passages: Passages) -> ReplayedTraffic:
     """As a SUMO day is recorded."""
     times_s = left_times_s(passages, network.free_flow_times_s, 0.0, BINS, BIN_S)
     codes = encode(times_s, network)
     truth = by_entry(codes, network, BIN_S)
     stretch = Stretch(START, codes, np.zeros((2, 5)), truth=truth)
-    return RecordedWorld(RecordedTraffic(network, CALENDAR, BIN_S, (stretch,)))
+    return ReplayedTraffic(RecordedTraffic(network, CALENDAR, BIN_S, (stretch,)))
 
 
 def _later(passages: Passages) -> Passages:

@@ -21,7 +21,7 @@ from ideal_dispatch.traffic.quote_recorder import (
     path_time_s,
     record_quotes,
 )
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town
 from tests.unit.traffic.small import START, recording
@@ -31,15 +31,15 @@ BEGIN = START + timedelta(days=1, minutes=30)
 
 
 @pytest.fixture
-def world(grid: RoadNetwork) -> RecordedWorld:
-    return RecordedWorld(recording(grid))
+def world(grid: RoadNetwork) -> ReplayedTraffic:
+    return ReplayedTraffic(recording(grid))
 
 
-def record(world: RecordedWorld, path: FilePath, count: int = 4, **options: Any) -> Any:
+def record(world: ReplayedTraffic, path: FilePath, count: int = 4, **options: Any) -> Any:
     return record_quotes(world, PAIRS, BEGIN, 300.0, count, path, **options)
 
 
-def test_one_process_writes_to_a_log(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_one_process_writes_to_a_log(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     record(world, path)
     before = path.read_bytes()
@@ -55,7 +55,7 @@ def test_one_process_writes_to_a_log(world: RecordedWorld, tmp_path: FilePath) -
     ("start", "every_s"), [(BEGIN, 1e300), (datetime(9999, 12, 31, 23, 59, tzinfo=UTC), 300.0)]
 )
 def test_a_schedule_beyond_the_calendar_begins_no_log(
-    world: RecordedWorld, tmp_path: FilePath, start: datetime, every_s: float
+    world: ReplayedTraffic, tmp_path: FilePath, start: datetime, every_s: float
 ) -> None:
     with pytest.raises(InputError, match="the calendar ends before; ask more often or fewer"):
         record_quotes(world, PAIRS, start, every_s, 4, tmp_path / "quotes.jsonl")
@@ -63,7 +63,7 @@ def test_a_schedule_beyond_the_calendar_begins_no_log(
 
 
 def test_a_recorded_world_stands_in_for_a_live_source(
-    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+    world: ReplayedTraffic, grid: RoadNetwork, tmp_path: FilePath
 ) -> None:
     path = tmp_path / "quotes.jsonl"
     told: list[tuple[int, int]] = []
@@ -89,13 +89,15 @@ def test_a_recorded_world_stands_in_for_a_live_source(
         log.times("speed")
 
 
-def test_the_same_recording_gives_the_same_bytes(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_the_same_recording_gives_the_same_bytes(
+    world: ReplayedTraffic, tmp_path: FilePath
+) -> None:
     record(world, tmp_path / "a")
     record(world, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_drive_meets_the_traffic_of_its_way(world: RecordedWorld) -> None:
+def test_a_drive_meets_the_traffic_of_its_way(world: ReplayedTraffic) -> None:
     path = world.quote(0, 119, BEGIN).path
     moment, total = BEGIN, 0.0
     for edge in path.edges:
@@ -107,7 +109,7 @@ def test_a_drive_meets_the_traffic_of_its_way(world: RecordedWorld) -> None:
 class Counted:
     """A source that is no world, and counts how often it is asked."""
 
-    def __init__(self, world: RecordedWorld, fail: Callable[[int], Exception | None]) -> None:
+    def __init__(self, world: ReplayedTraffic, fail: Callable[[int], Exception | None]) -> None:
         self.network, self._world, self._fail, self.asked = world.network, world, fail, 0
 
     def describe(self) -> dict[str, Any]:
@@ -121,7 +123,7 @@ class Counted:
         return self._world.quote(origin, destination, at)
 
 
-def test_an_interrupted_recording_goes_on(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_an_interrupted_recording_goes_on(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path, whole = tmp_path / "quotes.jsonl", tmp_path / "whole.jsonl"
     calm = Counted(world, lambda n: None)
     record_quotes(calm, PAIRS, BEGIN, 300, 4, whole, None, world, VirtualClock(BEGIN))
@@ -142,7 +144,7 @@ def test_an_interrupted_recording_goes_on(world: RecordedWorld, tmp_path: FilePa
     assert path.read_bytes() == whole.read_bytes()
 
 
-def test_a_log_without_a_line_is_begun_again(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_log_without_a_line_is_begun_again(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     record(world, tmp_path / "whole")
     whole = (tmp_path / "whole").read_bytes()
@@ -152,7 +154,9 @@ def test_a_log_without_a_line_is_begun_again(world: RecordedWorld, tmp_path: Fil
         assert path.read_bytes() == whole
 
 
-def test_a_log_goes_on_with_the_schedule_it_began(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_log_goes_on_with_the_schedule_it_began(
+    world: ReplayedTraffic, tmp_path: FilePath
+) -> None:
     """A live recording is begun now, and the same call half an hour later asks on."""
     path, whole = tmp_path / "q", tmp_path / "whole"
     source = Counted(world, lambda n: None)
@@ -175,7 +179,7 @@ def test_a_log_goes_on_with_the_schedule_it_began(world: RecordedWorld, tmp_path
 
 
 def test_a_world_begins_when_it_is_told_and_goes_on_by_itself(
-    world: RecordedWorld, tmp_path: FilePath
+    world: ReplayedTraffic, tmp_path: FilePath
 ) -> None:
     path = tmp_path / "q"
     with pytest.raises(InputError, match="a recorded world has no present: say when to ask first"):
@@ -188,7 +192,7 @@ def test_a_world_begins_when_it_is_told_and_goes_on_by_itself(
 
 
 def test_a_log_of_the_first_version_tells_no_schedule(
-    world: RecordedWorld, tmp_path: FilePath
+    world: ReplayedTraffic, tmp_path: FilePath
 ) -> None:
     path = tmp_path / "q"
     record(world, path)
@@ -200,7 +204,7 @@ def test_a_log_of_the_first_version_tells_no_schedule(
         record_quotes(world, PAIRS, None, None, 4, path)
 
 
-def test_a_failed_quote_is_a_line_of_its_own(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_failed_quote_is_a_line_of_its_own(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     source = Counted(world, lambda n: InputError("no such road") if n == 2 else None)
     done = record_quotes(source, PAIRS, BEGIN, 300, 2, path, clock=VirtualClock(BEGIN))
@@ -212,13 +216,13 @@ def test_a_failed_quote_is_a_line_of_its_own(world: RecordedWorld, tmp_path: Fil
     assert (done.present, source.asked) == (6, 6)  # nor is it asked again
 
 
-def test_a_fault_of_ours_is_not_swallowed(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_fault_of_ours_is_not_swallowed(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     source = Counted(world, lambda n: ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         record_quotes(source, PAIRS, BEGIN, 300, 2, tmp_path / "q", clock=VirtualClock(BEGIN))
 
 
-def test_the_end_of_the_recording_on_the_way(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_the_end_of_the_recording_on_the_way(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     late = START + timedelta(days=1, minutes=119, seconds=50)
     record_quotes(world, [(0, 119)], late, 60, 2, tmp_path / "q")
     log = QuoteLog.load(tmp_path / "q")
@@ -228,7 +232,7 @@ def test_the_end_of_the_recording_on_the_way(world: RecordedWorld, tmp_path: Fil
     assert "is not in the recording" in log.failures[0].error
 
 
-def test_a_budget_is_of_the_whole_log(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_budget_is_of_the_whole_log(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     done = record(world, path, budget=RequestBudget(5))
     assert done.quoted == 5
@@ -252,7 +256,7 @@ class SlowClock(VirtualClock):
         return super().now()
 
 
-def test_overdue_quotes_are_missed_not_made_up(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_overdue_quotes_are_missed_not_made_up(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     done = record(world, path, clock=SlowClock(BEGIN + timedelta(seconds=700), 1.0))
     assert (done.quoted, done.missed) == (6, 6)
@@ -292,7 +296,7 @@ def test_a_live_service(grid: RoadNetwork, tmp_path: FilePath) -> None:
 
 
 def test_files_that_are_no_log_of_this_source(
-    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+    world: ReplayedTraffic, grid: RoadNetwork, tmp_path: FilePath
 ) -> None:
     path = tmp_path / "q"
     record(world, path)
@@ -315,7 +319,7 @@ def test_files_that_are_no_log_of_this_source(
         assert notes.read_bytes() == content  # and it is left alone
 
 
-def test_damaged_logs(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_damaged_logs(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     record(world, path)
     lines = path.read_text().splitlines(keepends=True)
@@ -361,7 +365,7 @@ def test_damaged_logs(world: RecordedWorld, tmp_path: FilePath) -> None:
     ],
 )
 def test_requests_that_make_no_sense(
-    world: RecordedWorld, tmp_path: FilePath, options: dict[str, Any], message: str
+    world: ReplayedTraffic, tmp_path: FilePath, options: dict[str, Any], message: str
 ) -> None:
     given: dict[str, Any] = {
         "pairs": PAIRS,
@@ -375,14 +379,14 @@ def test_requests_that_make_no_sense(
     assert not list(tmp_path.iterdir())
 
 
-def test_pairs_from_an_array(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_pairs_from_an_array(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     pairs = [tuple(row) for row in np.array(PAIRS)]
     record_quotes(world, pairs, BEGIN, 300, 4, tmp_path / "a")
     record(world, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_another_schedule_is_refused(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_another_schedule_is_refused(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "q"
     record(world, path)
     before = path.read_bytes()
@@ -395,7 +399,9 @@ def test_another_schedule_is_refused(world: RecordedWorld, tmp_path: FilePath) -
     assert record_quotes(world, PAIRS, BEGIN + timedelta(seconds=600), None, 3, path).quoted == 3
 
 
-def test_a_world_begins_anew_in_its_next_stretch(world: RecordedWorld, tmp_path: FilePath) -> None:
+def test_a_world_begins_anew_in_its_next_stretch(
+    world: ReplayedTraffic, tmp_path: FilePath
+) -> None:
     """Stretches need not begin a whole number of intervals apart; a live log has one grid."""
     path, again = tmp_path / "q", BEGIN + timedelta(days=1, seconds=100)
     record(world, path)
@@ -410,7 +416,7 @@ def test_a_world_begins_anew_in_its_next_stretch(world: RecordedWorld, tmp_path:
 
 
 def test_a_budget_counts_what_it_knows_once(
-    world: RecordedWorld, grid: RoadNetwork, tmp_path: FilePath
+    world: ReplayedTraffic, grid: RoadNetwork, tmp_path: FilePath
 ) -> None:
     budget = RequestBudget()
     record(world, tmp_path / "a", count=1)
@@ -431,7 +437,7 @@ def test_a_budget_counts_what_it_knows_once(
 
 @pytest.mark.parametrize("name", ["optimistic_s", "pessimistic_s", "data_age_s"])
 @pytest.mark.parametrize("value", [-1.0, np.inf, -np.inf])
-def test_numbers_no_quote_has(world: RecordedWorld, name: str, value: float) -> None:
+def test_numbers_no_quote_has(world: ReplayedTraffic, name: str, value: float) -> None:
     quote = world.quote(0, 119, BEGIN)
     changed: dict[str, Any] = {name: np.nan}
     assert np.isnan(getattr(replace(quote, **changed), name))

@@ -20,7 +20,7 @@ from tests.stand_in import Answer, Server, serve
 from tests.unit.traffic.valhalla_stand_in import ValhallaTown, error
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
-QUICK = Patience(attempts=2, timeout_s=60.0, pause_s=0.0)
+QUICK = Patience(attempts=2, timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
 
 
 def town(network: RoadNetwork, **options: Any) -> ValhallaTown:

@@ -11,7 +11,7 @@ from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.replay.drive import DriveError, World, drive
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 _YEAR, _WEATHER_SEED = 2025, 5  # of the recorded days, so that records and replay share weather
 
@@ -24,7 +24,7 @@ class RecordedDrives:
     draws another call. ``progress`` is told after every drive.
     """
 
-    def __init__(self, world: RecordedWorld, progress: Callable[[], None]) -> None:
+    def __init__(self, world: ReplayedTraffic, progress: Callable[[], None]) -> None:
         self._world, self._progress = world, progress
 
     def __call__(self, origin: int, destination: int, at: datetime, weather: Weather) -> float:
@@ -57,7 +57,7 @@ class RecordedDrives:
 
 def write_records(
     city: City,
-    world: RecordedWorld,
+    world: ReplayedTraffic,
     folder: Path,
     count: int,
     seed: int,

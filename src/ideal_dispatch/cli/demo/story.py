@@ -113,13 +113,13 @@ class Story:
         """The trips of the agency's records, and the facts of their report."""
         from ideal_dispatch.records.data_report import write_outputs
         from ideal_dispatch.records.prepare import prepare_records
-        from ideal_dispatch.traffic.recorded import RecordedWorld
+        from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
         agency, prepared_at = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
         self.watch("driving past calls", 0.0, "")
         settings = write_records(
-            self.city, RecordedWorld(self.ground.recording.only(LEARNED)), agency,
+            self.city, ReplayedTraffic(self.ground.recording.only(LEARNED)), agency,
             self.scale.records, self.seed,
             lambda share: self.watch("driving past calls", share, ""),
         )  # fmt: skip
@@ -214,7 +214,7 @@ class Story:
         said, ground = entry["incident"], self.ground
         call = Incident(said["name"], said["node"], datetime.fromisoformat(said["at"]))
         situation = observe(
-            ground.world(self.experiment), ground.network, call,
+            ground.traffic(self.experiment), ground.network, call,
             ground.recording.context(call.at), ground.depots, region=entry["region"],
         )  # fmt: skip
         limit_s = judged.at(OWN, SHARE).threshold_s

@@ -22,7 +22,7 @@ from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.toml_tables import complaints_about
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
@@ -92,29 +92,29 @@ class RecordedLive(LiveTraffic):
     ) -> None:
         super().__init__(network, calendar, model)
         self._load, self._hours = load, tuple(hours)
-        self.world: RecordedWorld | None = None
+        self.router: RecordedRouter | None = None
         self.status = "starting"
 
     def prepare(self) -> None:
         """Load it, and have the estimates of this moment and the next at hand."""
-        if self.world is None:
+        if self.router is None:
             try:
-                self.world = RecordedWorld(self._load())
+                self.router = RecordedRouter(self._load())
             except Exception:
                 self.status = _UNREADABLE
                 raise
             self.status = "ready"
         for ahead_s in (0.0, 2 * PREPARE_S):
-            self.world.quote(0, 0, self.moment(utc_now() + timedelta(seconds=ahead_s)))
+            self.router.quote(0, 0, self.moment(utc_now() + timedelta(seconds=ahead_s)))
 
     def moment(self, now: datetime) -> datetime:
         """The recorded moment that stands for ``now``."""
         windows = self._windows
-        assert self.world is not None
-        calendar = self.world.recording.calendar
+        assert self.router is not None
+        calendar = self.router.recording.calendar
         if not self._hours:
             local = calendar.local(now)
-            days = self.world.recording.days
+            days = self.router.recording.days
             for turn in range(len(days)):
                 for number in days[(local.toordinal() + turn) % len(days)]:
                     first, last = windows[number]
@@ -131,8 +131,8 @@ class RecordedLive(LiveTraffic):
     @cached_property
     def _windows(self) -> list[tuple[datetime, datetime]]:
         """When calls may come: with some past before, and some time to drive after."""
-        assert self.world is not None
-        recording = self.world.recording
+        assert self.router is not None
+        recording = self.router.recording
         windows = []
         for stretch in recording.stretches:
             whole_s = float(stretch.bins * recording.bin_s)
@@ -152,16 +152,16 @@ class RecordedLive(LiveTraffic):
         return busy or windows
 
     def look(self, case: Case, wait_s: float) -> Situation:
-        """What the recorded world's router says, by its own clock and weather."""
-        if self.world is None:
+        """What the recording's router says, by its own clock and weather."""
+        if self.router is None:
             why = "still being read" if self.status == "starting" else self.status
             return self._without(case, f"recorded traffic: {why}")
         at = self.moment(case.incident.at)
         incident = Incident(case.incident.name, case.incident.node, at)
         known = any(value.known for value in case.weather)
-        recorded = self.world.recording.context(at)
+        recorded = self.router.recording.context(at)
         context = self.calendar.context(at, case.weather) if known else recorded
-        situation = case.observed(self.world, self.network, incident, context)
+        situation = case.observed(self.router, self.network, incident, context)
         return replace(situation, reasons=() if self._hours else (_REPLAYED,))
 
 

@@ -110,10 +110,10 @@ def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.Mon
     traffic = load_assets(demo().settings).traffic
     assert isinstance(traffic, RecordedLive)
     traffic.prepare()
-    assert traffic.world is not None
-    days = traffic.world.recording.days
+    assert traffic.router is not None
+    days = traffic.router.recording.days
     assert 2 <= len(days) <= TRAINING_DAYS
-    last = traffic.world.recording.stretches[-1].start
+    last = traffic.router.recording.stretches[-1].start
     from ideal_dispatch.cities import harbour_traffic
 
     whole = harbour_traffic(harbour_city())

@@ -13,7 +13,7 @@ from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.campaign import simulate
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo.planning import plan_days
 from tests.unit.traffic.sumo.days import needs_sumo
 from tests.unit.traffic.sumo.emergency import emergency_drives
@@ -49,7 +49,7 @@ def test_replayed_drives_are_those_of_sumo(
     city = harbour_city()
     network, calendar = city.network, Calendar(city.time_zone, city.country)
     plan = replace(plan_days(network, calendar, 5, year=2025, days=18)[0], hours=(hours,))
-    world = RecordedWorld(simulate(network, calendar, [plan], tmp_path, workers=1))
+    world = ReplayedTraffic(simulate(network, calendar, [plan], tmp_path, workers=1))
 
     rng = np.random.default_rng(SEED)
     contested = np.flatnonzero(np.abs(np.diff(_free_flow_s(city))).ravel() <= most_apart_s)

@@ -9,7 +9,7 @@ from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.races import WORLDS, Races
 from ideal_dispatch.replay.drive import World, drive
-from ideal_dispatch.traffic.recorded import RecordedWorld
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.workshop.traffic.small import CALENDAR, recording
 from workshop.traffic.page import nearest_region
@@ -25,14 +25,14 @@ def _rng() -> np.random.Generator:
 
 
 @pytest.fixture(scope="module")
-def world(grid: RoadNetwork) -> RecordedWorld:
+def world(grid: RoadNetwork) -> ReplayedTraffic:
     """Two evenings in which streets change a lot."""
     params = SyntheticParams(days=2, hours=((16, 19),), incidents_per_hour=60, seed=1)
-    return RecordedWorld(synthetic_traffic(grid, CALENDAR, params))
+    return ReplayedTraffic(synthetic_traffic(grid, CALENDAR, params))
 
 
 @pytest.fixture(scope="module")
-def raced(world: RecordedWorld) -> tuple[Races, tuple[Call, ...]]:
+def raced(world: ReplayedTraffic) -> tuple[Races, tuple[Call, ...]]:
     params = RaceParams(nodes=20, calls=5, hours=((17, 18),))
     return race(world, DEPOTS, nearest_region(world.network, DEPOTS), params, _rng())
 
@@ -92,7 +92,7 @@ def test_a_favourite_that_never_loses_has_no_example() -> None:
 
 
 def test_races_are_what_router_and_drive_say(
-    world: RecordedWorld, races: Races, calls: tuple[Call, ...]
+    world: ReplayedTraffic, races: Races, calls: tuple[Call, ...]
 ) -> None:
     assert 30 < len(races) == len(calls) <= 100
     for call in (0, len(races) // 2, len(races) - 1):
@@ -116,7 +116,7 @@ def test_calls_keep_to_the_hours(calls: tuple[Call, ...]) -> None:
     assert len({CALENDAR.local(at).date() for _, at in calls}) == 2
 
 
-def test_the_region_is_driven_even_when_it_is_out_of_the_race(world: RecordedWorld) -> None:
+def test_the_region_is_driven_even_when_it_is_out_of_the_race(world: ReplayedTraffic) -> None:
     everywhere_north = np.full(world.network.num_nodes, 2, np.int32)
     races, _ = race(world, DEPOTS, everywhere_north, PARAMS, _rng())
     assert not np.isnan(races.took_s[:, :, 2]).any()
@@ -125,7 +125,7 @@ def test_the_region_is_driven_even_when_it_is_out_of_the_race(world: RecordedWor
 
 def test_traffic_that_never_changes_keeps_its_promises(grid: RoadNetwork) -> None:
     ratios = np.full((1, 180, grid.num_edges), 1.5)
-    frozen = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
+    frozen = ReplayedTraffic(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
     params = RaceParams(nodes=6, calls=2, hours=((17, 18),))
     races, calls = race(frozen, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
     assert races.reversal_share()[0] == 0.0
@@ -134,7 +134,7 @@ def test_traffic_that_never_changes_keeps_its_promises(grid: RoadNetwork) -> Non
 
 
 def test_the_example_ends_as_the_race_did(
-    world: RecordedWorld, races: Races, calls: tuple[Call, ...]
+    world: ReplayedTraffic, races: Races, calls: tuple[Call, ...]
 ) -> None:
     for row, how in enumerate(WORLDS):
         call = races.most_telling(how)
@@ -149,7 +149,7 @@ def test_the_example_ends_as_the_race_did(
         assert shown.drives[0].expected_s[0] == pytest.approx(races.quoted_s[call, pair[0]])
 
 
-def test_same_seed_same_races(world: RecordedWorld) -> None:
+def test_same_seed_same_races(world: ReplayedTraffic) -> None:
     region = nearest_region(world.network, DEPOTS)
     one, two = (race(world, DEPOTS, region, PARAMS, _rng()) for _ in range(2))
     other = race(world, DEPOTS, region, PARAMS, np.random.default_rng(4))
@@ -158,7 +158,7 @@ def test_same_seed_same_races(world: RecordedWorld) -> None:
     assert one[1] != other[1]
 
 
-def test_contested_nodes_are_near_two_depots(world: RecordedWorld) -> None:
+def test_contested_nodes_are_near_two_depots(world: ReplayedTraffic) -> None:
     network = world.network
     nodes = contested_nodes(world, DEPOTS, RaceParams(nodes=1000), _rng())
     away = np.sort([network.distances(network.free_flow_times_s, d.node) for d in DEPOTS], axis=0)
@@ -166,7 +166,7 @@ def test_contested_nodes_are_near_two_depots(world: RecordedWorld) -> None:
     assert nodes.tolist() == expected.tolist()
 
 
-def test_what_cannot_be_raced_is_said(world: RecordedWorld) -> None:
+def test_what_cannot_be_raced_is_said(world: ReplayedTraffic) -> None:
     region = nearest_region(world.network, DEPOTS)
     with pytest.raises(InputError, match="at least two depots, 1 given"):
         race(world, DEPOTS[:1], region, PARAMS, _rng())
@@ -181,7 +181,7 @@ def test_what_cannot_be_raced_is_said(world: RecordedWorld) -> None:
 def test_calls_that_are_no_race_are_left_out(grid: RoadNetwork) -> None:
     ratios = np.ones((1, 180, grid.num_edges))
     ratios[:, :, grid.lon[grid.tail] > 114.0055] = 4.0  # the eastern half crawls
-    made = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
+    made = ReplayedTraffic(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
     params = RaceParams(nodes=10, calls=1, margin=0.02, hours=((17, 18),))
     with pytest.raises(InputError, match="no race among 2 calls: .* within 2% of each other"):
         race(made, DEPOTS[:2], nearest_region(grid, DEPOTS[:2]), params, _rng())
@@ -190,7 +190,7 @@ def test_calls_that_are_no_race_are_left_out(grid: RoadNetwork) -> None:
 def test_drives_that_leave_the_recording_are_left_out(grid: RoadNetwork) -> None:
     ratios = np.ones((1, 130, grid.num_edges))
     ratios[:, 65:] = 100.0  # five past five everything stops
-    made = RecordedWorld(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
+    made = ReplayedTraffic(recording(grid, [date(2023, 5, 8)], ratios, first_hour=16))
     params = RaceParams(nodes=10, calls=4, hours=((17, 18),))
     races, calls = race(made, DEPOTS, nearest_region(grid, DEPOTS), params, _rng())
     assert 0 < len(races) == len(calls) < 40

@@ -1,6 +1,5 @@
-"""A recorded world: what its streets took, and a router that sees only the past."""
+"""The router of recorded traffic: it sees only complete bins of the past."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
@@ -10,13 +9,10 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.context import Calendar
-from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.traffic.recorded_truth import filled_times_s
-from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
 QUANTILES = (0.1, 0.9)
@@ -26,16 +22,16 @@ _TIED = -2
 
 @dataclass(frozen=True, slots=True)
 class RouterParams:
-    """How the router of a recorded world makes its estimates.
+    """How the router of recorded traffic makes its estimates.
 
     It pools the complete bins of the last ``window_s``, weighs them against
     ``prior_bins`` bins of the edge's long-run mean, and gives as optimistic and
     pessimistic duration the 10 % and 90 % quantiles of what it would have said
     about the same path every ``window_s`` over the last ``memory_s``.
-    ``forward_s`` is the world's own: a street takes the mean of what it took in
-    so many seconds from the moment it is entered. Of every stretch of time the
-    whole bins within it count. An alternative is its best
-    path when the edges of the first cost ``alternative_factor`` times as much.
+    An alternative is its best path when the edges of the first cost
+    ``alternative_factor`` times as much. ``forward_s`` is not the router's but the
+    truth's: a road takes the mean of what it took in so many seconds from the
+    moment it is entered. Of every stretch of time the whole bins within it count.
     """
 
     window_s: float = 300.0
@@ -45,13 +41,11 @@ class RouterParams:
     alternative_factor: float = 1.4
 
 
-class RecordedWorld:
-    """Truth and router of recorded traffic.
+class RecordedRouter:
+    """Quotes from what a recording has seen before the moment of the question.
 
-    Where no vehicle was seen on an edge, its truth is filled in
-    (:mod:`ideal_dispatch.traffic.recorded_truth`); the router never sees that.
-    Its long-run means come from the stretches before the present one alone. The
-    age of its data is that of the newest complete bin with a vehicle, also in an
+    Long-run means come from the stretches before the present one alone. The age
+    of the data is that of the newest complete bin with a vehicle, also in an
     earlier stretch, and NaN where none was seen yet.
     """
 
@@ -71,8 +65,6 @@ class RecordedWorld:
         if not 0.0 < self.params.prior_bins < np.inf:
             raise InputError(f"prior_bins {self.params.prior_bins:g}: more than zero is needed")
         self._window = int(self.params.window_s // recording.bin_s)
-        self._last = recording.starts[0], recording.starts[0], (0, 0)
-        self._filled = lru_cache(8)(self._fill)
         self._history = lru_cache(None)(self._long_run)
         self._newest = lru_cache(None)(self._newest_bins)
         self._estimate = lru_cache(256)(self._router_times)
@@ -80,10 +72,7 @@ class RecordedWorld:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle: what was recorded, without what was derived from it."""
-        made = self.recording
-        stretches = [(s.start, s.codes, s.weather, dict(s.notes), s.truth) for s in made.stretches]
-        parts = (self.network, made.calendar, made.bin_s, stretches, dict(made.provenance))
-        return _rebuilt, (*parts, self.params)
+        return RecordedRouter, (self.recording, self.params)
 
     def describe(self) -> dict[str, Any]:
         """What a log of quotes should know about their source."""
@@ -93,17 +82,15 @@ class RecordedWorld:
             "router": asdict(self.params),
         }
 
-    # --- what the router says ---------------------------------------------------
-
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path as the router believes, from complete past bins alone."""
-        times, _ = self._estimate(*self._find(at))
+        times, _ = self._estimate(*self.recording.find(at))
         return self._quote(self.network.shortest_path(times, origin, destination), at)
 
     def alternative(self, avoid: Path, at: datetime) -> RouteQuote | None:
         """The fastest path where ``avoid`` costs more; None where it is ``avoid`` again."""
         self.network.path(avoid.edges, avoid.origin)  # refuses a path of another network
-        times, _ = self._estimate(*self._find(at))
+        times, _ = self._estimate(*self.recording.find(at))
         penalised = times.copy()
         penalised[avoid.edges] *= self.params.alternative_factor
         path = self.network.shortest_path(penalised, avoid.origin, avoid.destination)
@@ -111,7 +98,7 @@ class RecordedWorld:
 
     def _quote(self, path: Path, at: datetime) -> RouteQuote:
         """What the router says of a path."""
-        stretch, present = self._find(at)
+        stretch, present = self.recording.find(at)
         times, seen = self._estimate(stretch, present)
         optimistic, pessimistic = self._range(stretch, present, path.edges)
         fell_back = "" if seen else (
@@ -130,7 +117,7 @@ class RecordedWorld:
 
     def router_times(self, at: datetime) -> FloatArray:
         """Seconds per edge as the router believes at ``at``."""
-        return self._estimate(*self._find(at))[0]
+        return self._estimate(*self.recording.find(at))[0]
 
     def way_on(self, node: int, destination: int, at: datetime) -> tuple[int, float, float]:
         """First edge, its seconds and the duration of what :meth:`quote` would answer.
@@ -140,7 +127,7 @@ class RecordedWorld:
         """
         if node == destination:
             raise InputError(f"node {node} is the destination: there is no way on from it")
-        first, remaining_s, times = self._towards(*self._find(at), destination)
+        first, remaining_s, times = self._towards(*self.recording.find(at), destination)
         edge = int(first[node])
         if edge < 0:  # tied, or there is no way and this says so
             edge = int(self.network.shortest_path(times, node, destination).edges[0])
@@ -154,18 +141,6 @@ class RecordedWorld:
         first = np.empty(self.network.num_nodes, np.int32)
         _read_tree(self.network.outgoing, times, remaining_s, first)
         return first, remaining_s, times
-
-    def _find(self, at: datetime) -> tuple[int, int]:
-        """As :meth:`RecordedTraffic.find`, quickly: most ask about the bin just found."""
-        require_zone(at)
-        since, until, found = self._last
-        if since <= at < until:
-            return found
-        number, present = self.recording.find(at)
-        bin_s = self.recording.bin_s
-        since = self.recording.starts[number] + timedelta(seconds=present * bin_s)
-        self._last = since, since + timedelta(seconds=bin_s), (number, present)
-        return number, present
 
     def _age_s(self, stretch: int, present: int, at: datetime) -> float:
         """Seconds since the newest complete bin with a vehicle anywhere; NaN before the first."""
@@ -229,25 +204,6 @@ class RecordedWorld:
         low, high = _quantiles(said.tolist())
         return low, high
 
-    # --- what happened ----------------------------------------------------------
-
-    def realised(self, edge: int, at: datetime) -> float:
-        """Seconds that the edge took for a vehicle that entered it at ``at``."""
-        if not 0 <= edge < self.network.num_edges:
-            raise InputError(f"edge {edge}: there are 0 … {self.network.num_edges - 1}")
-        return float(self.realised_times(at)[edge])
-
-    def realised_times(self, at: datetime) -> FloatArray:
-        """Seconds of every edge for a vehicle that enters it at ``at``."""
-        stretch, present = self._find(at)
-        times: FloatArray = self._filled(stretch)[present]
-        return times
-
-    def _fill(self, stretch: int) -> FloatArray:
-        codes = np.asarray(self.recording.stretches[stretch].truth)
-        ahead = int(self.params.forward_s // self.recording.bin_s)
-        return filled_times_s(codes, self.network, ahead)
-
 
 def _quantiles(values: list[float]) -> list[float]:
     """As np.quantile, which takes forty times as long for a dozen values."""
@@ -259,18 +215,6 @@ def _quantiles(values: list[float]) -> list[float]:
         above = min(below + 1, len(values) - 1)
         found.append(values[below] + (place - below) * (values[above] - values[below]))
     return found
-
-
-def _rebuilt(
-    network: RoadNetwork,
-    calendar: Calendar,
-    bin_s: int,
-    stretches: list[tuple[Any, ...]],
-    provenance: Mapping[str, Any],
-    params: RouterParams,
-) -> RecordedWorld:
-    made = tuple(Stretch(*stretch) for stretch in stretches)
-    return RecordedWorld(RecordedTraffic(network, calendar, bin_s, made, provenance), params)
 
 
 @kernel

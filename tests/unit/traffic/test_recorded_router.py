@@ -8,8 +8,9 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path
-from ideal_dispatch.traffic.recorded import RecordedWorld, RouterParams
+from ideal_dispatch.traffic.recorded_router import RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, encode
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.traffic.small import CALENDAR, START, recording
 
 NOW = START + timedelta(days=1, minutes=40, seconds=30)
@@ -31,17 +32,17 @@ def _without(made: RecordedTraffic, stretch: int, first_bin: int, fill: int) -> 
 def test_the_future_cannot_change_a_quote(grid: RoadNetwork) -> None:
     made = recording(grid)
     stretch, present = made.find(NOW)
-    expected = RecordedWorld(made).quote(0, grid.num_nodes - 1, NOW)
+    expected = ReplayedTraffic(made).quote(0, grid.num_nodes - 1, NOW)
     for fill in (0, 1, 255):
-        other = RecordedWorld(_without(made, stretch, present, fill))
+        other = ReplayedTraffic(_without(made, stretch, present, fill))
         assert other.quote(0, grid.num_nodes - 1, NOW) == expected
 
 
 def test_the_past_does_change_a_quote(grid: RoadNetwork) -> None:
     made = recording(grid)
     stretch, present = made.find(NOW)
-    times = RecordedWorld(made).router_times(NOW)
-    changed = RecordedWorld(_without(made, stretch, present - 1, 255)).router_times(NOW)
+    times = ReplayedTraffic(made).router_times(NOW)
+    changed = ReplayedTraffic(_without(made, stretch, present - 1, 255)).router_times(NOW)
     assert (changed != times).all()
 
 
@@ -57,31 +58,31 @@ def test_router_pools_the_window_and_shrinks_to_the_long_run(grid: RoadNetwork) 
     everyone = (np.nansum(alike) + 1) / ((alike > 0).sum() + 1)
     prior = (np.nansum(own) + everyone) / ((own > 0).sum() + 1)
     expected = (np.nansum(seen) + prior) / ((seen > 0).sum() + 1) * grid.free_flow_times_s[edge]
-    assert RecordedWorld(made).router_times(NOW)[edge] == pytest.approx(expected, rel=1e-6)
+    assert ReplayedTraffic(made).router_times(NOW)[edge] == pytest.approx(expected, rel=1e-6)
 
 
 def test_at_the_start_the_router_falls_back_and_says_so(grid: RoadNetwork) -> None:
-    quote = RecordedWorld(recording(grid)).quote(0, 5, START)
+    quote = ReplayedTraffic(recording(grid)).quote(0, 5, START)
     assert "long-run means used" in quote.fell_back
     assert np.isnan(quote.data_age_s)  # it has no data
 
 
 def test_data_age_is_that_of_the_newest_vehicle(grid: RoadNetwork) -> None:
     made = recording(grid)
-    assert RecordedWorld(made).quote(0, 5, NOW).data_age_s == 30.0
+    assert ReplayedTraffic(made).quote(0, 5, NOW).data_age_s == 30.0
     silent = _without(made, 1, 37, 0)  # nobody from minute 37 on
-    quote = RecordedWorld(silent).quote(0, 5, NOW)
+    quote = ReplayedTraffic(silent).quote(0, 5, NOW)
     assert quote.data_age_s == 3.5 * 60
     assert quote.fell_back == ""
-    quote = RecordedWorld(silent).quote(0, 5, NOW + timedelta(minutes=5))
+    quote = ReplayedTraffic(silent).quote(0, 5, NOW + timedelta(minutes=5))
     assert quote.data_age_s == 8.5 * 60
     assert "no vehicle seen in the last 300 s" in quote.fell_back
     begin = START + timedelta(days=1, seconds=20)  # the last one was seen the day before
-    assert RecordedWorld(made).quote(0, 5, begin).data_age_s == 22 * 3600 + 20
+    assert ReplayedTraffic(made).quote(0, 5, begin).data_age_s == 22 * 3600 + 20
 
 
 def test_quantiles_are_of_what_was_said_about_the_path(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     quote = world.quote(0, grid.num_nodes - 1, NOW)
     said = [quote.path.time_s(world.router_times(NOW - timedelta(minutes=5 * k))) for k in range(9)]
     assert quote.optimistic_s == pytest.approx(np.quantile(said, 0.1))
@@ -92,7 +93,7 @@ def test_the_truth_is_what_was_seen_pooled_forward(grid: RoadNetwork) -> None:
     times = np.tile(grid.free_flow_times_s, (6, 1)) * np.arange(1, 7)[:, None]
     stretch = Stretch(START, encode(times, grid), np.zeros((1, 5)))
     made = RecordedTraffic(grid, CALENDAR, 60, (stretch,))
-    world = RecordedWorld(made, RouterParams(forward_s=120))
+    world = ReplayedTraffic(made, RouterParams(forward_s=120))
     for minute, ratio in ((0, 1.5), (3, 4.5), (5, 6.0)):
         at = START + timedelta(minutes=minute, seconds=20)
         expected = ratio * grid.free_flow_times_s[4]
@@ -106,7 +107,7 @@ def test_the_unseen_is_interpolated_and_an_empty_street_is_as_its_class(grid: Ro
     ratio[:, 1] = np.nan
     stretch = Stretch(START, encode(ratio * grid.free_flow_times_s, grid), np.zeros((1, 5)))
     made = RecordedTraffic(grid, CALENDAR, 60, (stretch,))
-    world = RecordedWorld(made, RouterParams(forward_s=60))
+    world = ReplayedTraffic(made, RouterParams(forward_s=60))
     at = START + timedelta(minutes=2)
     assert world.realised(0, at) == pytest.approx(2.0 * grid.free_flow_times_s[0], rel=0.02)
     assert world.realised(1, at) == pytest.approx(2.0 * grid.free_flow_times_s[1], rel=0.02)
@@ -115,7 +116,7 @@ def test_the_unseen_is_interpolated_and_an_empty_street_is_as_its_class(grid: Ro
 def test_whole_bins_of_a_window_count(grid: RoadNetwork) -> None:
     made, at = recording(grid), START + timedelta(minutes=40)
     one, same, more = (
-        RecordedWorld(made, RouterParams(window_s=seconds)).router_times(at)
+        ReplayedTraffic(made, RouterParams(window_s=seconds)).router_times(at)
         for seconds in (120, 179, 180)
     )
     np.testing.assert_array_equal(one, same)
@@ -124,18 +125,18 @@ def test_whole_bins_of_a_window_count(grid: RoadNetwork) -> None:
 
 def test_windows_shorter_than_a_bin_are_refused(grid: RoadNetwork) -> None:
     with pytest.raises(InputError, match="window_s 30: at least one bin, 60 s"):
-        RecordedWorld(recording(grid), RouterParams(window_s=30))
+        ReplayedTraffic(recording(grid), RouterParams(window_s=30))
     with pytest.raises(InputError, match="memory_s nan: at least one bin"):
-        RecordedWorld(recording(grid), RouterParams(memory_s=float("nan")))
+        ReplayedTraffic(recording(grid), RouterParams(memory_s=float("nan")))
     with pytest.raises(InputError, match="prior_bins 0: more than zero is needed"):
-        RecordedWorld(recording(grid), RouterParams(prior_bins=0.0))
+        ReplayedTraffic(recording(grid), RouterParams(prior_bins=0.0))
 
 
 # --- another route, and the way on ------------------------------------------------------
 
 
 def test_an_alternative_is_the_best_path_where_the_first_costs_more(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid), RouterParams(alternative_factor=1.4))
+    world = ReplayedTraffic(recording(grid), RouterParams(alternative_factor=1.4))
     first = world.quote(0, grid.num_nodes - 1, NOW)
     other = world.alternative(first.path, NOW)
     assert other is not None
@@ -151,7 +152,7 @@ def test_an_alternative_is_the_best_path_where_the_first_costs_more(grid: RoadNe
 
 
 def test_there_may_be_no_alternative(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid), RouterParams(alternative_factor=1.0001))
+    world = ReplayedTraffic(recording(grid), RouterParams(alternative_factor=1.0001))
     first = world.quote(0, 1, NOW)
     assert world.alternative(first.path, NOW) is None
     assert world.alternative(grid.path([], 5), NOW) is None
@@ -162,19 +163,19 @@ def test_there_may_be_no_alternative(grid: RoadNetwork) -> None:
 def test_the_future_cannot_change_an_alternative(grid: RoadNetwork) -> None:
     made = recording(grid)
     stretch, present = made.find(NOW)
-    path = RecordedWorld(made).quote(0, grid.num_nodes - 1, NOW).path
-    expected = RecordedWorld(made).alternative(path, NOW)
-    other = RecordedWorld(_without(made, stretch, present, 255))
+    path = ReplayedTraffic(made).quote(0, grid.num_nodes - 1, NOW).path
+    expected = ReplayedTraffic(made).alternative(path, NOW)
+    other = ReplayedTraffic(_without(made, stretch, present, 255))
     assert other.alternative(path, NOW) == expected
 
 
 def test_a_penalty_that_is_none(grid: RoadNetwork) -> None:
     with pytest.raises(InputError, match="alternative_factor 1: more than 1 is needed"):
-        RecordedWorld(recording(grid), RouterParams(alternative_factor=1.0))
+        ReplayedTraffic(recording(grid), RouterParams(alternative_factor=1.0))
 
 
 def test_the_way_on_is_the_start_of_a_quote(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     for minutes in (0, 3, 50):
         at = (NOW + timedelta(minutes=minutes)).astimezone(UTC)
         for node in range(0, grid.num_nodes - 1, 7):
@@ -185,7 +186,7 @@ def test_the_way_on_is_the_start_of_a_quote(grid: RoadNetwork) -> None:
 
 
 def test_the_way_on_needs_a_zone_and_somewhere_to_go(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid))
+    world = ReplayedTraffic(recording(grid))
     with pytest.raises(InputError, match="no zone; add its offset from UTC"):
         world.way_on(0, 5, NOW.replace(tzinfo=None))
     with pytest.raises(InputError, match="node 5 is the destination: there is no way on from it"):
@@ -195,14 +196,14 @@ def test_the_way_on_needs_a_zone_and_somewhere_to_go(grid: RoadNetwork) -> None:
 def test_there_may_be_no_way_on() -> None:
     town = RoadNetwork.from_arrays([1], [0], [100.0])
     stretch = Stretch(START, np.ones((5, 1), np.uint8), np.zeros((1, 5)))
-    world = RecordedWorld(RecordedTraffic(town, CALENDAR, 60, (stretch,)))
+    world = ReplayedTraffic(RecordedTraffic(town, CALENDAR, 60, (stretch,)))
     with pytest.raises(UnreachableError, match="node 1 cannot be reached from node 0"):
         world.way_on(0, 1, START)
 
 
 def test_every_moment_is_found_as_the_recording_finds_it(grid: RoadNetwork) -> None:
     made = recording(grid)
-    world = RecordedWorld(made)
+    world = ReplayedTraffic(made)
     rng = np.random.default_rng(0)
     for seconds in [0.0, 59.999999, 60.0, 7199.999999, *rng.uniform(0, 2.2 * 86400, 60)]:
         at = START + timedelta(seconds=float(seconds))
@@ -217,7 +218,7 @@ def test_every_moment_is_found_as_the_recording_finds_it(grid: RoadNetwork) -> N
 
 
 def test_a_world_can_be_sent_to_another_process(grid: RoadNetwork) -> None:
-    world = RecordedWorld(recording(grid), RouterParams(window_s=600))
+    world = ReplayedTraffic(recording(grid), RouterParams(window_s=600))
     world.quote(0, 5, NOW)
     copy = pickle.loads(pickle.dumps(world))
     assert copy.describe() == world.describe()
