@@ -170,10 +170,9 @@ def test_commands_of_your_own_city(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["service.md", "desk.md"])
-def test_commands_of_the_service(name: str, tmp_path: Path) -> None:
+def test_commands_of_the_service(tmp_path: Path) -> None:
     centre(tmp_path)
-    run(page_named(name), Workplace(tmp_path))
+    run(page_named("service.md"), Workplace(tmp_path))
 
 
 @pytest.mark.slow
@@ -249,7 +248,7 @@ def test_the_head_that_is_noted_can_be_checked_as_printed(tmp_path: Path) -> Non
 
 def test_no_page_is_left_out() -> None:
     tested = QUICK | FOR_ADMINISTRATORS | set(OTHERS)
-    tested |= {"service.md", "desk.md", "replay.md", "traffic.md"}
+    tested |= {"service.md", "replay.md", "traffic.md"}
     assert {page.name for page in PAGES if commands(page)} == tested
 
 
