@@ -1,6 +1,7 @@
 """A small town to serve: its files, and the real service running on them."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -33,7 +34,13 @@ from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
 from ideal_dispatch.service.state import Service
 from ideal_dispatch.service.tokens import digest
+from tests.conftest import ROOT
+from tests.docs.pages import fences
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
+
+_PAGE = fences(ROOT / "docs" / "service.md")
+EIDO: dict[str, Any] = next(json.loads(one.text) for one in _PAGE if one.file == "eido.json")
+"""The example of the documentation."""
 
 ROLES = ("cad", "dispatcher", "auditor", "admin")
 PATIENCE_S = 180.0

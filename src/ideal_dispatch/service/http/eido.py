@@ -7,56 +7,20 @@ An EIDO is JSON whose components are named by ``$id`` and pointed at by
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
 from pydantic import ValidationError
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.schemas import RecommendationRequest, first_fault
 
-EXAMPLE = {
-    "$id": "urn:emergency:uid:eido:1",
-    "incidentComponent": {
-        "$id": "incident-1",
-        "incidentTrackingIdentifier": "urn:emergency:uid:incidentid:2026-000123:cad.example",
-        "lastUpdateTimeStamp": "2026-03-01T08:15:00+08:00",
-        "incidentTypeCommonRegistryText": "Cardiac arrest",
-        "locationReference": [{"$ref": "location-1"}],
-    },
-    "locationComponent": [
-        {
-            "$id": "location-1",
-            "locationByValue": (
-                '<presence xmlns="urn:ietf:params:xml:ns:pidf" '
-                'xmlns:gml="http://www.opengis.net/gml"><tuple id="t"><status>'
-                '<geopriv xmlns="urn:ietf:params:xml:ns:pidf:geopriv10"><location-info>'
-                '<gml:Point srsName="urn:ogc:def:crs:EPSG::4326">'
-                "<gml:pos>21.5845 117.2393</gml:pos></gml:Point>"
-                "</location-info></geopriv></status></tuple></presence>"
-            ),
-        },
-        {"$id": "location-2", "locationDescriptionText": "Kelp Point"},
-    ],
-    "dispatchComponent": [
-        {"$id": "dispatch-1", "emergencyResourceReference": [{"$ref": "resource-1"}]}
-    ],
-    "emergencyResourceComponent": [
-        {
-            "$id": "resource-1",
-            "emergencyResourceName": "A117",
-            "unitLocationReference": {"$ref": "location-2"},
-        }
-    ],
-}
-
 _XML_BYTES = 200_000
-_SPACE = " "
-_GML, _GS = "http://www.opengis.net/gml", "http://www.opengis.net/pidflo/1.0"
+_GML, _GS = "{http://www.opengis.net/gml}", "{http://www.opengis.net/pidflo/1.0}"
 _REACH = {  # shapes with one middle, and the element that says how far around it
-    f"{_GML} Point": None,
-    f"{_GS} Circle": f"{_GS} radius",
-    f"{_GS} Ellipse": f"{_GS} semiMajorAxis",
+    f"{_GML}Point": None,
+    f"{_GS}Circle": "radius",
+    f"{_GS}Ellipse": "semiMajorAxis",
 }
 _SHAPES = "gml:Point, gs:Circle or gs:Ellipse"
 _SYSTEM = re.compile(r"urn:ogc:def:crs:EPSG:[0-9.]*:(4326|4979)")  # latitude first
@@ -155,18 +119,31 @@ def _place(text: Any) -> dict[str, float]:
         raise InputError("EIDO: the location has no locationByValue; a reference is not fetched")
     shape = _shape(text)
     if shape.tag not in _REACH:
-        name = shape.tag.rsplit(_SPACE, 1)[-1]
+        name = shape.tag.rpartition("}")[2]
         raise InputError(f"EIDO: the location's shape is {name[:40]}; send a {_SHAPES}")
     _check_system(shape)
-    parts = {part.tag: part for part in shape}
-    position = parts.get(f"{_GML} pos")
-    words = "" if position is None else (position.text or "").strip()
-    numbers = _numbers(words)
+    words, numbers, _ = _measured(shape.find(f"{_GML}pos"))
     if len(numbers) not in (2, 3):
-        raise InputError(f"EIDO: gml:pos {words[:60]!r} is no latitude and longitude")
+        raise InputError(f"EIDO: gml:pos {words!r} is no latitude and longitude")
     place = {"lat": numbers[0], "lon": numbers[1]}
     reach = _REACH[shape.tag]
-    return place if reach is None else {**place, "accuracy_m": _metres(parts.get(reach), reach)}
+    if reach is not None:
+        words, numbers, unit = _measured(shape.find(f"{_GS}{reach}"))
+        if len(numbers) != 1 or unit != _METRE:
+            raise InputError(f"EIDO: {reach} {words!r} in {unit!r}; metres ({_METRE}) are needed")
+        place["accuracy_m"] = numbers[0]
+    return place
+
+
+def _measured(element: Element | None) -> tuple[str, list[float], str]:
+    """The beginning of an element's text, its numbers (none where a word is none), and its unit."""
+    words = "" if element is None else (element.text or "").strip()
+    unit = "" if element is None else element.get("uom", "")
+    try:
+        numbers = [float(word) for word in words.split()]
+    except ValueError:
+        numbers = []
+    return words[:60], numbers, unit[:60]
 
 
 def _check_system(shape: Element) -> None:
@@ -180,46 +157,23 @@ def _check_system(shape: Element) -> None:
             )
 
 
-def _metres(length: Element | None, tag: str) -> float:
-    name = tag.rsplit(_SPACE, 1)[-1]
-    words = "" if length is None else (length.text or "").strip()
-    unit = "" if length is None else length.get("uom", "")
-    numbers = _numbers(words)
-    if len(numbers) != 1 or unit != _METRE:
-        raise InputError(
-            f"EIDO: {name} {words[:60]!r} in {unit[:60]!r}; metres ({_METRE}) are needed"
-        )
-    return numbers[0]
-
-
-def _numbers(words: str) -> list[float]:
-    """The numbers of a text; none where one of them is no number."""
-    try:
-        return [float(word) for word in words.split()]
-    except ValueError:
-        return []
-
-
 def _shape(text: str) -> Element:
-    """The first GML shape, which a PIDF-LO means before all others; entities are refused unread."""
+    """The first GML shape, which a PIDF-LO means before all others."""
     content = text.encode("utf-8", "replace")
     if len(content) > _XML_BYTES:
         raise InputError(f"EIDO: a PIDF-LO of more than {_XML_BYTES:,} bytes")
-
-    def refuse(*_: Any) -> None:
-        raise InputError("EIDO: the PIDF-LO declares a document type; entities are not read")
-
-    tree = TreeBuilder()
-    parser = expat.ParserCreate("utf-8", _SPACE)
-    parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
-    parser.CharacterDataHandler = tree.data
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
+        root = ElementTree.XML(content, XMLParser(target=_Tree(), encoding="utf-8"))
+    except ElementTree.ParseError as error:
         raise InputError(f"EIDO: the PIDF-LO is no XML ({error})") from None
-    for element in tree.close().iter():
-        if element.tag.rpartition(_SPACE)[0] in (_GML, _GS):
+    for element in root.iter():
+        if element.tag.startswith((_GML, _GS)):
             return element
     raise InputError(f"EIDO: the PIDF-LO has no {_SHAPES}; a civic address alone cannot be used")
+
+
+class _Tree(TreeBuilder):
+    """Of a document without entities: they are refused unread."""
+
+    def doctype(self, *_: str | None) -> None:
+        raise InputError("EIDO: the PIDF-LO declares a document type; entities are not read")

@@ -81,7 +81,7 @@ class SolverPool:
         """
         kept = slot.moved()
         try:
-            solver = await self._turn(kept.holder, due)
+            solver = await self._free_solver(kept.holder, due)
         except BaseException:
             kept.release()
             raise
@@ -101,44 +101,46 @@ class SolverPool:
             raise LateError("the solver did not answer in time")
         return {**answer.result(), "versions": solver.facts.checksums}
 
-    async def _turn(self, holder: str, due: float) -> SolverProcess:
-        """A solver that is free, once it is this holder's turn."""
+    async def _free_solver(self, holder: str, due: float) -> SolverProcess:
+        """A solver that is free, once this holder is next."""
         if not self.working:
             raise SolverLostError("no solver is at work")
         if holder not in self._waiting:
             self._waiting[holder] = deque()
             self._waiting.move_to_end(holder, last=False)
-        turn: asyncio.Future[SolverProcess] = asyncio.get_running_loop().create_future()
-        self._waiting[holder].append(turn)
+        waiter: asyncio.Future[SolverProcess] = asyncio.get_running_loop().create_future()
+        self._waiting[holder].append(waiter)
         self._hand_out()
         try:
-            await asyncio.wait([turn], timeout=max(due - time.monotonic(), 0.0))
-            if not turn.done() or time.monotonic() >= due:
+            await asyncio.wait([waiter], timeout=max(due - time.monotonic(), 0.0))
+            if not waiter.done() or time.monotonic() >= due:
                 raise LateError("no solver was free in time")
-            return turn.result()
+            return waiter.result()
         except BaseException:
-            if not turn.cancel() and turn.exception() is None:  # nobody takes what was handed out
-                self._free.append(turn.result())
+            if (
+                not waiter.cancel() and waiter.exception() is None
+            ):  # nobody takes what was handed out
+                self._free.append(waiter.result())
                 self._hand_out()
             raise
 
     def _hand_out(self) -> None:
         """Give the free solvers to those who wait."""
         for solver in [one for one in reversed(self._free) if one.warm and one.alive()]:
-            turn = self._next()
-            if turn is None:
+            waiter = self._next()
+            if waiter is None:
                 return
             self._free.remove(solver)
-            turn.set_result(solver)
+            waiter.set_result(solver)
 
     def _next(self) -> "asyncio.Future[SolverProcess] | None":
-        """The turn of who waits and was served longest ago."""
-        for holder, turns in self._waiting.items():
-            while turns:
-                turn = turns.popleft()
-                if not turn.done():
+        """Who waits, and was served longest ago."""
+        for holder, waiters in self._waiting.items():
+            while waiters:
+                waiter = waiters.popleft()
+                if not waiter.done():
                     self._waiting.move_to_end(holder)
-                    return turn
+                    return waiter
         return None
 
     async def ask(self, name: str, *given: Any) -> Any:
@@ -169,5 +171,5 @@ class SolverPool:
                 solver.start()
             self._hand_out()
         else:
-            while (turn := self._next()) is not None:
-                turn.set_exception(SolverLostError("no solver is at work"))
+            while (waiter := self._next()) is not None:
+                waiter.set_exception(SolverLostError("no solver is at work"))

@@ -17,6 +17,7 @@ from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.api_answer import no_advice
 from ideal_dispatch.service.solver.messages import Call
 from tests.service_town import (
+    EIDO,
     ENOUGH,
     PATIENCE_S,
     Local,
@@ -538,10 +539,8 @@ def test_simulated_calls_are_marked_as_such(client: Local) -> None:
 
 
 def test_an_incident_of_another_cad(client: Local, town: Town) -> None:
-    from ideal_dispatch.service.http.eido import EXAMPLE
-
     place = town.place(65)
-    text = json.dumps(EXAMPLE).replace("21.5845 117.2393", f"{place['lat']} {place['lon']}")
+    text = json.dumps(EIDO).replace("21.5845 117.2393", f"{place['lat']} {place['lon']}")
     document = json.loads(text)
     document["incidentComponent"]["lastUpdateTimeStamp"] = later(0)
     answer = client.post("/v1/incidents/eido", json=document, headers=bearer("cad"))

@@ -1,8 +1,6 @@
 """EIDO documents: references resolved, locations read, tricks refused."""
 
 import copy
-import json
-import re
 from contextlib import suppress
 from typing import Any
 
@@ -11,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.http.eido import EXAMPLE, request_of
-from tests.conftest import ROOT
+from ideal_dispatch.service.http.eido import request_of
+from tests.service_town import EIDO
 
 WGS84 = "urn:ogc:def:crs:EPSG::4326"
 METRE = "urn:ogc:def:uom:EPSG::9001"
@@ -31,7 +29,7 @@ def circle(inside: str) -> str:
 
 
 def document(pidf: str | None = None, **incident: Any) -> dict[str, Any]:
-    made: dict[str, Any] = copy.deepcopy(EXAMPLE)
+    made: dict[str, Any] = copy.deepcopy(EIDO)
     made["incidentComponent"].update(incident)
     if pidf is not None:
         made["locationComponent"][0]["locationByValue"] = pidf
@@ -39,7 +37,7 @@ def document(pidf: str | None = None, **incident: Any) -> dict[str, Any]:
 
 
 def test_the_example() -> None:
-    request = request_of(EXAMPLE)
+    request = request_of(EIDO)
     assert (request.location.lon, request.location.lat) == (117.2393, 21.5845)
     assert request.location.accuracy_m is None
     assert request.call_id == "urn:emergency:uid:incidentid:2026-000123:cad.example"
@@ -151,12 +149,6 @@ def test_a_resource_that_was_not_dispatched_is_no_primary() -> None:
     assert request_of(made).primary is None
     made["dispatchComponent"] = {"emergencyResourceReference": {"$ref": "lost"}}
     assert request_of(made).primary is None
-
-
-def test_the_example_of_the_page() -> None:
-    text = (ROOT / "docs" / "service.md").read_text()
-    (block,) = re.findall(r'^```json title="eido.json"\n(.*?)^```', text, re.S | re.M)
-    assert json.loads(block) == EXAMPLE
 
 
 BOMB = (
