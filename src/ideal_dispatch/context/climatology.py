@@ -1,22 +1,22 @@
 """What the weather is usually like: the last resort when no source answers."""
 
-import json
 import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import FloatArray, read_only
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.weather import check_query, measured
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write, check_source
 
 SOURCE = "climatology"
-_FORMAT, _VERSION = "ideal-dispatch climatology", 1
+_FILE = JsonKind("climatology", 1, "climatology", "write one with Climatology.save")
 _SHAPE = (12, 24, len(WEATHER_VARIABLES))
 
 
@@ -71,33 +71,17 @@ class Climatology:
         """Write a JSON file that :meth:`load` turns into equal means."""
         known = self.means.astype(object)
         known[np.isnan(self.means)] = None
-        document = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "place": self.place,
-            "variables": WEATHER_VARIABLES,
-            "means": known.tolist(),
-        }
-        with atomic_write(path) as file:
-            file.write(json.dumps(document, allow_nan=False).encode())
+        content = {"place": self.place, "variables": WEATHER_VARIABLES, "means": known.tolist()}
+        _FILE.write(path, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Climatology":
         """Read a climatology, or say in one line why the file holds none."""
-        where = os.fspath(path)
-        check_source(where)
-        try:
-            with open(where, "rb") as file:
-                document = json.load(file)
-            if document["format"] != _FORMAT or document["version"] > _VERSION:
-                raise FileFormatError(f"{where}: a climatology of another version")
-            if tuple(document["variables"]) != WEATHER_VARIABLES:
-                raise FileFormatError(f"{where}: a climatology of other variables")
-            means = np.array(document["means"], dtype=np.float64)  # null becomes NaN
-            return cls(means, str(document["place"]))
-        except InputError as error:
-            raise FileFormatError(f"{where}: {error}") from None
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise FileFormatError(
-                f"{where}: not a climatology; write one with Climatology.save"
-            ) from None
+
+        def built(content: dict[str, Any]) -> Climatology:
+            if tuple(content["variables"]) != WEATHER_VARIABLES:
+                raise FileFormatError(f"a climatology of other variables; {_FILE.advice}")
+            means = np.array(content["means"], dtype=np.float64)  # null becomes NaN
+            return cls(means, str(content["place"]))
+
+        return _FILE.read(path, built)

@@ -18,11 +18,10 @@ from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.pages import Page
 from ideal_dispatch.records import figures
 from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.left_out_rows import shown, unknown_words, write_quarantine
 from ideal_dispatch.records.prepare import Prepared
-from ideal_dispatch.records.quarantine import shown, write_quarantine
 from ideal_dispatch.records.travel_times import speed_kmh
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
-from ideal_dispatch.records.unknown_words import unknown_words
 
 FILES = ("trips.trips", "quarantine.csv", "report.json", "report.html")
 """What :func:`write_outputs` writes into its folder."""
@@ -65,7 +64,7 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
     reasons = Counter(map(_kind, _quarantine_reasons(prepared)))
     speeds = speed_kmh(prepared.distance_m, trips.observed_s)
     return {
-        "source": prepared.raw.source,
+        "source": prepared.raw.name,
         "source_checksum": prepared.raw.checksum,
         "form": prepared.raw.form,
         "network_checksum": network.checksum,

@@ -1,5 +1,6 @@
 """Which depot a record means: by name, id, call sign or place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.readers.depot_table import depot_rows
 from ideal_dispatch.records.agency import Depots
-from ideal_dispatch.records.raw_records import Source
+from ideal_dispatch.records.raw_records import FileOrFrame
 
 UNKNOWN = -1
 """Index of a depot that a record does not name."""
@@ -18,10 +19,13 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DepotBook:
-    """The agency's depots: names, places, and the node of each on the network (−1 off it)."""
+    """The agency's depots: names, places, and the node of each on the network (−1 off it).
+
+    ``keys`` are all plain names, aliases among them, and the depot that each means.
+    """
 
     names: tuple[str, ...]
-    keys: tuple[tuple[str, int], ...]
+    keys: Mapping[str, int]
     lon: FloatArray
     lat: FloatArray
     node: IntArray
@@ -35,7 +39,7 @@ class DepotBook:
 
     def index(self, name: str) -> int:
         """The depot called ``name``, upper or lower case and spaces aside."""
-        return dict(self.keys).get(plain_name(name), UNKNOWN)
+        return self.keys.get(plain_name(name), UNKNOWN)
 
     def distances_m(self, lon: FloatArray, lat: FloatArray) -> FloatArray:
         """Straight-line metres, a row per depot and a column per place."""
@@ -48,9 +52,9 @@ def plain_name(name: str) -> str:
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
-def read_depot_book(source: Source, network: RoadNetwork, settings: Depots) -> DepotBook:
+def read_depot_book(table: FileOrFrame, network: RoadNetwork, settings: Depots) -> DepotBook:
     """The depots of a table with name, lon and lat, and any of id, code and call_sign."""
-    where, rows = depot_rows(source, network, settings.limit_m)
+    where, rows = depot_rows(table, network, settings.limit_m)
     if not rows:
         raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
     names: list[str] = []
@@ -75,4 +79,4 @@ def read_depot_book(source: Source, network: RoadNetwork, settings: Depots) -> D
             raise InputError(f"depots.only: {name!r} is not in {where}")
     lon, lat = np.array([(row.lon, row.lat) for row in rows]).T
     node = np.array([row.node for row in rows], np.int32)
-    return DepotBook(tuple(names), tuple(keys.items()), lon, lat, node, tuple(off))
+    return DepotBook(tuple(names), keys, lon, lat, node, tuple(off))

@@ -12,13 +12,13 @@ from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.context.weather import WeatherProvider, source_counts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records import schema, targets
+from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
 from ideal_dispatch.records.past_weather import readings, weather_provider
 from ideal_dispatch.records.places import place
-from ideal_dispatch.records.raw_records import RawRecords, Source, read_records
-from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_records
+from ideal_dispatch.records.schema import Reasons, RecordTable, typed
 from ideal_dispatch.records.travel_times import RuleCount, travel_times
 from ideal_dispatch.records.trips import Trips
 from ideal_dispatch.toml_tables import complaints_about
@@ -63,9 +63,9 @@ class Prepared:
 
 
 def prepare_records(
-    records: Source,
+    records: FileOrFrame,
     network: RoadNetwork,
-    depots: Source,
+    depots: FileOrFrame,
     settings: AgencySettings,
     progress: Progress = lambda stage: None,
 ) -> Prepared:
@@ -82,8 +82,7 @@ def prepare_records(
     progress("reading records")
     raw = read_records(records, settings)
     progress("checking rows")
-    table, unread = schema.typed(raw, settings)
-    quarantined = schema.check(table, unread)
+    table, quarantined = typed(raw, settings)
     progress("placing calls")
     places = place(table, network, book, settings, quarantined)
     good = _without(quarantined, len(table))
@@ -105,7 +104,7 @@ def prepare_records(
         row=table.row[kept],
         network_checksum=network.checksum,
         provenance={
-            "source": raw.source,
+            "source": raw.name,
             "source_checksum": raw.checksum,
             "settings": settings.plain(),
             "time_zone": settings.agency.time_zone,

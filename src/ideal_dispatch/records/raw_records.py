@@ -8,34 +8,36 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.frames import DataFrame
 from ideal_dispatch.records.agency import FIELDS, AgencySettings
 
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-
-Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
-"""Where records come from: a file, or a pandas DataFrame with the same columns."""
+FileOrFrame: TypeAlias = str | os.PathLike[str] | DataFrame
+"""A table of the caller's: a file, or a pandas DataFrame with the same columns."""
 
 EXTRA = "extra."
 """Prefix of the columns that hold further context numbers."""
+
+_NEEDED = (("lon",), ("lat",), ("call_at", "notified_at"), ("depot", "depot_lon"))
+"""Fields of which a table must have one each."""
 
 
 @dataclass(slots=True)
 class RawRecords:
     """Text cells by field, a row each, and the rows that could not be taken apart.
 
-    ``row`` is the row as a spreadsheet shows it, the header being row 1; of
-    XML it is the number of the report in the file. ``broken`` are rows without
-    cells, with the reason. ``dropped`` counts columns that were not read.
-    ``form`` says how the file is written and ``decimal`` is its decimal mark.
+    ``name`` is the file's, without its folder. ``row`` is the row as a
+    spreadsheet shows it, the header being row 1; of XML it is the number of the
+    report in the file. ``broken`` are rows without cells, with the reason.
+    ``dropped`` counts columns that were not read. ``form`` says how the file is
+    written and ``decimal`` is its decimal mark.
     """
 
-    source: str
+    name: str
     form: str = ""
     decimal: str = "."
     checksum: str = ""
@@ -50,87 +52,58 @@ class RawRecords:
         for name, column in self.cells.items():
             column.append(values.get(name, ""))
 
-    def __len__(self) -> int:
-        return len(self.row)
 
-
-def read_records(source: Source, settings: AgencySettings) -> RawRecords:
+def read_records(records: FileOrFrame, settings: AgencySettings) -> RawRecords:
     """The records of a file (by its ending unless the settings say which) or a DataFrame."""
     from ideal_dispatch.records.nemsis import read_nemsis
 
-    if not isinstance(source, (str, os.PathLike)):
-        return _from_frame(source, settings)
-    check_source(source)
-    kind = settings.input.format
-    if kind == "auto":
-        kind = "nemsis" if os.fspath(source).lower().endswith(".xml") else "csv"
-    records = read_nemsis(source) if kind == "nemsis" else _read_table(source, settings)
-    records.checksum = file_checksum(source)
-    return records
-
-
-def file_checksum(path: str | os.PathLike[str]) -> str:
-    """Hash of a file's bytes, for the record of what was read."""
+    if not isinstance(records, (str, os.PathLike)):
+        if not hasattr(records, "itertuples"):
+            kind = type(records).__name__
+            raise InputError(f"records: a file or a pandas DataFrame is needed, not {kind}")
+        raw = _mapped("DataFrame", "pandas", spreadsheets.frame_rows(records), settings)
+        raw.checksum = hashlib.blake2b(repr(raw.cells).encode(), digest_size=16).hexdigest()
+        return raw
+    check_source(records)
+    path, asked = os.fspath(records), settings.input
+    is_xml = asked.format == "auto" and path.lower().endswith(".xml")
+    if is_xml or asked.format == "nemsis":
+        raw = read_nemsis(path)
+    else:
+        form = spreadsheets.detect(
+            path, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
+        )
+        raw = _mapped(path, form.says, spreadsheets.read(path, form), settings)
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _read_table(path: str | os.PathLike[str], settings: AgencySettings) -> RawRecords:
-    asked = settings.input
-    form = spreadsheets.detect(
-        path, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
-    )
-    where = os.fspath(path)
-    records = _mapped(where, form.says, spreadsheets.read(path, form), settings)
-    records.source = os.path.basename(where)
-    return records
-
-
-def _from_frame(frame: "pd.DataFrame", settings: AgencySettings) -> RawRecords:
-    if not hasattr(frame, "itertuples"):
-        kind = type(frame).__name__
-        raise InputError(f"records: a file or a pandas DataFrame is needed, not {kind}")
-    records = _mapped("DataFrame", "pandas", spreadsheets.frame_rows(frame), settings)
-    digest = hashlib.blake2b(repr(records.cells).encode(), digest_size=16)
-    records.checksum = digest.hexdigest()
-    return records
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+    raw.checksum = digest.hexdigest()
+    return raw
 
 
 def _mapped(
     where: str, form: str, rows: Iterable[spreadsheets.Row], settings: AgencySettings
 ) -> RawRecords:
     """The mapped columns of a table whose first row names them."""
-    records = RawRecords(where)
     rows = iter(rows)
     header = next((cells for _, cells in rows if isinstance(cells, list)), None)
     if header is None:
         raise InputError(f"{where}: the file is empty")
-    places = _places(where, header, settings)
-    records.cells = {name: [] for name in places}
-    records.dropped = len(header) - len({i for found in places.values() for i in found})
+    width, places = len(header), _places(where, header, settings)
+    raw = RawRecords(os.path.basename(where), cells={name: [] for name in places})
+    raw.dropped = width - len({i for found in places.values() for i in found})
     for number, cells in rows:
-        _take(records, number, cells, places, len(header))
-    records.decimal = settings.input.decimal or spreadsheets.decimal_mark(
-        [*records.cells["lon"], *records.cells["lat"]]
+        if isinstance(cells, str):
+            raw.broken.append((number, cells))
+        elif len(cells) < width or any(cell.strip() for cell in cells[width:]):
+            # shifted cells would bring a name into a column that is kept
+            raw.broken.append((number, f"has {len(cells)} cells where the header has {width}"))
+        else:
+            raw.add(number, {name: _joined(cells, found) for name, found in places.items()})
+    raw.decimal = settings.input.decimal or spreadsheets.decimal_mark(
+        [*raw.cells["lon"], *raw.cells["lat"]]
     )
-    records.form = f"{form}, decimal {'commas' if records.decimal == ',' else 'points'}"
-    return records
-
-
-def _take(
-    records: RawRecords,
-    number: int,
-    cells: list[str] | str,
-    places: Mapping[str, Sequence[int]],
-    width: int,
-) -> None:
-    if isinstance(cells, str):
-        records.broken.append((number, cells))
-    elif len(cells) < width or any(cell.strip() for cell in cells[width:]):
-        # shifted cells would bring a name into a column that is kept
-        records.broken.append((number, f"has {len(cells)} cells where the header has {width}"))
-    else:
-        records.add(number, {name: _joined(cells, found) for name, found in places.items()})
+    raw.form = f"{form}, decimal {'commas' if raw.decimal == ',' else 'points'}"
+    return raw
 
 
 def _joined(cells: Sequence[str], places: Sequence[int]) -> str:
@@ -142,11 +115,11 @@ def _joined(cells: Sequence[str], places: Sequence[int]) -> str:
 
 
 def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str, list[int]]:
-    """Which cells make up each field."""
+    """Which cells make up each field: the columns that the settings name, or its own name."""
     position = {_plain(cell): i for i, cell in reversed(list(enumerate(header)))}
-    places: dict[str, list[int]] = {}
     wanted = {name: settings.columns.get(name, ()) for name in FIELDS}
     wanted |= {EXTRA + name: (column,) for name, column in settings.extra.items()}
+    places: dict[str, list[int]] = {}
     for name, columns in wanted.items():
         lost = next((column for column in columns if _plain(column) not in position), None)
         if lost is not None:
@@ -155,7 +128,7 @@ def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str
             places[name] = [position[_plain(column)] for column in columns]
         elif name in position:
             places[name] = [position[name]]
-    for one_of in (("lon",), ("lat",), ("call_at", "notified_at"), ("depot", "depot_lon")):
+    for one_of in _NEEDED:
         if not any(name in places for name in one_of):
             raise InputError(
                 f"{where}: no column for {' or '.join(one_of)}; name yours under [columns]; "

@@ -61,88 +61,77 @@ class RecordTable:
 
 
 def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reasons]:
-    """The cells as values, and why rows with other values cannot be used.
+    """The cells as values, and every reason why a row cannot be used.
 
     Reasons never quote a cell: what it says might be personal, where a column
     is not what its name says.
     """
     reasons: Reasons = defaultdict(list)
-    count = len(raw)
-    empty = [""] * count
+    empty = [""] * len(raw.row)
 
-    def column(name: str) -> list[str]:
-        return raw.cells.get(name, empty)
-
-    reader = TimeReader(
-        zone(settings.agency.time_zone), settings.input.date_order, settings.input.time_formats
-    )
-    times: dict[str, Times] = {}
-    calls: list[datetime | None] = [None] * count
-    for name in TIMES:
-        moments = [
-            _moment(reader, text, calls[i], name, i, reasons) for i, text in enumerate(column(name))
-        ]
-        if name == "call_at":
-            calls = moments
-        elif name == "notified_at":
-            calls = [call or moment for call, moment in zip(calls, moments, strict=True)]
-        plain = [None if m is None else m.replace(tzinfo=None) for m in moments]
-        times[name] = np.array(plain, "M8[us]")
-
-    def numbers(cells: str, name: str) -> FloatArray:
-        return _numbers(column(cells), name, raw.decimal, reasons)
+    def numbers(field: str, name: str = "") -> FloatArray:
+        return _numbers(raw.cells.get(field, empty), name or field, raw.decimal, reasons)
 
     unit_s = {"seconds": 1.0, "minutes": 60.0}[settings.input.interval_unit]
     table = RecordTable(
         row=np.array(raw.row, np.int64),
-        times=times,
-        numbers={name: numbers(name, name) for name in NUMBERS},
-        texts={name: column(name) for name in TEXTS},
-        call_to_cpr_s=unit_s * numbers("call_to_cpr", "call_to_cpr"),
+        times=_times({name: raw.cells.get(name, empty) for name in TIMES}, settings, reasons),
+        numbers={name: numbers(name) for name in NUMBERS},
+        texts={name: raw.cells.get(name, empty) for name in TEXTS},
+        call_to_cpr_s=unit_s * numbers("call_to_cpr"),
         extra={name: numbers(EXTRA + name, name) for name in settings.extra},
     )
-    return table, reasons
+    return table, _checked(table, reasons)
 
 
-def _moment(
-    reader: TimeReader,
-    text: str,
-    call: datetime | None,
-    name: str,
-    index: int,
-    reasons: Reasons,
-) -> datetime | None:
-    if not text or (":" in text and len(text) <= 8 and call is None and name != "call_at"):
-        return None  # a time of day means nothing without the call's date, which is missed anyway
-    try:
-        return reader.read(text, call)
-    except InputError as error:
-        reasons[index].append(f"{name} {error}")
-        return None
+def _times(
+    columns: Mapping[str, Sequence[str]], settings: AgencySettings, reasons: Reasons
+) -> dict[str, Times]:
+    """UTC times; the call's date, or the notification's, is that of times of day alone."""
+    asked = settings.input
+    reader = TimeReader(zone(settings.agency.time_zone), asked.date_order, asked.time_formats)
+    times: dict[str, Times] = {}
+    calls: list[datetime | None] = [None] * len(columns["call_at"])
+    for name, texts in columns.items():
+        moments: list[datetime | None] = []
+        for row, (text, call) in enumerate(zip(texts, calls, strict=True)):
+            moments.append(None)
+            alone = ":" in text and len(text) <= 8
+            if not text or (alone and call is None and name != "call_at"):
+                continue  # a time of day means nothing without the call's date, missed anyway
+            try:
+                moments[row] = reader.read(text, call)
+            except InputError as error:
+                reasons[row].append(f"{name} {error}")
+        if name in ("call_at", "notified_at"):
+            calls = [call or moment for call, moment in zip(calls, moments, strict=True)]
+        plain = [None if moment is None else moment.replace(tzinfo=None) for moment in moments]
+        times[name] = np.array(plain, "M8[us]")
+    return times
 
 
 def _numbers(cells: Sequence[str], name: str, decimal: str, reasons: Reasons) -> FloatArray:
     values = np.full(len(cells), np.nan)
-    for index, text in enumerate(cells):
+    for row, text in enumerate(cells):
         if not text:
             continue
         with suppress(ValueError):
-            values[index] = number(text, decimal)
-        if not math.isfinite(values[index]):
-            values[index] = np.nan
+            values[row] = number(text, decimal)
+        if not math.isfinite(values[row]):
+            values[row] = np.nan
             what = "finite number" if decimal == "." else "finite number with a decimal comma"
-            reasons[index].append(f"{name} is not a {what} (it looks like {shape(text)!r})")
+            reasons[row].append(f"{name} is not a {what} (it looks like {shape(text)!r})")
     return values
 
 
-def check(table: RecordTable, reasons: Reasons) -> Reasons:
+def _checked(table: RecordTable, reasons: Reasons) -> Reasons:
     """``reasons`` and those of values that cannot be right, by position; every one of a row."""
-    collected: Reasons = defaultdict(list, {i: list(texts) for i, texts in reasons.items()})
+    unread = {(row, text.partition(" ")[0]) for row, texts in reasons.items() for text in texts}
 
     def add(name: str, bad: BoolArray, text: str) -> None:
-        for position in np.flatnonzero(bad).tolist():
-            if not any(read.startswith(f"{name} ") for read in reasons.get(position, ())):
-                collected[position].append(text)
+        for row in np.flatnonzero(bad).tolist():
+            if (row, name) not in unread:
+                reasons[row].append(text)
 
     for name, limit in (("lon", 180), ("lat", 90), ("depot_lon", 180), ("depot_lat", 90)):
         values = table.numbers[name]
@@ -156,4 +145,4 @@ def check(table: RecordTable, reasons: Reasons) -> Reasons:
     placed = ~np.isnan(table.numbers["depot_lon"] + table.numbers["depot_lat"])
     named = np.array([bool(text) for text in table.texts["depot"]], bool)
     add("depot", ~(placed | named), "names no depot, neither by name nor by place")
-    return {position: texts for position, texts in sorted(collected.items()) if texts}
+    return dict(sorted(reasons.items()))

@@ -78,13 +78,13 @@ def test_other_files_are_refused_in_one_line(july: Climatology, tmp_path: Path) 
     path = tmp_path / "x.json"
     for text in ("", "{", "[]", "{}", "<html>", "\xff", "[" * 100_000):
         path.write_text(text, encoding="latin-1")
-        with pytest.raises(FileFormatError, match="x.json: not a climatology; write one with"):
+        with pytest.raises(FileFormatError, match="x.json: .*; write one with Climatology.save"):
             Climatology.load(path)
     for changes, message in (
-        ({"version": 2}, "a climatology of another version"),
+        ({"version": 2}, "x.json: version 2, this program reads 1"),
         ({"variables": ["temperature_c"]}, "a climatology of other variables"),
         ({"means": [1, 2]}, "climatology: expected 12 × 24 × 5 values, got 2"),
-        ({"means": "none"}, "not a climatology"),
+        ({"means": "none"}, "x.json: damaged"),
     ):
         with pytest.raises(FileFormatError, match=message):
             Climatology.load(damaged(july, path, **changes))

@@ -14,7 +14,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.data_report import page, summary, write_outputs
-from ideal_dispatch.records.quarantine import write_quarantine
+from ideal_dispatch.records.left_out_rows import write_quarantine
 from tests.unit.records.towns import GOOD, run, settings
 
 

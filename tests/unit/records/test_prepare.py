@@ -12,9 +12,9 @@ from ideal_dispatch.context.encoding import PAPER_COLUMNS
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.records import Trips
 from ideal_dispatch.records.agency import Floors
+from ideal_dispatch.records.left_out_rows import unknown_words
 from ideal_dispatch.records.prepare import prepare_records
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
-from ideal_dispatch.records.unknown_words import unknown_words
 from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL
 from tests.unit.records.towns import DEPOTS, GOOD, HEADER, run, settings
 
@@ -404,7 +404,7 @@ def test_data_frames(grid: RoadNetwork) -> None:
     prepared = prepare_records(_frame(), grid, depots, own)
     assert prepared.trips.observed_s.tolist() == [210.0, 240.0]
     assert prepared.trips.row.tolist() == [2, 4]  # type: ignore[union-attr]
-    assert prepared.raw.source == "DataFrame"
+    assert prepared.raw.name == "DataFrame"
     assert prepared.raw.checksum == prepare_records(_frame(), grid, depots, own).raw.checksum
     zoned = _frame().assign(call_at=pd.Timestamp("2023-01-02 02:00", tz="UTC"))
     assert str(prepare_records(zoned, grid, depots, settings()).table.at[0]).startswith(
