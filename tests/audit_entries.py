@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ideal_dispatch.service.audit import AuditStore, Entry, Row
+from ideal_dispatch.service.audit import AuditStore, AuditWriter, Entry, NotRecordedError, Row
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ def entry(
     call_id = f"call-{number}" if call_id is None else call_id
     values: dict[str, Any] = {"key": "k", "at": AT + timedelta(minutes=number), **more}
     body = values.pop("body", {"decision": "send_second", "number": number})
-    return Entry.new(kind, call_id, body, **values)
+    return Entry(kind, call_id, body, **values)
 
 
 def stored(store: AuditStore, entries: Sequence[Entry]) -> list[Row]:
@@ -27,3 +27,20 @@ def stored(store: AuditStore, entries: Sequence[Entry]) -> list[Row]:
             raise outcome
         rows.append(outcome)
     return rows
+
+
+class BlockingWriter(AuditWriter):
+    """A writer whose callers wait; it closes at the end of a ``with``."""
+
+    def __enter__(self) -> "BlockingWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, entry: Entry, timeout_s: float = 1.0) -> Row | None:
+        """The row of an entry, or None where it waits in the spool."""
+        try:
+            return self.submit(entry, timeout_s).result(timeout_s)
+        except TimeoutError:
+            raise NotRecordedError(f"nothing took it within {timeout_s:g} s") from None

@@ -60,14 +60,11 @@ class ArchiveKind:
 
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The manifest and the arrays, or one line that says why there are none."""
+        check_source(path)
         where = os.fspath(path)
         try:
             with open(where, "rb") as file:
                 return self._parse(file)
-        except FileNotFoundError:
-            raise InputError(f"{where}: no such file") from None
-        except IsADirectoryError:
-            raise InputError(f"{where}: is a folder, not a .{self.what} file") from None
         except PermissionError:
             raise InputError(f"{where}: cannot be read; check its permissions") from None
         except IdealError as error:

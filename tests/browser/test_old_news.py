@@ -35,7 +35,7 @@ def replayed(service: Service, made: dict[str, Any], **changes: Any) -> dict[str
     answer |= {"id": uuid.uuid4().hex, **changes}
     body = {"request_sha256": "0", "answer": answer}
     id_, at = answer["id"], datetime.now(UTC)
-    entry = Entry.new("recommendation", answer["call_id"], body, at=at, key=f"key:{id_}", id=id_)
+    entry = Entry("recommendation", answer["call_id"], body, at=at, key=f"key:{id_}", id=id_)
     store = open_store(f"sqlite:///{service.folder / 'ideal-dispatch' / 'demo.db'}")
     store.append([entry])
     store.close()

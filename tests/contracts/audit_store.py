@@ -245,7 +245,7 @@ class AuditStoreContract:
     def test_units_that_make_no_sense_are_on_record_alone(
         self, store: AuditStore, body: dict[str, Any], caplog: pytest.LogCaptureFixture
     ) -> None:
-        stored(store, [Entry.new("units", "", body, at=AT), told({"Kelp Point": 1})])
+        stored(store, [Entry("units", "", body, at=AT), told({"Kelp Point": 1})])
         assert len(store.rows(0, 10)) == 2
         assert [one.depot for one in store.read_units()] == ["Kelp Point"]
         assert "changes no counts of units" in caplog.text
@@ -264,7 +264,7 @@ class AuditStoreContract:
             ("a", "D1", "advised")
         ]
         body = {"recommendation_id": one.id, "response": {"action": "override"}}
-        stored(store, [Entry.new("response", "a", body, at=now)])
+        stored(store, [Entry("response", "a", body, at=now)])
         stored(store, [two])
         assert store.append([promising("c", now)], keep_duplicates=True)[0] != refused
         kinds = {each.call_id: each.kind for each in store.read_promises()}
@@ -379,7 +379,7 @@ def told(units: dict[str, int], second: int = 0) -> Entry:
 
 
 def told_at(units: dict[str, int], at: datetime) -> Entry:
-    return Entry.new("units", "", {"units": units, "updated_at": at.isoformat()}, at=at)
+    return Entry("units", "", {"units": units, "updated_at": at.isoformat()}, at=at)
 
 
 def promising(call_id: str, at: datetime, listed: bool = True, sent: str | None = None) -> Entry:
@@ -387,7 +387,7 @@ def promising(call_id: str, at: datetime, listed: bool = True, sent: str | None 
     moments = {"asked_at": at.isoformat(), "received_at": at.isoformat()}
     answer = {**moments, "expires_at": (at + timedelta(minutes=1)).isoformat()}
     body = {"answer": answer, "takes": takes_of(["D1"], sent, {"D1": 1}, listed)}
-    return Entry.new("recommendation", call_id, body, at=at, key="k", seen=0, promising=True)
+    return Entry("recommendation", call_id, body, at=at, key="k", seen=0, promising=True)
 
 
 def execute(url: str, *statements: str) -> None:

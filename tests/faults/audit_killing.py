@@ -13,8 +13,8 @@ import sys
 import threading
 import time
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 
 _THREADS = 4
 _ID_BYTES = 32
@@ -22,7 +22,7 @@ _ID_BYTES = 32
 
 def write_until_killed(url: str, spool: str, said: int) -> None:
     """Write from several threads; every acknowledged id goes to a pipe at once."""
-    writer = AuditWriter(open_store(url), Spool(spool, reserve_bytes=20_000))
+    writer = BlockingWriter(open_store(url), Spool(spool, reserve_bytes=20_000))
 
     def work() -> None:
         while True:

@@ -8,8 +8,8 @@ import json
 import resource
 import sys
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import wait_for_replay
 
 _QUOTA_BYTES = 400_000
@@ -19,11 +19,11 @@ def main(url: str, spool: str) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     ids: list[str] = []
     spooled = 0
-    with AuditWriter(open_store(url), Spool(spool, reserve_bytes=100_000)) as writer:
+    with BlockingWriter(open_store(url), Spool(spool, reserve_bytes=100_000)) as writer:
         resource.setrlimit(resource.RLIMIT_FSIZE, (_QUOTA_BYTES, most))
         while spooled < 40:
             one = entry(len(ids), body={"text": "x" * 5_000})
-            spooled += writer.write(one, 30.0).spooled
+            spooled += writer.write(one, 30.0) is None
             ids.append(one.id)
         error = writer.status.error
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))

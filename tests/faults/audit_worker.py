@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ideal_dispatch.service.audit import AuditWriter, DuplicateEntry, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import DuplicateEntry, Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 
 
 @dataclass
@@ -53,14 +53,14 @@ class Worker:
 
 
 def main(url: str, spool: str, name: str, count: str, timeout_s: str) -> None:
-    with AuditWriter(open_store(url), Spool(spool)) as writer:
+    with BlockingWriter(open_store(url), Spool(spool)) as writer:
         print("ready", flush=True)
         sys.stdin.readline()
         for number in range(int(count)):
             mine = entry(number, body={"by": name})
             try:
                 written = writer.write(mine, float(timeout_s))
-                said = {"id": mine.id, "by": name, "spooled": written.spooled}
+                said = {"id": mine.id, "by": name, "spooled": written is None}
             except DuplicateEntry as error:
                 said = {"id": error.entry.id, "by": error.entry.body["by"], "spooled": False}
             print(json.dumps(said), flush=True)

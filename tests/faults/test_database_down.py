@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.postgres import Postgres
 
@@ -28,12 +28,12 @@ def stopped(postgres: Postgres) -> Iterator[None]:
 def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
     store = open_store(postgres.new_database())
     written = [entry(number) for number in range(60)]
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         for one in written[:20]:
-            assert not writer.write(one, PATIENCE_S).spooled
+            assert writer.write(one, PATIENCE_S) is not None
         with stopped(postgres):
             for one in written[20:40]:
-                assert writer.write(one, WAIT_S).spooled
+                assert writer.write(one, WAIT_S) is None
             assert not writer.status.store_up
             assert writer.status.error is not None
             assert writer.status.waiting == 20
@@ -47,13 +47,13 @@ def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
 def test_database_down_at_the_start(tmp_path: Path, postgres: Postgres) -> None:
     url = postgres.new_database()
     with stopped(postgres):
-        with AuditWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
-            assert writer.write(entry(1), WAIT_S).spooled
-        with AuditWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
+        with BlockingWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
+            assert writer.write(entry(1), WAIT_S) is None
+        with BlockingWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
             assert writer.status.waiting == 1
-            assert writer.write(entry(2), WAIT_S).spooled
+            assert writer.write(entry(2), WAIT_S) is None
     store = open_store(url)
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         wait_for_replay(writer)
         assert [row.entry.call_id for row in all_rows(store)] == ["call-1", "call-2"]
 
@@ -73,7 +73,7 @@ def test_database_down_in_the_middle_of_writes(tmp_path: Path, postgres: Postgre
             number += 1
             time.sleep(0.01)
 
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
         for thread in threads:
             thread.start()
@@ -95,16 +95,16 @@ def test_database_down_in_the_middle_of_writes(tmp_path: Path, postgres: Postgre
 def test_database_frozen(tmp_path: Path, postgres: Postgres) -> None:
     """A server that accepts connections and says nothing costs no caller more than its time."""
     store = open_store(postgres.new_database(), timeout_s=1.0)
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
-        assert not writer.write(entry(0), PATIENCE_S).spooled
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
+        assert writer.write(entry(0), PATIENCE_S) is not None
         frozen = postgres.processes()
         for process in frozen:
             os.kill(process, signal.SIGSTOP)
         try:
-            assert writer.write(entry(1), WAIT_S).spooled
+            assert writer.write(entry(1), WAIT_S) is None
             assert writer.status.error == "audit database: no answer yet"
             for number in range(2, 10):
-                assert writer.write(entry(number), WAIT_S).spooled
+                assert writer.write(entry(number), WAIT_S) is None
         finally:
             for process in frozen:
                 os.kill(process, signal.SIGCONT)

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.postgres import Postgres
 
@@ -53,12 +53,12 @@ def test_database_locked(tmp_path: Path, kind: str, request: pytest.FixtureReque
         url, locked = postgres.new_database(), postgresql_locked
     store = open_store(url, timeout_s=30.0)
     written = [entry(number) for number in range(30)]
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         writer.write(written[0], PATIENCE_S)
         with locked(url):
-            assert writer.write(written[1], WAIT_S).spooled
+            assert writer.write(written[1], WAIT_S) is None
             for one in written[2:20]:
-                assert writer.write(one, PATIENCE_S).spooled
+                assert writer.write(one, PATIENCE_S) is None
         for one in written[20:]:
             writer.write(one, PATIENCE_S)
         wait_for_replay(writer)

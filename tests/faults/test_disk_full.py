@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ideal_dispatch.service.audit import AuditWriter, NotRecordedError, Spool, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import NotRecordedError, Spool, open_store
+from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 
 WAIT_S = 10.0  # of a caller, on a busy machine
@@ -46,10 +46,10 @@ def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
     store = open_store(f"sqlite:///{small_disk / 'audit.db'}")
     spool = Spool(small_disk / "spool", reserve_bytes=300_000)
     acknowledged = []
-    with AuditWriter(store, spool) as writer:
+    with BlockingWriter(store, spool) as writer:
         for number in range(5):
             acknowledged.append(entry(number))
-            assert not writer.write(acknowledged[-1], PATIENCE_S).spooled
+            assert writer.write(acknowledged[-1], PATIENCE_S) is not None
         filler = fill(small_disk)
         refused = None
         while refused is None:
@@ -68,7 +68,7 @@ def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
         filler.unlink()
         wait_for_replay(writer)
         acknowledged.append(one)
-        assert not writer.write(one, PATIENCE_S).spooled
+        assert writer.write(one, PATIENCE_S) is not None
         rows = all_rows(store)
     assert [row.entry.id for row in rows] == [one.id for one in acknowledged]
     assert nothing_waits(small_disk / "spool")
@@ -78,8 +78,8 @@ def test_disk_full_at_the_start(small_disk: Path, tmp_path: Path) -> None:
     """Without space to set aside it starts nevertheless, and the database takes the entries."""
     filler = fill(small_disk)
     store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
-    with AuditWriter(store, Spool(small_disk)) as writer:
-        assert not writer.write(entry(1), PATIENCE_S).spooled
+    with BlockingWriter(store, Spool(small_disk)) as writer:
+        assert writer.write(entry(1), PATIENCE_S) is not None
     filler.unlink()
 
 

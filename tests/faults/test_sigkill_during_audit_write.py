@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditWriter, Spool, open_store
+from ideal_dispatch.service.audit import Spool, open_store
+from tests.audit_entries import BlockingWriter
 from tests.faults.audit_checks import all_rows, wait_for_replay
 from tests.postgres import Postgres
 
@@ -28,7 +29,7 @@ def killed(url: str, spool: Path, seed: int) -> list[str]:
 def check(url: str, spool: Path, acknowledged: list[str]) -> None:
     """Start once more: every acknowledged entry is one row."""
     store = open_store(url)
-    with AuditWriter(store, Spool(spool)) as writer:
+    with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         rows = [row.entry.id for row in all_rows(store)]
     assert len(set(acknowledged)) == len(acknowledged)

@@ -5,8 +5,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditStore, AuditWriter, Row, Spool, StoreError, open_store
-from tests.audit_entries import entry
+from ideal_dispatch.service.audit import AuditStore, Row, Spool, StoreError, open_store
+from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.faults.audit_worker import Worker
 from tests.postgres import Postgres
@@ -43,7 +43,7 @@ def test_two_workers_one_call_without_a_database(tmp_path: Path, postgres: Postg
     assert all(outcome["spooled"] for said in outcomes for outcome in said)
     assert len(list(spool.glob("*.sqlite"))) == 2
     store = open_store(url)
-    with AuditWriter(store, Spool(spool)) as writer:
+    with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         rows = all_rows(store)
     assert {row.entry.id for row in rows} == {one["id"] for said in outcomes for one in said}
@@ -66,7 +66,7 @@ def test_a_killed_worker_leaves_its_spool_to_the_other(tmp_path: Path, postgres:
         postgres.start()
     assert len(said) == 10
     store = open_store(url)
-    with AuditWriter(store, Spool(spool)) as writer:
+    with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         assert len(all_rows(store)) >= 10
 
@@ -75,7 +75,7 @@ def test_a_killed_worker_leaves_its_spool_to_a_busy_one(tmp_path: Path, postgres
     """The other lives on and gets calls all the time: there is no quiet moment to look around."""
     url, spool = postgres.new_database(), tmp_path / "spool"
     store = open_store(url)
-    with AuditWriter(store, Spool(spool)) as writer:
+    with BlockingWriter(store, Spool(spool)) as writer:
         postgres.stop("immediate")
         try:
             worker = Worker.start(url, spool, "one", CALLS, 2.0)

@@ -96,7 +96,7 @@ def test_damage_inside_is_noticed(saved: Path) -> None:
 def test_no_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none: no such file"):
         KIND.read(tmp_path / "none")
-    with pytest.raises(InputError, match="is a folder, not a .parcels file"):
+    with pytest.raises(InputError, match="is a folder, not a file"):
         KIND.read(tmp_path)
 
 

@@ -180,7 +180,7 @@ class Recommender:
                 or (one.number is not None and one.number <= question.followed)
             ]  # fmt: skip
             body = self._body(id_, question, advice, before, earlier, checked)
-            entry = Entry.new(
+            entry = Entry(
                 "recommendation", question.call.call_id, body, at=datetime.now(UTC),
                 key=question.key, id=id_,
                 seen=(earlier.seen or 0) if looks else None,

@@ -111,7 +111,7 @@ class Service:
         """That the service began or ended is on record too."""
         body = {"event": what, "versions": self.versions}
         try:
-            self.ledger.writer.submit(Entry.new("service", "", body, at=datetime.now(UTC)), 2.0)
+            self.ledger.writer.submit(Entry("service", "", body, at=datetime.now(UTC)), 2.0)
         except IdealError as error:
             log.warning("%s: %s", what, error)
 
@@ -146,7 +146,7 @@ class Service:
         check_holds(found, (one.answer for one in earlier.answers), now)
         said["at"] = moment_text(now)
         body = {"recommendation_id": id, "response": said, "actor": actor}
-        entry = Entry.new("response", found["call_id"], body, at=now)
+        entry = Entry("response", found["call_id"], body, at=now)
         await self.ledger.write(entry)
         self.observations.responses.labels(said["action"]).inc()
         log.info("response", extra={"decision": said["action"], "actor": actor})
@@ -156,7 +156,7 @@ class Service:
     async def set_units(self, told: Sequence[DepotUnits], actor: str) -> None:
         """Take new counts of free units, all of them or none."""
         body = {**units_body(told), "actor": actor}
-        entry = Entry.new("units", "", body, at=datetime.now(UTC))
+        entry = Entry("units", "", body, at=datetime.now(UTC))
         await self.ledger.write(entry)
         self.hub.publish("units", self.units(), entry.id)
 

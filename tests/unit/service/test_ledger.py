@@ -45,7 +45,7 @@ def made(id: str, **changes: Any) -> dict[str, Any]:  # noqa: A002
 def entry(call_id: str, number: int) -> Entry:
     id_ = f"{call_id}-{number}"
     body = {"request_sha256": "0", "answer": made(id_)}
-    return Entry.new("recommendation", call_id, body, at=NOW, key=f"key:{number}", id=id_)
+    return Entry("recommendation", call_id, body, at=NOW, key=f"key:{number}", id=id_)
 
 
 def test_memory_is_bounded_by_answers_and_the_rest_is_found_in_the_database(
@@ -103,7 +103,7 @@ def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
         await asyncio.sleep(0)
         assert [one.depot for one in ledger.units.promises] == ["D2"]
         body = {"recommendation_id": "c-1", "response": {"action": "accept"}}
-        ledger.units.take(Entry.new("response", "c", body, at=NOW + SECOND))
+        ledger.units.take(Entry("response", "c", body, at=NOW + SECOND))
         with pytest.raises(OvertakenEntry):
             await revision
         assert [(one.depot, one.kind) for one in ledger.units.promises] == [("D1", "accepted")]
@@ -114,7 +114,7 @@ def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
 def test_of_two_counts_of_one_moment_the_later_entry_counts(ledger: Ledger) -> None:
     def told(count: int) -> Entry:
         body = {"units": {"D0": count}, "updated_at": NOW.isoformat()}
-        return Entry.new("units", "", body, at=NOW)
+        return Entry("units", "", body, at=NOW)
 
     async def read() -> None:
         ledger.writer.spool.write([told(2), told(0)])

@@ -11,7 +11,7 @@ AT = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
 def told(units: int, at: datetime = AT) -> Entry:
     body = {"units": {"D0": units}, "updated_at": moment_text(at)}
-    return Entry.new("units", "", body, at=AT)
+    return Entry("units", "", body, at=AT)
 
 
 def known(counts: UnitCounts) -> int:

@@ -18,7 +18,7 @@ from ideal_dispatch.service.audit.spool import Spool
 from ideal_dispatch.service.audit.store import AuditStore, open_store
 from ideal_dispatch.service.audit.units import DepotUnits
 from ideal_dispatch.service.audit.verification import verify
-from ideal_dispatch.service.audit.writer import AuditWriter, WriterStatus, Written
+from ideal_dispatch.service.audit.writer import AuditWriter
 
 __all__ = [
     "AuditError",
@@ -36,8 +36,6 @@ __all__ = [
     "Spool",
     "StoreError",
     "UncheckedPromises",
-    "WriterStatus",
-    "Written",
     "migrate",
     "open_store",
     "verify",

@@ -219,7 +219,7 @@ def prune(connection: Connection, before: datetime) -> tuple[int, bool]:
             f"audit row {last} is missing, nothing is pruned; run `ideal audit verify`"
         )
     body = {"event": "prune", "before": at_text(before), "number": last, "hash": last_hash}
-    note = Entry.new("service", "", body, at=datetime.now(UTC))
+    note = Entry("service", "", body, at=datetime.now(UTC))
     append(connection, [note], keep_duplicates=True)
     _set_mark(connection, "anchor", Mark(last, last_hash))
     gone = connection.execute(delete(rows).where(rows.c.number <= last)).rowcount

@@ -110,12 +110,12 @@ class Entry:
     record; such an entry never goes to the spool.
     """
 
-    id: str
     kind: str
     call_id: str
-    key: str | None
-    at: datetime
     body: Mapping[str, Any]
+    at: datetime
+    key: str | None = None
+    id: str = field(default_factory=lambda: uuid4().hex)
     seen: int | None = field(default=None, repr=False, compare=False)
     promising: bool = field(default=False, repr=False, compare=False)
     text: str = field(init=False, repr=False, compare=False)
@@ -130,30 +130,13 @@ class Entry:
                     "letters are, without NUL and halves of characters"
                 )
         if not self.id:
-            raise InputError("audit entry: id is empty; make one with Entry.new")
+            raise InputError("audit entry: id is empty; leave it out to get a new one")
         if self.at.tzinfo is None:
             raise InputError(f"audit entry: at {self.at} has no zone; add one")
         if not isinstance(self.body, Mapping):
             raise InputError(f"audit entry: body is {type(self.body).__name__}; give a mapping")
         object.__setattr__(self, "at", self.at.astimezone(UTC))
         object.__setattr__(self, "text", canonical(dict(self.body)))
-
-    @classmethod
-    def new(
-        cls,
-        kind: str,
-        call_id: str,
-        body: Mapping[str, Any],
-        *,
-        at: datetime,
-        key: str | None = None,
-        id: str | None = None,  # noqa: A002
-        seen: int | None = None,
-        promising: bool = False,
-    ) -> "Entry":
-        """An entry with an id of its own, or the one given."""
-        id = uuid4().hex if id is None else id  # noqa: A001
-        return cls(id, kind, call_id, key, at, body, seen, promising)
 
     @property
     def slot(self) -> tuple[str, str, str] | None:
@@ -217,7 +200,7 @@ class Row:
         """The entry for use, or one line where the contents make no sense."""
         try:
             at, body = datetime.fromisoformat(self.at), json.loads(self.body)
-            return Entry(self.id, self.kind, self.call_id, self.key, at, body)
+            return Entry(self.kind, self.call_id, body, at, self.key, self.id)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(
                 f"audit row {self.number} cannot be read ({error}); run `ideal audit verify`"

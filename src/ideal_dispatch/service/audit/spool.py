@@ -318,7 +318,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     if checksum != _checksum(fields):
         raise ValueError(f"entry {number} is damaged")
     identifier, kind, call_id, key, at, body = fields
-    return Entry(identifier, kind, call_id, key, datetime.fromisoformat(at), json.loads(body))
+    return Entry(kind, call_id, json.loads(body), datetime.fromisoformat(at), key, identifier)
 
 
 def _checksum(fields: Sequence[str | None]) -> int:

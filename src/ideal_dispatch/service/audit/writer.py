@@ -34,18 +34,6 @@ _SPOOL_SHARE_S = 0.25  # of the caller's time, for the disk; at most half of it
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Where an entry is safe: in its row, or in the spool where there is no ``row`` yet."""
-
-    row: Row | None
-
-    @property
-    def spooled(self) -> bool:
-        """Whether it waits in the spool."""
-        return self.row is None
-
-
-@dataclass(frozen=True, slots=True)
 class WriterStatus:
     """How the audit is doing: ``waiting`` entries are in the spool and not yet in the database."""
 
@@ -60,7 +48,7 @@ class WriterStatus:
 class _Ticket:
     entry: Entry
     spool_at: float  # when it goes to the spool if the database has not taken it
-    future: "Future[Written]" = field(default_factory=Future)
+    future: "Future[Row | None]" = field(default_factory=Future)
     taken: bool = False
     spooling: bool = False
 
@@ -101,12 +89,6 @@ class AuditWriter:
         for thread in self._threads:
             thread.start()
 
-    def __enter__(self) -> "AuditWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def status(self) -> WriterStatus:
         """How it is now."""
@@ -114,21 +96,14 @@ class AuditWriter:
             self._error is None, len(self.spool), self._spooled, self._stored, self._error
         )
 
-    def write(self, entry: Entry, timeout_s: float = 1.0) -> Written:
-        """Where the entry is durable, within ``timeout_s``.
+    def submit(self, entry: Entry, timeout_s: float) -> "Future[Row | None]":
+        """The row of an entry, None where it is durable in the spool; within ``timeout_s``.
 
-        Raises :class:`DuplicateEntry` where its key is on record,
+        The future raises :class:`DuplicateEntry` where its key is on record,
         :class:`UncheckedPromises` where it is ``promising`` and the database did not take it, and
-        :class:`NotRecordedError` where neither database nor disk took it.
+        :class:`NotRecordedError` where neither database nor disk took it. Where both hang, it
+        never ends: its caller must not wait for longer than ``timeout_s``.
         """
-        future = self.submit(entry, timeout_s)
-        try:
-            return future.result(timeout_s)
-        except TimeoutError:
-            raise _not_recorded(entry, f"nothing took it within {timeout_s:g} s") from None
-
-    def submit(self, entry: Entry, timeout_s: float) -> "Future[Written]":
-        """The same without waiting: a future, for ``asyncio.wrap_future``."""
         if not timeout_s > 0:
             raise InputError(f"audit: timeout {timeout_s} s; more than zero is needed")
         share_s = timeout_s - min(_SPOOL_SHARE_S, timeout_s / 2)
@@ -196,7 +171,11 @@ class AuditWriter:
                     ticket.taken = True
                 self._asked_at = time.monotonic()
             try:
-                self._replay() if replaying else self._store_all(tickets)
+                if replaying:
+                    append = partial(self._store.append, keep_duplicates=True)
+                    self._stored += self.spool.replay(_BATCH, append)
+                else:
+                    self._store_all(tickets)
             except Exception as error:  # whatever it is, the entries go to the spool
                 self._failed(error, tickets)
             else:
@@ -212,15 +191,8 @@ class AuditWriter:
         outcomes = self._store.append([ticket.entry for ticket in tickets])
         with self._for_store:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
-                if isinstance(outcome, Row):
-                    self._stored += 1
-                    self._settle(ticket, Written(outcome))
-                else:
-                    self._settle(ticket, outcome)
-
-    def _replay(self) -> None:
-        append = partial(self._store.append, keep_duplicates=True)
-        self._stored += self.spool.replay(_BATCH, append)
+                self._stored += isinstance(outcome, Row)
+                self._settle(ticket, outcome)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
         known = self._error is not None
@@ -304,7 +276,7 @@ class AuditWriter:
         with self._for_spool:
             self._spooled += len(fresh)
             for ticket in fresh:
-                self._settle(ticket, Written(None))
+                self._settle(ticket, None)
             self._for_store.notify()
 
     def _spoolable(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:
@@ -335,13 +307,13 @@ class AuditWriter:
                 return
             self._settle(ticket, _not_recorded(ticket.entry, str(error)))
 
-    def _settle(self, ticket: _Ticket, outcome: Written | Exception) -> None:
+    def _settle(self, ticket: _Ticket, outcome: Row | Exception | None) -> None:
         """Tell the caller, the first time; the lock is held."""
         if self._open.pop(ticket, ticket) is None:
-            if isinstance(outcome, Written):
-                ticket.future.set_result(outcome)
-            else:
+            if isinstance(outcome, Exception):
                 ticket.future.set_exception(outcome)
+            else:
+                ticket.future.set_result(outcome)
         if not self._open:
             self._idle.notify_all()
 

@@ -32,21 +32,14 @@ class Adviser:
     """Advice for one city. May be asked from many threads."""
 
     def __init__(
-        self,
-        assets: Assets,
-        settings: ServiceSettings,
-        clock: Callable[[], datetime] = utc_now,
+        self, assets: Assets, settings: ServiceSettings, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self.assets, self.settings = assets, settings
         self.reader = CaseReader(assets, settings, clock)
         self._routes = Routes(assets.network)
 
     def advise(
-        self,
-        call: Call,
-        units: KnownUnits,
-        weather: KnownWeather,
-        due: float,
+        self, call: Call, units: KnownUnits, weather: KnownWeather, due: float
     ) -> dict[str, Any]:
         """The advice; ``due`` is a moment of :func:`time.monotonic`.
 
@@ -61,7 +54,10 @@ class Adviser:
             policy = self._policy(call, due)
             decision = decided(policy, situation, np.random.default_rng(0))
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
-            return _plain(api_answer(call, case, answer, self._routes))
+            made = api_answer(call, case, answer, self._routes)
+            # as JSON has it: another process may not know what a plug-in put into it
+            plain: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
+            return plain
         except NoAdviceError as error:
             why = error.code, str(error)
         except OffNetworkError as error:
@@ -92,9 +88,3 @@ class Adviser:
             changes["threshold"] = ConstantThreshold(call.threshold_s)
         changed: Policy = replace(policy, **changes) if changes else policy
         return changed
-
-
-def _plain(made: dict[str, Any]) -> dict[str, Any]:
-    """The answer as JSON has it: another process may not know what a plug-in put into it."""
-    plain: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
-    return plain

@@ -75,10 +75,7 @@ class CaseReader:
     """Reads calls against what is known about the city. May be asked from many threads."""
 
     def __init__(
-        self,
-        assets: "Assets",
-        settings: ServiceSettings,
-        clock: Callable[[], datetime] = utc_now,
+        self, assets: "Assets", settings: ServiceSettings, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self._assets, self._settings, self._clock = assets, settings, clock
         self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
@@ -87,11 +84,7 @@ class CaseReader:
         self._alternatives = "alternative" in getattr(assets.policy, "seconds", ("alternative",))
 
     def read(
-        self,
-        call: Call,
-        known: KnownUnits,
-        polled: KnownWeather,
-        reasons: list[Reason],
+        self, call: Call, known: KnownUnits, polled: KnownWeather, reasons: list[Reason]
     ) -> Case:
         """The case, with reasons for what is less than it could be, or a NoAdviceError."""
         now, city, place = self._clock(), self._settings.city, call.location
@@ -164,25 +157,15 @@ class CaseReader:
             words = f"nobody told free units of {named(untold)}; {table.default} each are assumed"
             reasons.append(("units_unknown", words))
         units = [known.units.get(name, table.default) for name in self._stations]
-        if sent is not None and units[sent] > 0:
-            self._without_sent(call, sent, known, units, reasons)
-        return units
-
-    def _without_sent(
-        self,
-        call: Call,
-        sent: int,
-        known: KnownUnits,
-        units: list[int],
-        reasons: list[Reason],
-    ) -> None:
-        """Take the primary off a count that was not told since the call: it was free then."""
+        if sent is None or units[sent] == 0:
+            return units
         depot = self._assets.depots[sent].name
         told_at = known.told_at.get(depot)
-        if told_at is None or told_at < call.received_at:
+        if told_at is None or told_at < call.received_at:  # the primary was free then
             units[sent] -= 1
             count = "no count was told" if told_at is None else "the count is older than the call"
             reasons.append(("units_assumed", f"{depot}: {count}; the primary is taken off it"))
+        return units
 
     def _without_promised(self, known: KnownUnits, units: list[int]) -> str:
         """Take off what is promised to other calls; where none is left, in words."""
@@ -199,11 +182,7 @@ class CaseReader:
     # --- weather ----------------------------------------------------------------
 
     def _weather_of(
-        self,
-        call: Call,
-        polled: KnownWeather,
-        now: datetime,
-        reasons: list[Reason],
+        self, call: Call, polled: KnownWeather, now: datetime, reasons: list[Reason]
     ) -> tuple[Weather, float | None]:
         if call.weather is not None:
             weather = _with(polled.weather, call.weather, now)

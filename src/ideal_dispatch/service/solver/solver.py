@@ -39,13 +39,11 @@ class Solver:
     """
 
     def __init__(
-        self,
-        settings: ServiceSettings,
-        assets: Assets,
-        changed: Callable[[], None] = lambda: None,
+        self, settings: ServiceSettings, assets: Assets, changed: Callable[[], None] = lambda: None
     ) -> None:
         self.assets, self._changed = assets, changed
         self.adviser = Adviser(assets, settings)
+        self._invented_calls = InventedCalls(assets.network, assets.depots)
         self.warm = False
         self._traffic_told = "starting"
         self._traffic_problem = ""
@@ -53,20 +51,12 @@ class Solver:
 
     @cached_property
     def facts(self) -> CityFacts:
-        network = self.assets.network
-        bounds = network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max()
-        west, south, east, north = (round(float(value), 6) for value in bounds)
+        lon, lat = self.assets.network.lon.round(6), self.assets.network.lat.round(6)
         return CityFacts(
             self.assets.name,
-            {
-                depot.name: (
-                    round(float(network.lon[depot.node]), 6),
-                    round(float(network.lat[depot.node]), 6),
-                )
-                for depot in self.assets.depots
-            },
-            (west, south, east, north),
-            (float(network.lon.mean()), float(network.lat.mean())),
+            {one.name: (float(lon[one.node]), float(lat[one.node])) for one in self.assets.depots},
+            (float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max())),
+            (float(self.assets.network.lon.mean()), float(self.assets.network.lat.mean())),
             self.assets.calendar.time_zone,
             self.assets.checksums,
         )
@@ -80,16 +70,13 @@ class Solver:
 
     def method(self, name: str) -> Callable[..., Any]:
         """What answers a question of another process: all that may be asked."""
-        match name:
-            case "advise":
-                return self.adviser.advise
-            case "road_map":
-                return self.road_map
-            case "model_card":
-                return self.model_card
-            case "invented_call":
-                return self.invented_call
-        raise InputError(f"{name}: nothing that can be asked")
+        known: dict[str, Callable[..., Any]] = {
+            "advise": self.adviser.advise, "road_map": self.road_map,
+            "model_card": self.model_card, "invented_call": self.invented_call,
+        }  # fmt: skip
+        if name not in known:
+            raise InputError(f"{name}: nothing that can be asked")
+        return known[name]
 
     def road_map(self) -> RoadMap:
         return road_map(self.assets.network)
@@ -100,11 +87,7 @@ class Solver:
         return model_card(self.assets.model)
 
     def invented_call(self, number: int) -> dict[str, Any]:
-        return self._invented.call(number)
-
-    @cached_property
-    def _invented(self) -> InventedCalls:
-        return InventedCalls(self.assets.network, self.assets.depots)
+        return self._invented_calls.call(number)
 
     def close(self) -> None:
         self._preparing.stop(0.1)

@@ -27,12 +27,12 @@ def advice(
         "expires_at": (at + LIFE).isoformat(),
     }  # fmt: skip
     takes = takes_of(depots, sent, counts or dict.fromkeys(depots, 1), listed)
-    return Entry.new("recommendation", call_id, {"answer": answer, "takes": takes}, at=at)
+    return Entry("recommendation", call_id, {"answer": answer, "takes": takes}, at=at)
 
 
 def response(to: Entry, action: str, after: timedelta = timedelta(seconds=10)) -> Entry:
     body = {"recommendation_id": to.id, "response": {"action": action}}
-    return Entry.new("response", to.call_id, body, at=NOW + after)
+    return Entry("response", to.call_id, body, at=NOW + after)
 
 
 def known(*entries: Entry) -> Promises:
@@ -181,8 +181,8 @@ def test_entries_that_make_no_sense_change_nothing(caplog: pytest.LogCaptureFixt
     takes: dict[str, Any] = {"advised": ["D1"]}
     promises = known(advice("a", "D1"))
     for body in ({"takes": takes}, {"takes": takes, "answer": {"asked_at": "never"}}):
-        assert not promises.take(Entry.new("recommendation", "a", body, at=NOW))
-    assert not promises.take(Entry.new("response", "a", {}, at=NOW))
+        assert not promises.take(Entry("recommendation", "a", body, at=NOW))
+    assert not promises.take(Entry("response", "a", {}, at=NOW))
     assert caplog.text.count("changes no promises") == 3
     assert held(promises) == {"D1": ["a"]}
 

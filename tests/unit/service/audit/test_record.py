@@ -17,7 +17,7 @@ for _ in range(100_000):
 
 ROW = Row.after(
     Mark(6, FIRST_HASH),
-    Entry("a" * 32, "recommendation", "call-1", "k", AT, {"b": [1, 2.5, None], "a": "香港"}),
+    Entry("recommendation", "call-1", {"b": [1, 2.5, None], "a": "香港"}, AT, "k", "a" * 32),
 )
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import event
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import (
     AuditStore,
-    AuditWriter,
     DuplicateEntry,
     Entry,
     NotRecordedError,
@@ -23,7 +22,7 @@ from ideal_dispatch.service.audit import (
     verify,
 )
 from ideal_dispatch.service.audit import writer as writer_module
-from tests.audit_entries import entry
+from tests.audit_entries import BlockingWriter, entry
 
 PATIENCE_S = 180.0
 
@@ -43,10 +42,10 @@ def store(path: Path) -> Iterator[AuditStore]:
 @pytest.fixture
 def writer(
     store: AuditStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[AuditWriter]:
+) -> Iterator[BlockingWriter]:
     monkeypatch.setattr(writer_module, "_TIDY_S", 0.5)
     store.read_units()  # the tables are made
-    with AuditWriter(store, Spool(tmp_path / "spool")) as writer:
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         yield writer
 
 
@@ -62,7 +61,7 @@ def locked(path: Path) -> Iterator[None]:
         other.close()
 
 
-def replayed(writer: AuditWriter) -> None:
+def replayed(writer: BlockingWriter) -> None:
     """Wait until the spool is empty."""
     deadline = time.monotonic() + PATIENCE_S
     while writer.status.waiting or not writer.status.store_up:
@@ -74,39 +73,39 @@ def calls(store: AuditStore) -> list[str]:
     return [row.entry.call_id for row in store.rows(0, 1_000_000)]
 
 
-def test_an_entry_becomes_a_row(writer: AuditWriter, store: AuditStore) -> None:
+def test_an_entry_becomes_a_row(writer: BlockingWriter, store: AuditStore) -> None:
     written = writer.write(entry(1), PATIENCE_S)
-    assert not written.spooled
-    assert store.rows(0, 10) == [written.row]
+    assert written is not None
+    assert store.rows(0, 10) == [written]
     assert writer.status.store_up
     assert (writer.status.stored, writer.status.spooled, writer.status.waiting) == (1, 0, 0)
 
 
-def test_a_duplicate_gets_the_first_answer(writer: AuditWriter) -> None:
+def test_a_duplicate_gets_the_first_answer(writer: BlockingWriter) -> None:
     first = writer.write(entry(1), PATIENCE_S)
     with pytest.raises(DuplicateEntry) as told:
         writer.write(entry(1), PATIENCE_S)
-    assert told.value.row == first.row
+    assert told.value.row == first
 
 
-def test_the_same_entry_twice_is_one_row(writer: AuditWriter, store: AuditStore) -> None:
+def test_the_same_entry_twice_is_one_row(writer: BlockingWriter, store: AuditStore) -> None:
     one = entry(1)
     assert writer.write(one, PATIENCE_S) == writer.write(one, PATIENCE_S)
     assert len(store.rows(0, 10)) == 1
 
 
-def test_callers_share_commits(writer: AuditWriter, store: AuditStore, path: Path) -> None:
+def test_callers_share_commits(writer: BlockingWriter, store: AuditStore, path: Path) -> None:
     commits: list[object] = []
     event.listen(store._database._engine, "commit", commits.append)
     with locked(path):  # for less than the store waits: they gather meanwhile
         futures = [writer.submit(entry(number), PATIENCE_S) for number in range(100)]
-    rows = [future.result(PATIENCE_S).row for future in futures]
+    rows = [future.result(PATIENCE_S) for future in futures]
     assert [row.number for row in rows if row is not None] == list(range(1, 101))
     assert len(commits) < 10
     assert verify(store).fault is None
 
 
-def test_a_coroutine_can_wait_for_an_entry(writer: AuditWriter) -> None:
+def test_a_coroutine_can_wait_for_an_entry(writer: BlockingWriter) -> None:
     async def write() -> list[object]:
         futures = [writer.submit(entry(number), PATIENCE_S) for number in range(5)]
         return await asyncio.gather(*(asyncio.wrap_future(future) for future in futures))
@@ -115,7 +114,7 @@ def test_a_coroutine_can_wait_for_an_entry(writer: AuditWriter) -> None:
 
 
 def test_a_caller_who_leaves_does_not_take_the_entry_along(
-    writer: AuditWriter, store: AuditStore
+    writer: BlockingWriter, store: AuditStore
 ) -> None:
     async def leave() -> None:
         future = asyncio.wrap_future(writer.submit(entry(1), PATIENCE_S))
@@ -127,23 +126,23 @@ def test_a_caller_who_leaves_does_not_take_the_entry_along(
 
 
 def test_what_a_locked_database_does_not_take_is_spooled(
-    writer: AuditWriter, store: AuditStore, path: Path
+    writer: BlockingWriter, store: AuditStore, path: Path
 ) -> None:
     with locked(path):
         for number in range(6):
-            assert writer.write(entry(number), PATIENCE_S).spooled
+            assert writer.write(entry(number), PATIENCE_S) is None
         assert not writer.status.store_up
         assert writer.status.waiting == 6
     replayed(writer)
     assert calls(store) == [f"call-{number}" for number in range(6)]
-    assert not writer.write(entry(9), PATIENCE_S).spooled
+    assert writer.write(entry(9), PATIENCE_S) is not None
 
 
-def test_a_duplicate_in_the_spool_gets_the_first_answer(writer: AuditWriter, path: Path) -> None:
+def test_a_duplicate_in_the_spool_gets_the_first_answer(writer: BlockingWriter, path: Path) -> None:
     first = entry(1)
     with locked(path):
-        assert writer.write(first, PATIENCE_S).spooled
-        assert writer.write(first, PATIENCE_S).spooled  # the same entry, asked again
+        assert writer.write(first, PATIENCE_S) is None
+        assert writer.write(first, PATIENCE_S) is None  # the same entry, asked again
         with pytest.raises(DuplicateEntry) as told:
             writer.write(entry(1), PATIENCE_S)
     assert told.value.entry == first
@@ -151,13 +150,13 @@ def test_a_duplicate_in_the_spool_gets_the_first_answer(writer: AuditWriter, pat
 
 
 def test_a_duplicate_found_at_replay_is_kept_and_says_so(
-    writer: AuditWriter, store: AuditStore, path: Path
+    writer: BlockingWriter, store: AuditStore, path: Path
 ) -> None:
-    first = writer.write(entry(1), PATIENCE_S).row
+    first = writer.write(entry(1), PATIENCE_S)
     assert first is not None
     with locked(path):
         later = entry(1, body={"decision": "primary_only"})
-        assert writer.write(later, PATIENCE_S).spooled
+        assert writer.write(later, PATIENCE_S) is None
     replayed(writer)
     rows = store.rows(0, 10)
     assert [row.entry.id for row in rows] == [first.entry.id, later.id]
@@ -165,13 +164,13 @@ def test_a_duplicate_found_at_replay_is_kept_and_says_so(
 
 
 def test_new_entries_do_not_overtake_spooled_ones(
-    writer: AuditWriter, store: AuditStore, path: Path
+    writer: BlockingWriter, store: AuditStore, path: Path
 ) -> None:
     order: list[Entry] = []
 
     def write() -> bool:
         order.append(entry(len(order)))
-        return writer.write(order[-1], PATIENCE_S).spooled
+        return writer.write(order[-1], PATIENCE_S) is None
 
     assert not write()
     with locked(path):
@@ -185,10 +184,10 @@ def test_new_entries_do_not_overtake_spooled_ones(
 
 
 def test_closing_writes_what_waits(store: AuditStore, path: Path, tmp_path: Path) -> None:
-    writer = AuditWriter(store, Spool(tmp_path / "spool"))
+    writer = BlockingWriter(store, Spool(tmp_path / "spool"))
     futures = [writer.submit(entry(number), PATIENCE_S) for number in range(50)]
     writer.close()
-    assert all(future.result(0).row for future in futures)
+    assert all(future.result(0) for future in futures)
     assert list((tmp_path / "spool").iterdir()) == []
     with pytest.raises(NotRecordedError, match="call 'call-1' is not on record .the audit is clos"):
         writer.write(entry(1))
@@ -198,18 +197,18 @@ def test_closing_without_a_database_leaves_a_spool(
     store: AuditStore, path: Path, tmp_path: Path
 ) -> None:
     store.read_units()
-    writer = AuditWriter(store, Spool(tmp_path / "spool"))
+    writer = BlockingWriter(store, Spool(tmp_path / "spool"))
     with locked(path):
         futures = [writer.submit(entry(number), PATIENCE_S) for number in range(50)]
         writer.close(2.0)
-        assert all(future.result(0).spooled for future in futures)
-    with AuditWriter(open_store(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
+        assert all(future.result(0) is None for future in futures)
+    with BlockingWriter(open_store(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
         replayed(successor)
         assert calls(store) == [f"call-{number}" for number in range(50)]
 
 
 def test_many_callers_lose_nothing_while_locks_come_and_go(
-    writer: AuditWriter, store: AuditStore, path: Path
+    writer: BlockingWriter, store: AuditStore, path: Path
 ) -> None:
     acknowledged: list[str] = []
     stop = threading.Event()
@@ -245,7 +244,7 @@ def test_many_callers_lose_nothing_while_locks_come_and_go(
 
 
 def test_what_a_dead_process_left_is_adopted_although_entries_keep_coming(
-    writer: AuditWriter, store: AuditStore, tmp_path: Path
+    writer: BlockingWriter, store: AuditStore, tmp_path: Path
 ) -> None:
     """The database is never idle, so nothing may wait until it is."""
     other = Spool(tmp_path / "spool")
@@ -256,14 +255,14 @@ def test_what_a_dead_process_left_is_adopted_although_entries_keep_coming(
     while "left" not in calls(store):
         assert time.monotonic() < deadline
         number += 1
-        assert not writer.write(entry(number), PATIENCE_S).spooled
+        assert writer.write(entry(number), PATIENCE_S) is not None
         time.sleep(0.1)
     replayed(writer)
     assert len(store.rows(0, 1_000_000)) == number + 1
 
 
 def test_a_caller_waits_no_longer_than_it_said(
-    writer: AuditWriter, path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: BlockingWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the database nor the disk answers."""
     monkeypatch.setattr(writer_module, "_MOST_OPEN", 3)
@@ -275,6 +274,6 @@ def test_a_caller_waits_no_longer_than_it_said(
             writer.write(entry(4), 0.3)
 
 
-def test_time_is_needed(writer: AuditWriter) -> None:
+def test_time_is_needed(writer: BlockingWriter) -> None:
     with pytest.raises(InputError, match="timeout 0 s; more than zero is needed"):
         writer.write(entry(1), 0)

@@ -567,7 +567,7 @@ def test_rows_older_than_the_retention_are_let_go(town: Town) -> None:
     ages = {"older": 201, "younger": 199}
     for call_id, days in ages.items():
         at = datetime.now(UTC) - timedelta(days=days)
-        store.append([Entry.new("recommendation", call_id, {}, at=at)])
+        store.append([Entry("recommendation", call_id, {}, at=at)])
     with local(application(settings)):
         deadline = time.monotonic() + PATIENCE_S
         while store.of_call("older", 9):
