@@ -27,7 +27,7 @@ _BUILD_EPILOG = """\
 Examples:
   ideal network build city.osm.pbf -o city.network --map city.png
   ideal network build edges.csv --nodes nodes.csv -o hk.network \\
-    --column tail=from_int_id
+    --column tail=start_node --column head=end_node
   ideal network build --place "Monaco" -o monaco.network
 """
 
@@ -56,16 +56,14 @@ def build(
         list[str] | None,
         option(
             "FIELD=COLUMN",
-            "The name of a column in your .csv. Repeat it for every column. If a field has "
-            "several columns, the first with a value counts.",
+            "Which column of your .csv holds a field, where it is not found by its name: "
+            "tail=start_node. Of several, as in length_m=measured,straight, the first with a "
+            "value counts. Repeat it for every field.",
         ),
     ] = None,
     directed: Annotated[
         bool,
-        flag(
-            "--directed",
-            "A row of the .csv is one direction of a street, not both.",
-        ),
+        flag("--directed", "A row of the .csv is one direction of a street, not both."),
     ] = False,
     bbox: Annotated[
         str | None,
@@ -87,11 +85,9 @@ def build(
     force: ForceOption = False,
 ) -> None:
     """Read a road network, report what was kept and dropped, and write one file."""
-    if depots is not None and map_file is None:
-        raise InputError("--depots marks a map: add --map FILE.png")
     from ideal_dispatch.network.readers import read_network
 
-    _check_files([depots, source, nodes], output, map_file, force)
+    _check_files([source, nodes], output, map_file, depots, force)
     with stages("Building") as progress:
         network = read_network(
             source,
@@ -118,11 +114,9 @@ def info(
     force: ForceOption = False,
 ) -> None:
     """Show what a network file holds and how it was built."""
-    if depots is not None and map_file is None:
-        raise InputError("--depots marks a map: add --map FILE.png")
     from ideal_dispatch.network import RoadNetwork
 
-    _check_files([depots, file], None, map_file, force)
+    _check_files([file], None, map_file, depots, force)
     with stages("Loading"):
         network = RoadNetwork.load(file)
     _show(network, file.name)
@@ -130,11 +124,18 @@ def info(
 
 
 def _check_files(
-    inputs: list[Path | None], output: Path | None, map_file: Path | None, force: bool
+    inputs: list[Path | None],
+    output: Path | None,
+    map_file: Path | None,
+    depots: Path | None,
+    force: bool,
 ) -> None:
     """Refuse before the work what would overwrite something or fail after it."""
     from ideal_dispatch.files import check_source
 
+    if depots is not None and map_file is None:
+        raise InputError("--depots marks a map: add --map FILE.png")
+    inputs = [depots, *inputs]
     if output is not None:
         check_file(output, force, inputs)
     if map_file is not None:

@@ -130,10 +130,11 @@ class Search:
             )  # fmt: skip
             left -= state.counters[kernels.POPS] - before
             if self._end == kernels.LABELS_FULL:
-                state.more_labels()
+                state.labels, state.queue = _doubled(state.labels), _doubled(state.queue)
             elif self._end == kernels.BASES_FULL:
-                state.more_bases()
-            if time.perf_counter() - started > time_limit_s or state.bytes > _MOST_BYTES:
+                state.bases = _doubled(state.bases)
+            used = state.labels.matrix.nbytes + state.bases.ahead.nbytes
+            if time.perf_counter() - started > time_limit_s or used > _MOST_BYTES:
                 break
         found = self._found if state.found is None else state.found
         closed = self._end == kernels.CLOSED
@@ -163,7 +164,7 @@ class _State:
             base=np.empty(room, np.int32),
             since_base=np.empty(room),
             fate=np.empty(room, np.uint8),
-            dominator=np.full(room, -1, np.int32),
+            dominator=np.empty(room, np.int32),
             next_at=np.empty(room, np.int32),
         )
         self.queue = kernels.Queue(np.empty(room), np.empty(room, np.int32))
@@ -185,17 +186,6 @@ class _State:
         self.queue.keys[: depots.size] = -np.inf
         self.queue.labels[: depots.size] = np.arange(depots.size)
         self.counters[[kernels.LABELS, kernels.WAITING]] = depots.size
-
-    @property
-    def bytes(self) -> int:
-        return int(self.labels.matrix.nbytes + self.bases.ahead.nbytes)
-
-    def more_labels(self) -> None:
-        self.labels, self.queue = _doubled(self.labels), _doubled(self.queue)
-        self.labels.dominator[self.counters[kernels.LABELS] :] = -1
-
-    def more_bases(self) -> None:
-        self.bases = _doubled(self.bases)
 
     @property
     def proof(self) -> Proof:

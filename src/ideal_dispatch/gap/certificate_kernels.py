@@ -333,7 +333,7 @@ def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: igno
             node[new], parent[new], via[new] = u, label, e
             base[new], since_base[new], nominal_time[new] = b, length, time
             matrix[new] = grown
-            fate[new] = OPEN
+            fate[new], dominator[new] = OPEN, -1
             q = first_at[u]
             while q >= 0:
                 sooner = time - nominal_time[q]

@@ -5,7 +5,6 @@ matrices are summed anew, bounds and dominances come from their definitions.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,16 +12,14 @@ from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import CertificateError
 from ideal_dispatch.gap import certificate_kernels as fates
 from ideal_dispatch.gap.certificate import Proof
+from ideal_dispatch.gap.optimistic_gap import OptimisticGap, status_of
 from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
 from ideal_dispatch.scenarios import burg
-
-if TYPE_CHECKING:
-    from ideal_dispatch.gap.optimistic_gap import OptimisticGap
 
 _ROUNDING = 1e-9  # relative to the primary's time under the widest scenario
 
 
-def verify(gap: "OptimisticGap", problem: GapProblem) -> None:
+def verify(gap: OptimisticGap, problem: GapProblem) -> None:
     """Raise :class:`CertificateError` unless every claim of ``gap`` holds."""
     times = [path.time_s(problem.scenarios.nominal_times)
              for path in (problem.primary, gap.secondary)]  # fmt: skip
@@ -31,14 +28,19 @@ def verify(gap: "OptimisticGap", problem: GapProblem) -> None:
     _verify_lower(gap, problem, slack_s)
     if not gap.lower_s <= gap.upper_s:
         raise CertificateError(f"the interval [{gap.lower_s}, {gap.upper_s}] is empty")
-    _verify_status(gap)
+    found = status_of(gap.lower_s, gap.upper_s, gap.threshold_s)
+    if gap.status != found:
+        raise CertificateError(
+            f"[{gap.lower_s}, {gap.upper_s}] s at threshold {gap.threshold_s} is {found}, "
+            f"not {gap.status}"
+        )
     try:
         _TreeCheck(gap.proof, problem, gap.upper_s + slack_s).run()
     except IndexError as error:
         raise CertificateError(f"the proof points outside itself ({error})") from None
 
 
-def _verify_lower(gap: "OptimisticGap", problem: GapProblem, slack_s: float) -> None:
+def _verify_lower(gap: OptimisticGap, problem: GapProblem, slack_s: float) -> None:
     scenarios, network = problem.scenarios, problem.network
     if not scenarios.contains(gap.metric):
         raise CertificateError("the metric is not in the scenario set")
@@ -49,17 +51,6 @@ def _verify_lower(gap: "OptimisticGap", problem: GapProblem, slack_s: float) -> 
     attained = problem.primary.time_s(times) - second.time_s(times)
     if abs(attained - gap.lower_s) > slack_s:
         raise CertificateError(f"the lower end {gap.lower_s} s is not attained, {attained} s is")
-
-
-def _verify_status(gap: "OptimisticGap") -> None:
-    from ideal_dispatch.gap.optimistic_gap import status_of
-
-    found = status_of(gap.lower_s, gap.upper_s, gap.threshold_s)
-    if gap.status != found:
-        raise CertificateError(
-            f"[{gap.lower_s}, {gap.upper_s}] s at threshold {gap.threshold_s} is {found}, "
-            f"not {gap.status}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +104,7 @@ class _TreeCheck:
         if proof.corridor_multiplier.size:
             self._inside = self._without_dead_ends(self._corridor())
             self._spread = self._least_spread(self._inside)
-        children: dict[int, set[int]] = {}
-        for label in range(len(proof)):
-            if proof.parent[label] >= 0:
-                children.setdefault(int(proof.parent[label]), set()).add(int(proof.via[label]))
+        extensions = set(zip(proof.parent.tolist(), proof.via.tolist(), strict=True))
         for label in range(len(proof)):
             fate = proof.fate[label]
             if fate == fates.EXPANDED:
@@ -124,7 +112,7 @@ class _TreeCheck:
                 for edge in np.flatnonzero(problem.network.tail == self._node[label]).tolist():
                     # a path that returns to its own node is slower in every scenario
                     returns = int(problem.network.head[edge]) in visited
-                    if edge not in children.get(label, ()) and not returns:
+                    if (label, edge) not in extensions and not returns:
                         self._require(self._through(label, edge))
             elif fate == fates.COMPLETE:
                 difference = problem.primary_matrix - self._matrix[label]
@@ -177,11 +165,10 @@ class _TreeCheck:
         if base < 0:  # a depot that was never looked at
             bounds = self._problem.scenarios.eigenvalue_bounds
             return bounds.upper * float(np.trace(self._problem.primary_matrix))
+        owner = int(self._proof.base_label[base])
         if base not in self._bases:
-            owner = int(self._proof.base_label[base])
             gamma = float(self._proof.base_multiplier[base])
             self._bases[base] = self._base(self._matrix[owner], int(self._node[owner]), gamma)
-        owner = int(self._proof.base_label[base])
         if owner not in self._ancestors(label):
             raise CertificateError(f"label {label} has a base that is not on its way")
         known = self._bases[base]

@@ -132,20 +132,16 @@ def shortest_paths(
         ]
 
     tasks = range(0, starts.size, _ROWS_PER_TASK)
-    workers = min(_workers(threads, starts.size * network.num_edges), max(len(tasks), 1))
+    if threads is None:
+        worth = starts.size * network.num_edges >= _WORTH_THREADS
+        threads = (os.cpu_count() or 1) if worth else 1
+    elif whole_number(threads, "threads") < 1:
+        raise InputError(f"threads {threads}: at least one is needed")
+    workers = min(threads, max(len(tasks), 1))
     if workers == 1:
         return [path for task in tasks for path in solve(task)]
     with ThreadPoolExecutor(workers) as pool:
         return [path for paths in pool.map(solve, tasks) for path in paths]
-
-
-def _workers(threads: int | None, work: int) -> int:
-    """How many threads to use for ``work`` = rows × edges."""
-    if threads is None:
-        return (os.cpu_count() or 1) if work >= _WORTH_THREADS else 1
-    if whole_number(threads, "threads") < 1:
-        raise InputError(f"threads {threads}: at least one is needed")
-    return threads
 
 
 def distances(

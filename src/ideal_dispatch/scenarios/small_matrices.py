@@ -66,22 +66,28 @@ def factorise(matrix, scale, factor):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
-    """Fill the inverse of the matrix whose lower Cholesky factor is given.
+def invert_root(factor, inverse):  # type: ignore[no-untyped-def]
+    """Fill L⁻¹ of a lower Cholesky factor L.
 
-    Rows of L⁻¹ go to ``scratch``. Every inner loop runs along a row from its
-    first entry: loops that begin elsewhere are not vectorised.
+    Every inner loop runs along a row from its first entry: loops that begin
+    elsewhere are not vectorised.
     """
-    size = factor.shape[0]
-    for i in range(size):
-        row = scratch[i]
+    for i in range(factor.shape[0]):
+        row = inverse[i]
         row[:] = 0.0
         for k in range(i):
             for j in range(k + 1):
-                row[j] -= factor[i, k] * scratch[k, j]
+                row[j] -= factor[i, k] * inverse[k, j]
         row[i] = 1.0
         for j in range(i + 1):
             row[j] /= factor[i, i]
+
+
+@_kernel
+def invert(factor, scratch, inverse):  # type: ignore[no-untyped-def]
+    """Fill the inverse of the matrix whose lower Cholesky factor L is given, and L⁻¹ in scratch."""
+    invert_root(factor, scratch)
+    size = factor.shape[0]
     for i in range(size):
         row = inverse[i]
         row[:] = 0.0

@@ -86,9 +86,12 @@ def build_network(
     kept = _usable(roads, box)
     if not kept:
         raise InputError(f"{report.source}: no drivable road found; check the area and the columns")
-    ids = _sorted_ids(kept)
-    number = {node: i for i, node in enumerate(ids)}
-    edges = _directed(kept, number)
+    # in the order of their numbers, or of their text where some are not numbers
+    ids = sorted(
+        {node for segment in kept for node in (segment.tail, segment.head)},
+        key=lambda node: (len(node), node) if isinstance(node, str) else node,
+    )
+    edges = _directed(kept, {node: i for i, node in enumerate(ids)})
 
     progress("finding the largest strongly connected part")
     edges, on_network = _largest_part(edges, len(ids), report)
@@ -117,13 +120,14 @@ class _Directed(NamedTuple):
 
 def _usable(roads: RawRoads, box: Box | None) -> list[Segment]:
     places, segments, report = roads
+    west, south, east, north = box or (-np.inf, -np.inf, np.inf, np.inf)
     kept = []
     for segment in segments:
         report.read["road segments"] += 1
-        ends = places.get(segment.tail), places.get(segment.head)
-        if ends[0] is None or ends[1] is None:
+        ends = [places[end] for end in (segment.tail, segment.head) if end in places]
+        if len(ends) < 2:
             report.dropped["segments with an end that is not in the data"] += 1
-        elif box is not None and not all(_inside(box, end) for end in ends if end):
+        elif not all(west <= lon <= east and south <= lat <= north for lon, lat in ends):
             report.dropped["segments outside the box"] += 1
         elif segment.tail == segment.head:
             report.dropped["loops from a node to itself"] += 1
@@ -135,17 +139,6 @@ def _usable(roads: RawRoads, box: Box | None) -> list[Segment]:
         else:
             kept.append(segment)
     return kept
-
-
-def _inside(box: Box, point: Point) -> bool:
-    west, south, east, north = box
-    return west <= point[0] <= east and south <= point[1] <= north
-
-
-def _sorted_ids(segments: list[Segment]) -> list[NodeId]:
-    """Every node once, in the order of its number, or of its text where some are not numbers."""
-    ids = {node for segment in segments for node in (segment.tail, segment.head)}
-    return sorted(ids, key=lambda node: (len(node), node) if isinstance(node, str) else node)
 
 
 def _directed(segments: list[Segment], number: Mapping[NodeId, int]) -> _Directed:
@@ -204,7 +197,8 @@ def _assemble(
         _merged([(segments[edges.segment[e]], bool(edges.backward[e])) for e in chain], places)
         for *_, chain in rows
     ]
-    partly = sum(_partly_known([segments[edges.segment[e]] for e in chain]) for *_, chain in rows)
+    known = np.array([s.speed_kmh == s.speed_kmh for s in segments])
+    partly = sum(np.unique(known[edges.segment[chain]]).size == 2 for *_, chain in rows)
     if partly:
         report.assumed["edges with a speed_kmh for a part, the rest at the default"] = partly
     node_ids = [ids[node] for node in used]
@@ -254,10 +248,6 @@ def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) ->
         road_class=_longest([(s.road_class, s.length_m) for s, _ in members], 0),
         name=_longest([(s.name, s.length_m) for s, _ in members if s.name], ""),
     )  # fmt: skip
-
-
-def _partly_known(members: list[Segment]) -> bool:
-    return len({s.speed_kmh == s.speed_kmh for s in members}) == 2
 
 
 def _even_speed(stretches: list[tuple[float, float]]) -> float:

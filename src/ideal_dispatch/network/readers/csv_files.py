@@ -1,5 +1,6 @@
 """Networks as CSV: a file of nodes, a file of edges, and which column is which."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -63,7 +64,11 @@ def read_csv_pair(
     otherwise (1 or yes along the row, -1 against it). With ``directed`` a row
     is one direction only.
     """
-    names = _column_names(columns or {})
+    given = columns or {}
+    unknown = sorted(set(given) - set(COLUMNS))
+    if unknown:
+        raise InputError(f"column mapping: no field {unknown[0]!r}; fields: {', '.join(COLUMNS)}")
+    names = {**COLUMNS, **given}
     report = BuildReport(f"{os.path.basename(edges_path)} + {os.path.basename(nodes_path)}")
     progress("reading nodes")
     nodes = table_rows.read(nodes_path, names, _NEEDED_NODES, _ADVICE)[1]
@@ -73,24 +78,14 @@ def read_csv_pair(
     progress("reading edges")
     where = os.fspath(edges_path)
     edges = table_rows.read(edges_path, names, _NEEDED_EDGES, _ADVICE)[1]
-    segments = list(_edges(where, edges, _metres_mark(edges, mark), places, directed, report))
+    cells = (row.get(field, "") for _, row in edges for field in ("length_m", "speed_kmh"))
+    # what may be thousands says nothing of the decimal mark
+    clear = (cell for cell in cells if not table_rows.THOUSANDS.fullmatch(cell))
+    mark = spreadsheets.decimal_mark(clear, mark)
+    segments = list(_edges(where, edges, mark, places, directed, report))
     if not directed:
         _refuse_doubled(where, segments)
     return RawRoads(places, _at_least_straight(where, segments, places, report), report)
-
-
-def _column_names(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    unknown = sorted(set(given) - set(COLUMNS))
-    if unknown:
-        raise InputError(f"column mapping: no field {unknown[0]!r}; fields: {', '.join(COLUMNS)}")
-    return {field: tuple(given.get(field, names)) for field, names in COLUMNS.items()}
-
-
-def _metres_mark(rows: table_rows.Rows, otherwise: str) -> str:
-    """The decimal mark of an edge list; what may be thousands says nothing of it."""
-    cells = (row.get(field, "") for _, row in rows for field in ("length_m", "speed_kmh"))
-    clear = (cell for cell in cells if not table_rows.THOUSANDS.fullmatch(cell))
-    return spreadsheets.decimal_mark(clear, otherwise)
 
 
 def _nodes(where: str, rows: table_rows.Rows, mark: str) -> Iterator[tuple[str, Point]]:
@@ -181,13 +176,9 @@ def _points(
             f"{where} line {line}: geometry is not in degrees; transform it to WGS84 lon/lat"
         )
     points = tuple((float(x), float(y)) for x, y in corners)
-    if start is not None and _square(points[-1], start) < _square(points[0], start):
+    if start is not None and math.dist(points[-1], start) < math.dist(points[0], start):
         points = points[::-1]
     return points
-
-
-def _square(a: Point, b: Point) -> float:
-    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2
 
 
 def _refuse_doubled(where: str, segments: list[Segment]) -> None:

@@ -3,6 +3,7 @@
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -95,19 +96,16 @@ def _places(source: _Input, ways: list[_Way], report: BuildReport) -> dict[int, 
 def _segments(ways: list[_Way], places: dict[int, Point]) -> Iterator[Segment]:
     """Ways cut at missing nodes and at every node that is an end or shared."""
     stretches = [(way.rule, run) for way in ways for run in _runs(way.refs, places)]
-    uses: dict[int, int] = {}
-    for _, run in stretches:
-        for ref in run:
-            uses[ref] = uses.get(ref, 0) + 1
-        for end in (run[0], run[-1]):
-            uses[end] += 1
+    uses = Counter(ref for _, run in stretches for ref in (*run, run[0], run[-1]))
     for rule, run in stretches:
         start = 0
         for i in range(1, len(run)):
             if uses[run[i]] > 1:
-                piece = run[start : i + 1]
-                start = i
-                yield from _pieces(piece, rule, places)
+                # a loop keeps a node of its own, or it could not be driven
+                loop = run[start] == run[i] and i - start > 1
+                for end in ((start + i + 1) // 2, i) if loop else (i,):
+                    yield _segment(run[start : end + 1], rule, places)
+                    start = end
 
 
 def _runs(refs: list[int], places: dict[int, Point]) -> Iterator[list[int]]:
@@ -121,15 +119,6 @@ def _runs(refs: list[int], places: dict[int, Point]) -> Iterator[list[int]]:
         if len(run) > 1:
             yield run
         run = []
-
-
-def _pieces(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Iterator[Segment]:
-    if refs[0] == refs[-1] and len(refs) > 2:
-        middle = len(refs) // 2  # a loop keeps a node of its own, or it could not be driven
-        yield _segment(refs[: middle + 1], rule, places)
-        yield _segment(refs[middle:], rule, places)
-    else:
-        yield _segment(refs, rule, places)
 
 
 def _segment(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Segment:

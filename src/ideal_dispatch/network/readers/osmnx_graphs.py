@@ -53,11 +53,7 @@ def download(box: Box | None, place: str | None, progress: Progress) -> RawRoads
     before = osmnx.settings.useful_tags_way
     osmnx.settings.useful_tags_way = sorted({*before, *_TAGS})
     # unsimplified and unfiltered: the rules for files apply to downloads too
-    options: dict[str, Any] = {
-        "custom_filter": '["highway"]',
-        "simplify": False,
-        "retain_all": True,
-    }
+    options: Any = {"custom_filter": '["highway"]', "simplify": False, "retain_all": True}
     try:
         if box is not None:
             graph = osmnx.graph_from_bbox(box, **options)
@@ -103,7 +99,8 @@ def _segments(graph: Any, places: Mapping[int, Point], report: BuildReport) -> I
         if isinstance(rule, str):
             report.dropped[rule] += 1
             continue
-        if rule.oneway and not one_way and _all_true(data.get("reversed")):
+        turned = all(word == "True" for word in _several(data.get("reversed")))
+        if rule.oneway and not one_way and turned:
             report.dropped["reverse edges of motorways and roundabouts"] += 1
             continue
         if not rule.known_class:
@@ -144,10 +141,6 @@ def _text(value: Any) -> str:
     """
     words = _several(value) or [""]
     return ";".join(words) if words[0][:1].isdigit() else words[0]
-
-
-def _all_true(value: Any) -> bool:
-    return all(word == "True" for word in _several(value))
 
 
 def _length_m(source: str, tail: Any, head: Any, data: Mapping[str, Any]) -> float:
