@@ -6,6 +6,7 @@ of its own. All of it listens on loopback, ends by itself within minutes, and st
 started also when it is interrupted.
 """
 
+import argparse
 import os
 import re
 import signal
@@ -235,11 +236,14 @@ def run(
 
 
 def main() -> None:
-    """Measure it here, and put it on the page with ``--write``; SIGTERM ends it as Ctrl-C does."""
+    """Measure it here; SIGTERM ends it as Ctrl-C does."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--write", action="store_true", help="put the table on docs/benchmarks.md")
+    given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         heading, printed = conditions(ROOT), measured(run)
-        if "--write" in sys.argv:
+        if given.write:
             parts = [heading, *map(markdown, printed)]
             write_part(ROOT / "docs" / "benchmarks.md", "load", "\n\n".join(parts))
     except InputError as error:

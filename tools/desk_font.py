@@ -13,7 +13,7 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from desk_libraries import packed
+from desk_libraries import packed  # type: ignore[import-not-found]  # run as a script
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 

@@ -8,6 +8,7 @@ Each gets a virtual environment of its own below out/pythons. Where there is no 
 for a Python, tests that need torch are skipped on it.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -35,7 +36,9 @@ def run(version: str, python: Path) -> str:
     folder = ROOT / "out" / "pythons" / version
     inside = folder / "bin" / "python"
     print(f"Python {version}, {python}: installing the pinned packages into {folder}", flush=True)
-    pip = [inside, "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
+    pip: list[str | Path] = [
+        inside, "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"
+    ]  # fmt: skip
     _succeeds(python, "-m", "venv", folder)
     _succeeds(inside, "tools/cpu_torch.py", quiet=True)
     torch = _succeeds(inside, "-m", "pip", "show", "torch", quiet=True)
@@ -54,7 +57,9 @@ def _succeeds(*command: str | Path, quiet: bool = False) -> bool:
 
 def main() -> None:
     """Test every Python that is here; exit with 1 where one failed, or where none is here."""
-    versions = sys.argv[1:] or VERSIONS
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("versions", nargs="*", default=VERSIONS, help="such as 3.12; or all")
+    versions = parser.parse_args().versions
     found = {version: find(version) for version in versions}
     results = {version: run(version, python) for version, python in found.items() if python}
     for version in versions:

@@ -25,8 +25,10 @@ A model
     Context, Calendar   hour, weekday, holiday; Weather and WeatherValue
 A decision
     decide              who goes to a call, and whether a second ambulance does
+    Incident            a call: its node, and when it came in
     Situation           what a dispatcher knows at the call; observe makes one from any router
-    Decision            the answer, with all that was computed
+    Decision            the answer, with all that was computed; its explain() tells why
+    Worth               what a second ambulance is expected to save, part of a decision
 A plug-in of your own (docs/plugins.md)
     Policy              what a rule for decisions must have; it names each ambulance's Assignment
     Threshold           how much a second ambulance must be worth; ConstantThreshold is a number
@@ -48,8 +50,9 @@ Tables become pandas DataFrames by ``to_frame()``: Trips, RoadNetwork, Outcomes,
 the tables of a report. Everything else is in the packages below; docs/api.md has it in full.
 """
 
+import warnings
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.lazy import on_first_use
 
@@ -59,12 +62,14 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch import (
         Assignment,
         Decision,
+        Incident,
         Policy,
         Situation,
         decide,
         observe,
     )
     from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
+    from ideal_dispatch.dispatch.worth import Worth
     from ideal_dispatch.errors import IdealError, WeatherError
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -93,8 +98,11 @@ __version__ = "0.2.0"
 _NAMES = {
     "cities": ("City", "harbour_city"),
     "context": ("Calendar", "Context", "Weather", "WeatherValue"),
-    "dispatch": ("Assignment", "Decision", "Policy", "Situation", "decide", "observe"),
+    "dispatch": (
+        "Assignment", "Decision", "Incident", "Policy", "Situation", "decide", "observe",
+    ),
     "dispatch.threshold": ("ConstantThreshold", "Threshold"),
+    "dispatch.worth": ("Worth",),
     "errors": ("IdealError", "WeatherError"),
     "evaluation.outcomes": ("Outcomes",),
     "evaluation.report": ("write_report",),
@@ -117,16 +125,27 @@ _NAMES = {
 
 __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
-    "Decision", "Depot", "Experiment", "IdealError", "Judged", "Model", "OptimisticGap",
+    "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model", "OptimisticGap",
     "Outcomes", "Path", "Policy", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation",
     "TargetRadius", "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
-    "WeatherValue", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
+    "WeatherValue", "Worth", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
     "harbour_city", "minimise_linear", "observe", "optimistic_gap",
     "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
     "write_report",
 ]  # fmt: skip
 
-__getattr__ = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})
+_found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})
+
+
+def __getattr__(name: str) -> Any:
+    if name == "explain":  # its name in version 0.1
+        warnings.warn(
+            "ideal_dispatch.explain is explain_gap now; a decision has explain() of its own",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = "explain_gap"
+    return _found(name)
 
 
 def __dir__() -> list[str]:

@@ -50,13 +50,19 @@ def test_a_name_that_is_not_there() -> None:
         ideal.advise  # noqa: B018
 
 
+def test_the_name_of_version_0_1_still_leads_there() -> None:
+    with pytest.warns(DeprecationWarning, match="explain is explain_gap now"):
+        assert ideal.explain is ideal.explain_gap
+
+
 def test_the_first_decision() -> None:
     city = ideal.harbour_city()
     situation = city.call(node=700, at=AT)
     decision = ideal.decide(situation, model=city.model, gain=city.gain)
     assert isinstance(decision, ideal.Decision)
     assert decision.gap is not None
-    assert decision.worth is not None
+    assert isinstance(decision.worth, ideal.Worth)
+    assert isinstance(situation.incident, ideal.Incident)
     assert city.depots[decision.primary.station].name in decision.reason
     assert "could plausibly" in str(decision.explain())
     again = ideal.decide(city.call(node=700, at=AT), model=city.model, gain=city.gain)

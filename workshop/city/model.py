@@ -6,7 +6,7 @@ It is what the experiment learned from all its training days in experienced traf
 from no other day. What the experiment's folder already has is not fitted again.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
@@ -30,6 +30,14 @@ def write_city_model(experiment_file: Path, folder: Path) -> None:
     parts.gain.save(harbour_gain_file())
 
 
-if __name__ == "__main__":
-    write_city_model(Path(sys.argv[1]), Path(sys.argv[2]))
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("experiment", type=Path, help="an experiment file of the embedded city")
+    parser.add_argument("folder", type=Path, help="where what it learns is kept")
+    given = parser.parse_args()
+    write_city_model(given.experiment, given.folder)
     print(f"wrote {harbour_model_folder()}")
+
+
+if __name__ == "__main__":
+    main()

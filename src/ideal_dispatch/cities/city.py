@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -83,7 +84,7 @@ class City:
     ) -> "City":
         """A city of your own: its .network file, a CSV of depots and, where there is one, a model.
 
-        The CSV has the columns name, lon and lat.
+        The CSV has the columns name, lon and lat; a warning names depots off the network.
         """
         roads = RoadNetwork.load(network)
         folder = None if model is None else Path(model)
@@ -187,6 +188,8 @@ class City:
         target = self._node(node, lon, lat, trace)
         free = [2] * len(self.depots)
         for name, count in (units or {}).items():
+            if not _is_whole(count) or count < 0:
+                raise InputError(f"units of {name}: {count!r}; give a whole number, zero or more")
             free[self._station(name)] = count
         return observe(
             source, self.network, Incident("call", target, moment), context, self.depots,
@@ -200,11 +203,11 @@ class City:
         if node is not None:
             if lon is not None or lat is not None:
                 raise InputError("node and lon, lat both name the place of the call; give one")
-            if not 0 <= node < self.network.num_nodes:
+            if not _is_whole(node) or not 0 <= node < self.network.num_nodes:
                 raise InputError(
-                    f"node {node}: not a node of the network (0 … {self.network.num_nodes - 1})"
+                    f"node {node!r}: not a node of the network (0 … {self.network.num_nodes - 1})"
                 )
-            return node
+            return int(node)
         if lon is None and lat is None:
             raise InputError("where is the call? Give node, or lon and lat")
         if lon is None or lat is None:
@@ -224,8 +227,18 @@ class City:
 
 
 def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot, ...]:
-    """The depots of a CSV that lie on the network, of which there must be one."""
+    """The depots of a CSV that lie on the network; a warning names those that do not."""
     depots, elsewhere = read_depots(file, network)
     if not depots:
         raise InputError(f"{os.fspath(file)}: no depot lies on this network; {elsewhere[0]}")
+    if elsewhere:
+        warnings.warn(
+            f"{os.fspath(file)}: {len(elsewhere)} of {len(depots) + len(elsewhere)} depots left "
+            f"out, for they are not on this network: {'; '.join(elsewhere)}",
+            stacklevel=3,
+        )
     return tuple(depots)
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)

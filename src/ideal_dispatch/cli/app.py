@@ -1,13 +1,14 @@
 """The ``ideal`` command and its one way of saying that something went wrong."""
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
 
 from ideal_dispatch.cli.help import CommandLine, Commands
 from ideal_dispatch.cli.options import flag
-from ideal_dispatch.cli.terminal import err
+from ideal_dispatch.cli.terminal import err, warn
 from ideal_dispatch.errors import IdealError, in_one_line
 
 
@@ -109,6 +110,7 @@ def main(begun: object = None) -> None:
     app.command(epilog=serve.EPILOG)(serve.serve)
     app.add_typer(audit.app, name="audit")
     app.command(epilog=bench.EPILOG)(bench.bench)
+    warnings.showwarning = lambda message, *_: warn(str(message))
     try:
         app(obj=begun)
     except (IdealError, OSError) as error:

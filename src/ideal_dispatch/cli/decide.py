@@ -1,6 +1,7 @@
 """``ideal decide``: one call, one decision, for people and as JSON."""
 
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ from ideal_dispatch.cli.options import (
     NetworkOption,
     SeedOption,
     flag,
+    grouped,
     option,
     read_moment,
 )
@@ -36,13 +38,47 @@ Examples:
 _TRAIN = "train one with `ideal train` and give it as --model"
 
 
-def decide(
+@dataclass(frozen=True, slots=True)
+class CityOptions:
+    """Whose roads and depots, and by which model."""
+
     model_folder: Annotated[
         Path | None,
         option(
             "FOLDER", "A folder made by `ideal train`; the embedded city brings its own.", "--model"
         ),
-    ] = None,
+    ] = None
+    network_file: NetworkOption = None
+    depots_file: DepotsOption = None
+    time_zone: Annotated[str, option("ZONE", "The city's clock (with --traffic it is known).")] = (
+        "Asia/Hong_Kong"
+    )
+    country: Annotated[
+        str,
+        option("CODE", "Whose public holidays: two letters (with --traffic they are known)."),
+    ] = "HK"
+
+    def city(self) -> "City":
+        """The embedded city with what is told, or the city of a network and its depots."""
+        from ideal_dispatch.cities import City, depots_of, harbour_city
+
+        if self.network_file is not None:
+            if self.depots_file is None:
+                raise InputError("--network needs --depots: whose ambulances are there?")
+            return City.from_files(
+                self.network_file, self.depots_file, time_zone=self.time_zone,
+                country=self.country, model=self.model_folder,
+            )  # fmt: skip
+        city = replace(harbour_city(), time_zone=self.time_zone, country=self.country)
+        if self.depots_file is not None:
+            city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
+        return city if self.model_folder is None else replace(city, model_folder=self.model_folder)
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """Where and when the call is, what traffic there is, and which ambulances are free."""
+
     traffic_file: Annotated[
         Path | None,
         option(
@@ -50,17 +86,17 @@ def decide(
             "A .traffic file to take travel times from; by default the model's own are taken.",
             "--traffic",
         ),
-    ] = None,
+    ] = None
     at: Annotated[
         str | None,
         option("TIME", "When the call came in, such as 2023-05-08T08:10+08:00; now by default."),
-    ] = None,
+    ] = None
     node: Annotated[
         int | None,
         option("NUMBER", "Where the call is: a junction of the network; or give --lon and --lat."),
-    ] = None,
-    lon: Annotated[float | None, option("DEGREES", "Where the call is: its longitude.")] = None,
-    lat: Annotated[float | None, option("DEGREES", "Where the call is: its latitude.")] = None,
+    ] = None
+    lon: Annotated[float | None, option("DEGREES", "Where the call is: its longitude.")] = None
+    lat: Annotated[float | None, option("DEGREES", "Where the call is: its latitude.")] = None
     units: Annotated[
         list[str] | None,
         option(
@@ -69,11 +105,53 @@ def decide(
             "may be repeated.",
             "--depot",
         ),
-    ] = None,
+    ] = None
     primary: Annotated[
         str | None,
         option("DEPOT", "The depot whose ambulance was already sent; the quickest by default."),
-    ] = None,
+    ] = None
+
+    def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
+        """What is known when the call comes in; it is ``anywhere`` where no place is told."""
+        from ideal_dispatch.traffic.recorded_router import RecordedRouter
+        from ideal_dispatch.traffic.recording import RecordedTraffic
+
+        free = {}
+        for text in self.units or ():
+            name, equals, count = text.rpartition("=")
+            if not equals or not count.strip().isdecimal():
+                example = city.depots[0].name
+                raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
+            free[name.strip()] = int(count)
+        router = context = None
+        moment = None if self.at is None else read_moment("--at", self.at)
+        if self.traffic_file is not None:
+            with trace.step("recorded traffic") as facts:
+                router = RecordedRouter(RecordedTraffic.load(self.traffic_file, city.network))
+                facts["days"] = len(router.recording.days)
+            if moment is None:
+                raise InputError(
+                    "--traffic needs --at: a moment of the recording, which begins at "
+                    f"{router.recording.stretches[0].start.isoformat()}"
+                )
+            context = router.recording.context(moment)
+        elif city.model is None:
+            raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
+        told = (self.node, self.lon, self.lat)
+        try:
+            return city.call(
+                node=anywhere if told == (None, None, None) else self.node,
+                lon=self.lon, lat=self.lat, at=moment, units=free, sent=self.primary,
+                traffic=router, context=context, trace=trace,
+            )  # fmt: skip
+        except InputError as error:
+            raise type(error)(_by_option(str(error), [*free])) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """The rule that decides, its threshold, and what it was fitted with."""
+
     policy: Annotated[
         str,
         option(
@@ -81,14 +159,14 @@ def decide(
             "The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
             "interval, …, or a class of your own as module:Name.",
         ),
-    ] = "ideal",
+    ] = "ideal"
     threshold: Annotated[
         str | None,
         option(
             "SECONDS",
             "Send a second ambulance if it is worth more seconds than this; or write always.",
         ),
-    ] = None,
+    ] = None
     curve: Annotated[
         str | None,
         option(
@@ -96,7 +174,7 @@ def decide(
             "The published curve that says how survival falls with time; waalewijn-2001 by "
             "default.",
         ),
-    ] = None,
+    ] = None
     cost: Annotated[
         float | None,
         option(
@@ -104,13 +182,13 @@ def decide(
             "What a second ambulance must bring, in lives saved each time it is sent; 0.01 "
             "by default, one in a hundred.",
         ),
-    ] = None,
+    ] = None
     drift_folder: Annotated[
         Path | None,
         option(
             "FOLDER", "What a replay has learned about a router's errors.", "--drift", special=True
         ),
-    ] = None,
+    ] = None
     gain_file: Annotated[
         Path | None,
         option(
@@ -120,16 +198,77 @@ def decide(
             "--gain",
             special=True,
         ),
-    ] = None,
-    network_file: NetworkOption = None,
-    depots_file: DepotsOption = None,
-    time_zone: Annotated[
-        str, option("ZONE", "The city's clock (with --traffic it is known).")
-    ] = "Asia/Hong_Kong",
-    country: Annotated[
-        str,
-        option("CODE", "Whose public holidays: two letters (with --traffic they are known)."),
-    ] = "HK",
+    ] = None
+
+    def made(self, parts: "FittedParts") -> "Policy":
+        """The policy, fitted."""
+        from ideal_dispatch.dispatch.settings import (
+            KINDS,
+            policies_from,
+            policy_class,
+            takes_usual_threshold,
+            threshold_from,
+        )
+        from ideal_dispatch.dispatch.threshold import USUAL_COST
+        from ideal_dispatch.plugins import POLICIES, check_name, parameters
+
+        kind, threshold = self.policy, self._threshold()
+        fitted_in_replays = {"trigger", "hours"}
+        offered = [name for name in KINDS if not fitted_in_replays & parameters(KINDS[name]).keys()]
+        check_name(POLICIES, kind, offered, "--policy")
+        made_by = policy_class(kind, "--policy")
+        if threshold is not None:
+            threshold_from(threshold)  # complaints about it name no table
+        elif takes_usual_threshold(made_by):
+            threshold = {"cost": USUAL_COST}
+        takes = parameters(made_by)
+        if "model" in takes and parts.model is None:
+            raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
+        table: dict[str, Any] = {"kind": kind}
+        if "threshold" in takes and threshold is not None:
+            table["threshold"] = threshold
+        if "drift" in takes and parts.drift is not None:
+            table["use_drift"] = True
+        try:
+            return policies_from({kind: table}, parts)[0]
+        except InputError as error:
+            raise InputError(str(error).replace(f"[policies.{kind}]", "--policy")) from None
+
+    def _threshold(self) -> Any:
+        """The threshold as an experiment file would say it; None if it was not given."""
+        seconds, curve, cost = self.threshold, self.curve, self.cost
+        if seconds is None and curve is None and cost is None:
+            return None
+        if seconds is None:
+            from ideal_dispatch.dispatch.threshold import USUAL_COST
+
+            table: dict[str, Any] = {"cost": USUAL_COST if cost is None else cost}
+            return table | ({} if curve is None else {"curve": curve})
+        if curve is not None or cost is not None:
+            raise InputError(
+                "--threshold is in seconds, --curve and --cost make one: choose one way"
+            )
+        try:
+            return seconds if seconds == "always" else float(seconds)
+        except ValueError:
+            raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
+
+    def parts(self, city: "City") -> "FittedParts":
+        """What policies are fitted with; the gain is the model's own where none is given."""
+        from ideal_dispatch.dispatch.expected_gain import GainModel
+        from ideal_dispatch.dispatch.fitted import FittedParts
+        from ideal_dispatch.forecast.drift import DriftModel
+
+        spread = city.gain if self.gain_file is None else GainModel.load(self.gain_file)
+        corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
+        return FittedParts(city.model, corrected, spread, drift_gain=spread)
+
+
+@grouped
+def decide(
+    place: CityOptions,
+    call: CallOptions,
+    rule: PolicyOptions,
     seed: SeedOption = 0,
     as_json: Annotated[bool, flag("--json", "Print the answer for programs (JSON).")] = False,
     traced: Annotated[
@@ -154,112 +293,26 @@ def decide(
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 
     trace = Trace() if traced else UNTRACED
-    limit = _threshold(threshold, curve, cost)
     with stages("Deciding") as progress:
         progress("loading")
         with trace.step("city and model") as facts:
-            city = _city(network_file, depots_file, model_folder, time_zone, country)
-            embedded = network_file is None
-            parts = _parts(city, drift_folder, gain_file)
-            chosen = _policy(policy, limit, parts)
+            city = place.city()
+            parts = rule.parts(city)
+            policy = rule.made(parts)
             facts |= {"nodes": city.network.num_nodes, "edges": city.network.num_edges}
             if parts.model is not None:
                 facts["model"] = parts.model.checksum
-        if embedded and node is None and lon is None and lat is None:
-            node = int(np.random.default_rng(seed).integers(city.network.num_nodes))
-        place = {"node": node, "lon": lon, "lat": lat}
-        situation = _situation(city, traffic_file, at, place, units or [], primary, trace)
+        anywhere = None
+        if place.network_file is None:
+            anywhere = int(np.random.default_rng(seed).integers(city.network.num_nodes))
+        situation = call.situation(city, anywhere, trace)
         progress("searching other roads")
-        made = decided(situation, policy=chosen, rng=np.random.default_rng(seed))
-        answer = Answer.of(made, getattr(chosen, "threshold", None), situation.reasons)
+        made = decided(situation, policy=policy, rng=np.random.default_rng(seed))
+        answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons)
     if as_json:
         print_json(answer)
     else:
         print_answer(answer, city)
-
-
-def _threshold(seconds: str | None, curve: str | None, cost: float | None) -> Any:
-    """The threshold as an experiment file would say it; None if it was not given."""
-    if seconds is None and curve is None and cost is None:
-        return None
-    if seconds is None:
-        from ideal_dispatch.dispatch.threshold import USUAL_COST
-
-        table: dict[str, Any] = {"cost": USUAL_COST if cost is None else cost}
-        return table | ({} if curve is None else {"curve": curve})
-    if curve is not None or cost is not None:
-        raise InputError("--threshold is in seconds, --curve and --cost make one: choose one way")
-    try:
-        return seconds if seconds == "always" else float(seconds)
-    except ValueError:
-        raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
-
-
-def _city(
-    network_file: Path | None,
-    depots_file: Path | None,
-    model_folder: Path | None,
-    time_zone: str,
-    country: str,
-) -> "City":
-    """The embedded city with what is told, or the city of a network and its depots."""
-    from dataclasses import replace
-
-    from ideal_dispatch.cities import City, depots_of, harbour_city
-
-    if network_file is not None:
-        if depots_file is None:
-            raise InputError("--network needs --depots: whose ambulances are there?")
-        return City.from_files(
-            network_file, depots_file, time_zone=time_zone, country=country, model=model_folder
-        )
-    city = harbour_city()
-    if depots_file is not None:
-        city = replace(city, depots=depots_of(depots_file, city.network), region=None)
-    return city if model_folder is None else replace(city, model_folder=model_folder)
-
-
-def _situation(
-    city: "City",
-    traffic_file: Path | None,
-    at: str | None,
-    place: dict[str, Any],
-    units: list[str],
-    primary: str | None,
-    trace: "Trace",
-) -> "Situation":
-    """What is known when the call comes in: times from the traffic told, or the model's own."""
-    from ideal_dispatch.traffic.recorded_router import RecordedRouter
-    from ideal_dispatch.traffic.recording import RecordedTraffic
-
-    free = {}
-    for text in units:
-        name, equals, count = text.rpartition("=")
-        if not equals or not count.strip().isdecimal():
-            example = city.depots[0].name
-            raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
-        free[name.strip()] = int(count)
-    router = context = None
-    moment = None if at is None else read_moment("--at", at)
-    if traffic_file is not None:
-        with trace.step("recorded traffic") as facts:
-            router = RecordedRouter(RecordedTraffic.load(traffic_file, city.network))
-            facts["days"] = len(router.recording.days)
-        if moment is None:
-            raise InputError(
-                "--traffic needs --at: a moment of the recording, which begins at "
-                f"{router.recording.stretches[0].start.isoformat()}"
-            )
-        context = router.recording.context(moment)
-    elif city.model is None:
-        raise InputError(f"no travel times: give --traffic, or a model ({_TRAIN})")
-    try:
-        return city.call(
-            **place, at=moment, units=free, sent=primary, traffic=router, context=context,
-            trace=trace,
-        )  # fmt: skip
-    except InputError as error:
-        raise type(error)(_by_option(str(error), [*free])) from None
 
 
 def _by_option(words: str, counted: list[str]) -> str:
@@ -270,47 +323,3 @@ def _by_option(words: str, counted: list[str]) -> str:
     if words.startswith(("node ", "lon ", "where is the call")):
         return re.sub(r"(?<!a )\b(node|lon|lat)\b", r"--\1", words)
     return words
-
-
-def _parts(city: "City", drift: Path | None, gain: Path | None) -> "FittedParts":
-    """What policies are fitted with; the gain is the model's own where none is given."""
-    from ideal_dispatch.dispatch.expected_gain import GainModel
-    from ideal_dispatch.dispatch.fitted import FittedParts
-    from ideal_dispatch.forecast.drift import DriftModel
-
-    spread = city.gain if gain is None else GainModel.load(gain)
-    corrected = None if drift is None else DriftModel.load(drift)
-    return FittedParts(city.model, corrected, spread, drift_gain=spread)
-
-
-def _policy(kind: str, threshold: Any, parts: "FittedParts") -> "Policy":
-    from ideal_dispatch.dispatch.settings import (
-        KINDS,
-        policies_from,
-        policy_class,
-        takes_usual_threshold,
-        threshold_from,
-    )
-    from ideal_dispatch.dispatch.threshold import USUAL_COST
-    from ideal_dispatch.plugins import POLICIES, check_name, parameters
-
-    fitted_in_replays = {"trigger", "hours"}
-    offered = [name for name in KINDS if not fitted_in_replays & parameters(KINDS[name]).keys()]
-    check_name(POLICIES, kind, offered, "--policy")
-    made_by = policy_class(kind, "--policy")
-    if threshold is None and takes_usual_threshold(made_by):
-        threshold = {"cost": USUAL_COST}
-    elif threshold is not None:
-        threshold_from(threshold)  # complaints about it name no table
-    takes = parameters(made_by)
-    if "model" in takes and parts.model is None:
-        raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
-    table: dict[str, Any] = {"kind": kind}
-    if "threshold" in takes and threshold is not None:
-        table["threshold"] = threshold
-    if "drift" in takes and parts.drift is not None:
-        table["use_drift"] = True
-    try:
-        return policies_from({kind: table}, parts)[0]
-    except InputError as error:
-        raise InputError(str(error).replace(f"[policies.{kind}]", "--policy")) from None

@@ -3,7 +3,11 @@
 Every option has a word for its value, such as FILE, and a sentence of help.
 """
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +39,34 @@ def argument(value: str, text: str) -> Any:
 def flag(name: str, text: str, *, special: bool = False, **settings: Any) -> Any:
     """An option that is given or not."""
     return typer.Option(name, help=text, rich_help_panel=SPECIAL if special else None, **settings)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose options come in groups: each field of a dataclass is an option.
+
+    So options that belong together, and what is made of them, stand in one class.
+    """
+    signature = inspect.signature(command)
+    groups: dict[str, Any] = {
+        name: one.annotation
+        for name, one in signature.parameters.items()
+        if is_dataclass(one.annotation)
+    }
+
+    @wraps(command)
+    def run(*args: Any, **told: Any) -> None:
+        made = {}
+        for name, group in groups.items():
+            names = [field.name for field in fields(group) if field.name in told]
+            made[name] = group(**{field: told.pop(field) for field in names})
+        command(*args, **made, **told)
+
+    flat: list[inspect.Parameter] = []
+    for name, one in signature.parameters.items():
+        inner = inspect.signature(groups[name]).parameters if name in groups else {name: one}
+        flat += [parameter.replace(kind=one.KEYWORD_ONLY) for parameter in inner.values()]
+    run.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    return run
 
 
 NetworkOption = Annotated[

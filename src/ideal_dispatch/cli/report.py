@@ -1,5 +1,6 @@
 """``ideal report``: a run becomes tables, figures and one page; several stand side by side."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,7 @@ from ideal_dispatch.cli.options import (
     OutputFolder,
     SeedOption,
     argument,
+    grouped,
     option,
     read_network,
 )
@@ -30,6 +32,57 @@ Examples:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class JudgingOptions:
+    """How runs are judged: at which thresholds, in which world, by which curve."""
+
+    calibration: Annotated[
+        list[Path] | None,
+        option(
+            "RUN",
+            "A run of other days that sets the thresholds. Give one for all runs, or repeat it "
+            "for each run.",
+        ),
+    ] = None
+    world: Annotated[
+        str | None,
+        option(
+            "instantaneous|experienced",
+            "Judge in one world only. In instantaneous traffic a road takes what the router "
+            "shows when it is entered, in experienced traffic what really happens. A and B are "
+            "accepted too.",
+        ),
+    ] = None
+    survival: Annotated[
+        str, option("NAME", "The published curve that says how survival falls with time.")
+    ] = "waalewijn-2001"
+    seed: SeedOption = 0
+
+    def judged(self, runs: list[Path]) -> "list[Judged]":
+        """The runs, each with the thresholds of its calibration run."""
+        from ideal_dispatch.dispatch.survival import survival_curve
+        from ideal_dispatch.evaluation.judged import Judged
+        from ideal_dispatch.evaluation.outcomes import Outcomes
+
+        trained: list[Outcomes | None]
+        trained = [Outcomes.load(folder) for folder in self.calibration or ()]
+        if len(trained) not in (0, 1, len(runs)):
+            raise InputError(
+                f"--calibration given {len(trained)} times for {len(runs)} runs; give one for "
+                "all, or one for each in the same order"
+            )
+        curve = survival_curve(self.survival)
+        others = trained if len(trained) == len(runs) else (trained or [None]) * len(runs)
+        judged = []
+        for folder, other in zip(runs, others, strict=True):
+            outcomes = Outcomes.load(folder)
+            if self.world is not None:
+                outcomes = outcomes.only(self.world)
+            judged.append(Judged(outcomes, other, curve, self.seed))
+        return judged
+
+
+@grouped
 def report(
     runs: Annotated[
         list[Path],
@@ -39,25 +92,8 @@ def report(
         ),
     ],
     output: OutputFolder = Path("report"),
-    calibration: Annotated[
-        list[Path] | None,
-        option(
-            "RUN",
-            "A run of other days that sets the thresholds. Give one for all runs, or repeat it "
-            "for each run.",
-        ),
-    ] = None,
     incident: Annotated[
         str | None, option("NAME", "A call to draw on a map, besides the most telling ones.")
-    ] = None,
-    world: Annotated[
-        str | None,
-        option(
-            "instantaneous|experienced",
-            "Judge in one world only. In instantaneous traffic a road takes what the router "
-            "shows when it is entered, in experienced traffic what really happens. A and B are "
-            "accepted too.",
-        ),
     ] = None,
     network_file: Annotated[
         Path | None,
@@ -67,10 +103,8 @@ def report(
             "--network",
         ),
     ] = None,
-    survival: Annotated[
-        str, option("NAME", "The published curve that says how survival falls with time.")
-    ] = "waalewijn-2001",
-    seed: SeedOption = 0,
+    *,
+    how: JudgingOptions,
     force: ForceOption = False,
 ) -> None:
     """Make tables, figures and one HTML page of a replay; compare several replays.
@@ -88,7 +122,7 @@ def report(
     check_folder(output, (page, "tables", "figures"), force)
     with stages("Reporting") as progress:
         progress("reading")
-        judged = _judged(runs, calibration or [], world, survival, seed)
+        judged = how.judged(runs)
         if len(judged) > 1:
             progress("comparing")
             made = write_comparison(judged, output)
@@ -101,30 +135,6 @@ def report(
         for line in caveats(one):
             warn(line if len(judged) == 1 else f"{one.outcomes.name}: {line}")
     out.print(f"wrote {made[-1]} and {len(made) - 1} tables and figures", soft_wrap=True)
-
-
-def _judged(
-    runs: list[Path], calibration: list[Path], world: str | None, survival: str, seed: int
-) -> "list[Judged]":
-    from ideal_dispatch.dispatch.survival import survival_curve
-    from ideal_dispatch.evaluation.judged import Judged
-    from ideal_dispatch.evaluation.outcomes import Outcomes
-
-    if calibration and len(calibration) not in (1, len(runs)):
-        raise InputError(
-            f"--calibration given {len(calibration)} times for {len(runs)} runs; give one for "
-            "all, or one for each in the same order"
-        )
-    curve = survival_curve(survival)
-    trained = [Outcomes.load(folder) for folder in calibration]
-    judged = []
-    for number, folder in enumerate(runs):
-        outcomes = Outcomes.load(folder)
-        if world is not None:
-            outcomes = outcomes.only(world)
-        other = trained[number if len(trained) > 1 else 0] if trained else None
-        judged.append(Judged(outcomes, other, curve, seed))
-    return judged
 
 
 def _network(outcomes: "Outcomes", file: Path | None) -> "RoadNetwork | None":

@@ -15,6 +15,12 @@ from benchmarks.stack import PATIENCE_S, ROOT, children_of, missing_programs
 from benchmarks.timing import human
 
 
+def test_help_is_printed_and_nothing_is_started() -> None:
+    command = [sys.executable, "-m", "benchmarks.load", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "--write" in done.stdout
+
+
 def test_a_time_that_was_not_measured_says_so() -> None:
     """Such as the wait of those who were refused, where nobody was."""
     assert [human(one) for one in Outcome().quantiles("refused")] == ["not measured"] * 3

@@ -110,6 +110,10 @@ def test_a_call_at_a_place_with_units_weather_and_an_ambulance_sent(harbour: Cit
         ),
         ({"node": 1, "sent": "X"}, "depot X: no such depot; there are Kelp Point, Gannet Bay"),
         ({"node": 1, "at": datetime(2025, 1, 1)}, "zone"),
+        ({"node": "700"}, r"node '700': not a node of the network \(0 … 1414\)"),
+        ({"node": 1.0}, "node 1.0: not a node"),
+        ({"node": 1, "units": {"Kelp Point": -1}}, "units of Kelp Point: -1; give a whole number"),
+        ({"node": 1, "units": {"Kelp Point": 1.5}}, "units of Kelp Point: 1.5; give a whole"),
     ],
 )
 def test_calls_that_cannot_be(harbour: City, told: dict[str, object], message: str) -> None:
@@ -142,3 +146,17 @@ def test_a_city_of_ones_own_files(harbour: City, tmp_path: Path) -> None:
     (tmp_path / "depots.csv").write_text("name,lon,lat\nFar,7.0,43.0\n")
     with pytest.raises(InputError, match="no depot lies on this network; depot Far"):
         City.from_files(*files, time_zone="UTC", country="HK")
+
+
+def test_depots_off_the_network_are_named(harbour: City, tmp_path: Path) -> None:
+    network, kelp = harbour.network, harbour.depots[0]
+    network.save(tmp_path / "town.network")
+    near = f"{kelp.name},{network.lon[kelp.node]},{network.lat[kelp.node]}"
+    (tmp_path / "depots.csv").write_text(f"name,lon,lat\n{near}\nFar,7.0,43.0\n")
+    files = (tmp_path / "town.network", tmp_path / "depots.csv")
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 depots left out, .*depot Far: .* 9,905.1 km away"
+    ) as told:
+        city = City.from_files(*files, time_zone="UTC", country="HK")
+    assert city.depots == (kelp,)
+    assert told[0].filename == __file__, "the warning is about the line that named the file"

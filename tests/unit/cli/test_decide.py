@@ -241,6 +241,20 @@ def test_the_embedded_city_takes_another_model(
     assert said[0] != said[1], "a gain that is given goes before the city's own"
 
 
+def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -> None:
+    network = harbour_city().network
+    rows = [
+        f"{name},{network.lon[node]},{network.lat[node]}" for name, node in (("A", 1), ("B", 700))
+    ]
+    (tmp_path / "depots.csv").write_text("\n".join(["name,lon,lat", *rows, "Far,7.0,43.0"]))
+    options = ("--depots", "depots.csv", "--time-zone", "Europe/Paris", "--country", "FR",
+               "--at", "2025-01-24T08:16+08:00", "--node", "30")  # fmt: skip
+    done = ideal("decide", *options, cwd=tmp_path)
+    assert "Fri 24 Jan 2025 01:16" in done.stdout
+    assert "warning: depots.csv: 1 of 3 depots left out" in done.stderr
+    assert "depot Far: " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
