@@ -201,10 +201,7 @@ def _show_words(words: list[dict[str, Any]]) -> None:
     out.print(
         "to explain them, put such lines into the settings, each with the right value:", style="dim"
     )
-    for line in dict.fromkeys(text for one in sorted(shown, key=_table) for text in one["setting"]):
+    settings = sorted((word["setting"] for word in shown), key=lambda setting: setting[0])
+    for line in dict.fromkeys(text for setting in settings for text in setting):
         out.print(f"  {line}", markup=False, soft_wrap=True)
     out.print()
-
-
-def _table(word: dict[str, Any]) -> str:
-    return str(word["setting"][0])

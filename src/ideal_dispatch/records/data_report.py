@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import RoadNetwork
@@ -61,8 +60,10 @@ _HOW = {
 def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) -> dict[str, Any]:
     """Everything countable, in the types of JSON; no row of the source is in it."""
     trips, slope = prepared.trips, prepared.slope
-    reasons = Counter(map(_kind, _quarantine_reasons(prepared)))
-    speeds = speed_kmh(prepared.distance_m, trips.observed_s)
+    reasons = [reason for _, reason in prepared.broken]
+    reasons += [reason for found in prepared.quarantined.values() for reason in found]
+    targets = np.bincount(np.asarray(trips.target), minlength=len(TARGETS)).tolist()
+    calls = sorted(f"{at}Z" for at in np.asarray(trips.at))
     return {
         "source": prepared.raw.name,
         "source_checksum": prepared.raw.checksum,
@@ -73,18 +74,13 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
         "quarantined": len(prepared.quarantined) + len(prepared.broken),
         "excluded": len(prepared.excluded),
         "columns_not_read": prepared.raw.dropped,
-        "quarantine_reasons": dict(reasons.most_common()),
+        "quarantine_reasons": dict(Counter(map(_kind, reasons)).most_common()),
         "unknown_words": [
             asdict(one) | {"setting": list(one.setting)}
             for one in unknown_words(prepared, settings.floors)
         ],
-        "exclusion_rules": [
-            {"rule": rule.name, "says": rule.says, "applies": rule.applies, "removed": rule.removed}
-            for rule in prepared.rules
-        ],
-        "targets": {
-            name: int((np.asarray(trips.target) == code).sum()) for code, name in enumerate(TARGETS)
-        },
+        "exclusion_rules": [asdict(rule) for rule in prepared.rules],
+        "targets": dict(zip(TARGETS, targets, strict=True)),
         "floor_slope": {
             "seconds_per_floor": slope.seconds_per_floor,
             "method": slope.method,
@@ -93,14 +89,14 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
             "confidence_95": [_finite(slope.lower), _finite(slope.upper)],
         },
         "preparation": {
-            name: {"seconds": _finite(p.seconds), "method": p.method, "rows": p.rows}
-            for name, p in prepared.preparation.items()
+            name: asdict(depot) | {"seconds": _finite(depot.seconds)}
+            for name, depot in prepared.preparation.items()
         },
         "travel_time_s": _quantiles(trips.observed_s),
-        "speed_kmh": _quantiles(speeds),
+        "speed_kmh": _quantiles(speed_kmh(prepared.distance_m, trips.observed_s)),
         "distance_m": _quantiles(prepared.distance_m),
-        "first_call": None if not len(trips) else f"{np.min(trips.at)}Z",  # type: ignore[arg-type]
-        "last_call": None if not len(trips) else f"{np.max(trips.at)}Z",  # type: ignore[arg-type]
+        "first_call": calls[0] if calls else None,
+        "last_call": calls[-1] if calls else None,
         "weather": prepared.weather_counts,
         "areas": dict(_areas(prepared, network)[1]),
         "notes": prepared.notes,
@@ -152,18 +148,7 @@ def page(
         )
     for note in facts["notes"]:
         result.warning(note)
-    result.heading("What was left out")
-    result.table(
-        ("exclusion rule", "applies to", "removed here"),
-        [(r["says"], f"{r['applies']:,}", f"{r['removed']:,}") for r in facts["exclusion_rules"]],
-    )
-    if facts["quarantine_reasons"]:
-        result.table(
-            ("quarantined because", "rows"),
-            [(reason, f"{count:,}") for reason, count in facts["quarantine_reasons"].items()],
-        )
-        result.text("A row may have several reasons; it counts for each.")
-    _unknown_words(result, facts["unknown_words"])
+    _left_out(result, facts)
     if len(prepared.trips):
         _travel(result, prepared)
         _when_and_where(result, prepared, network)
@@ -175,23 +160,30 @@ def page(
     return result
 
 
-def _unknown_words(result: Page, words: list[dict[str, Any]]) -> None:
+def _left_out(result: Page, facts: dict[str, Any]) -> None:
+    result.heading("What was left out")
+    result.table(
+        ("exclusion rule", "applies to", "removed here"),
+        [(r["says"], f"{r['applies']:,}", f"{r['removed']:,}") for r in facts["exclusion_rules"]],
+    )
+    if facts["quarantine_reasons"]:
+        result.table(
+            ("quarantined because", "rows"),
+            [(reason, f"{count:,}") for reason, count in facts["quarantine_reasons"].items()],
+        )
+        result.text("A row may have several reasons; it counts for each.")
+    words = facts["unknown_words"]
     if not words:
         return
     result.heading("Words that were not understood")
     result.table(
         ("word", "field", "rows", "nearest depot", "to explain it, in the settings"),
         [
-            (
-                one["word"],
-                one["field"],
-                f"{one['rows']:,}",
-                one["nearest"],
-                " ".join(one["setting"]),
-            )
-            for one in words[:_WORDS]
+            (word["word"], word["field"], f"{word['rows']:,}", word["nearest"],
+             " ".join(word["setting"]))
+            for word in words[:_WORDS]
         ],
-    )
+    )  # fmt: skip
     more = f" {len(words) - _WORDS:,} more are in report.json." if len(words) > _WORDS else ""
     result.text(f"Check each value before you use it, and put one where it is empty.{more}")
 
@@ -208,12 +200,11 @@ def _travel(result: Page, prepared: Prepared) -> None:
     )
 
 
-def _when_and_where(
-    result: Page,
-    prepared: Prepared,
-    network: RoadNetwork,
-) -> None:
-    hour, weekday = _local(prepared)
+def _when_and_where(result: Page, prepared: Prepared, network: RoadNetwork) -> None:
+    contexts, columns = prepared.trips.contexts, prepared.trips.encoding.columns
+    hour = contexts[:, columns.index("hour")].astype(np.int32)
+    monday = columns.index("monday")
+    weekday = contexts[:, monday : monday + 7].argmax(axis=1).astype(np.int32)
     result.heading("When and where")
     quiet = int((np.bincount(hour, minlength=24) == 0).sum())
     lacking = f" {quiet} hours of the day have no trip." if quiet else ""
@@ -224,7 +215,7 @@ def _when_and_where(
     )
     what, areas = _areas(prepared, network)
     result.figure(
-        figures.bars([name for name, _ in areas], np.array([count for _, count in areas])),
+        figures.bars(areas),
         f"Trips by {what}" + (", the 24 with most." if len(areas) > 24 else "."),
     )
 
@@ -269,15 +260,6 @@ def _subtraction(result: Page, prepared: Prepared, facts: dict[str, Any]) -> Non
         )
 
 
-def _local(prepared: Prepared) -> tuple[IntArray, IntArray]:
-    """Hour and weekday of each trip as its context has them."""
-    contexts = prepared.trips.contexts
-    columns = prepared.trips.encoding.columns
-    hour = contexts[:, columns.index("hour")].astype(np.int32)
-    first = columns.index("monday")
-    return hour, contexts[:, first : first + 7].argmax(axis=1).astype(np.int32)
-
-
 def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[str, int]]]:
     """Trips by the records' district, or by squares of a kilometre, most first."""
     districts = [prepared.table.texts["district"][i] for i in prepared.kept.tolist()]
@@ -295,13 +277,6 @@ def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[st
     )
 
 
-def _quarantine_reasons(prepared: Prepared) -> list[str]:
-    found = [reason for _, reason in prepared.broken]
-    for reasons in prepared.quarantined.values():
-        found += reasons
-    return found
-
-
 def _kind(reason: str) -> str:
     """A reason without what differs from row to row."""
     for pattern, general in _DETAILS:
@@ -312,11 +287,10 @@ def _kind(reason: str) -> str:
 def _quantiles(values: Any) -> dict[str, float]:
     if not len(values):
         return {}
-    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
-    quantiles = np.quantile(values, shares)
-    pairs = zip(shares, quantiles.tolist(), strict=True)
-    named = {f"p{100 * share:02.0f}": round(value, 2) for share, value in pairs}
-    return {"mean": round(float(np.mean(values)), 2), **named}
+    shares = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+    found = {"mean": np.mean(values)}
+    found |= {name: np.quantile(values, share) for name, share in shares.items()}
+    return {name: round(float(value), 2) for name, value in found.items()}
 
 
 def _finite(value: float) -> float | None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -94,12 +93,12 @@ def floor_regression(
     return figure
 
 
-def bars(names: Sequence[str], counts: npt.NDArray[np.integer]) -> "Figure":
-    """Trips by district or area, most first."""
-    order = np.argsort(-counts, kind="stable")[:24]
-    figure, (axes,) = plain_axes(1, (10, 0.8 + 0.28 * len(order)))
-    axes.barh([names[i] for i in order][::-1], counts[order][::-1], color=ACCENT, height=0.7)
-    for y, value in enumerate(counts[order][::-1].tolist()):
+def bars(areas: Sequence[tuple[str, int]]) -> "Figure":
+    """Trips of the first 24 districts or areas, the first on top."""
+    names, counts = zip(*reversed(areas[:24]), strict=True)
+    figure, (axes,) = plain_axes(1, (10, 0.8 + 0.28 * len(names)))
+    axes.barh(names, counts, color=ACCENT, height=0.7)
+    for y, value in enumerate(counts):
         axes.annotate(f"{value:,}", (value, y), xytext=(4, 0), textcoords="offset points",
                       va="center", fontsize=8.5, color=INK)  # fmt: skip
     axes.set_xlabel("trips")

@@ -22,7 +22,7 @@ from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 class RuleCount:
     """How many rows a rule applies to, and how many of them no earlier rule removed."""
 
-    name: str
+    rule: str
     says: str
     applies: int
     removed: int

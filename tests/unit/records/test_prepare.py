@@ -195,7 +195,7 @@ def test_rules_are_counted(
 ) -> None:
     prepared = run(tmp_path, grid, row, **tables)
     assert len(prepared.trips) == 0
-    assert [r.name for r in prepared.rules if r.applies] == [rule]
+    assert [r.rule for r in prepared.rules if r.applies] == [rule]
     assert sum(r.removed for r in prepared.rules) == len(prepared.excluded) == 1
     assert not prepared.quarantined
 
@@ -207,7 +207,7 @@ def test_floors_count_only_where_they_are_needed(tmp_path: Path, grid: RoadNetwo
 def test_months_are_of_the_citys_calendar(tmp_path: Path, grid: RoadNetwork) -> None:
     row = GOOD.replace("2023-01-02 10", "2023-02-01T00").replace("00:00:00", "00:00:00")
     prepared = run(tmp_path, grid, row, exclusions={"months": ["2023-02"]})
-    assert [r.name for r in prepared.rules if r.applies] == ["month"]
+    assert [r.rule for r in prepared.rules if r.applies] == ["month"]
     assert str(prepared.table.at[0]).startswith("2023-01-31"), "in UTC it is still January"
 
 
@@ -225,7 +225,7 @@ def test_rules_add_up_where_they_overlap(tmp_path: Path, grid: RoadNetwork) -> N
     prepared = run(
         tmp_path, grid, f"{GOOD}\n{GOOD}", exclusions={"months": ["2023-01"], "nearer_than_km": 5}
     )
-    counts = {r.name: (r.applies, r.removed) for r in prepared.rules if r.applies}
+    counts = {r.rule: (r.applies, r.removed) for r in prepared.rules if r.applies}
     assert counts == {"month": (2, 2), "near": (2, 0)}
 
 
