@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import RoadNetwork
@@ -37,7 +38,7 @@ def place(
     quarantined: Reasons,
 ) -> Places:
     """Both ends of every row; rows without one are added to ``quarantined``."""
-    depot, away = _depots(table, book, settings, quarantined)
+    depot, away = _depots(table, book, settings.depots.limit_m, quarantined)
     node = _destinations(table, network, settings.snapping.limit_m, quarantined)
     distance_m, free_flow_s = np.full(len(table), np.nan), np.full(len(table), np.nan)
     for index, start in enumerate(book.node.tolist()):
@@ -52,20 +53,20 @@ def place(
 
 
 def _depots(
-    table: RecordTable, book: DepotBook, settings: AgencySettings, quarantined: Reasons
+    table: RecordTable, book: DepotBook, limit_m: float, quarantined: Reasons
 ) -> tuple[IntArray, BoolArray]:
+    """The depot of each row, by name or by where the unit started, and who started elsewhere."""
     names = table.texts["depot"]
-    known = {name: book.index(name) for name in set(names)}
-    depot = np.array([known[name] for name in names], np.int32)
+    depot = np.array([book.index(name) for name in names], np.int32)
     away = np.zeros(len(table), bool)
     lon, lat = table.numbers["depot_lon"], table.numbers["depot_lat"]
-    placed = np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
+    placed = _on_earth(lon, lat)
     if placed.size:
         far_m = book.distances_m(lon[placed], lat[placed])
         nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
-        at_one = far_m[nearest, all_of] <= settings.depots.limit_m
+        at_one = far_m[nearest, all_of] <= limit_m
         unnamed = depot[placed] == UNKNOWN
-        away[placed] = ~unnamed & (far_m[depot[placed], all_of] > settings.depots.limit_m)
+        away[placed] = ~unnamed & (far_m[depot[placed], all_of] > limit_m)
         depot[placed[unnamed & at_one]] = nearest[unnamed & at_one]
         for i in np.flatnonzero(unnamed & ~at_one).tolist():
             far_km = far_m[nearest[i], i] / 1000
@@ -85,17 +86,20 @@ def _destinations(
     """The nearest node within the limit, −1 where there is none; reasons tell no coordinates."""
     lon, lat = table.numbers["lon"], table.numbers["lat"]
     node = np.full(len(table), -1, np.int32)
-    rows = np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
-    if not rows.size:
-        return node
-    nearest, far_m = network.snapper.nodes(lon[rows], lat[rows])
-    near = far_m <= limit_m
-    node[rows[near]] = nearest[near]
-    for i in np.flatnonzero(~near).tolist():
-        row = int(rows[i])
-        why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
-        _add(quarantined, row, why)
+    rows = _on_earth(lon, lat)
+    if rows.size:
+        nearest, far_m = network.snapper.nodes(lon[rows], lat[rows])
+        near = far_m <= limit_m
+        node[rows[near]] = nearest[near]
+        for i in np.flatnonzero(~near).tolist():
+            row = int(rows[i])
+            why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
+            _add(quarantined, row, why)
     return node
+
+
+def _on_earth(lon: FloatArray, lat: FloatArray) -> npt.NDArray[np.intp]:
+    return np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
 
 
 def _add(reasons: Reasons, row: int, text: str) -> None:

@@ -74,6 +74,12 @@ class Intervals:
     free_flow_s: FloatArray
     usable: BoolArray
 
+    @property
+    def paired(self) -> BoolArray:
+        """Rows that know driving as well as call-to-CPR."""
+        rows: BoolArray = self.usable & ~np.isnan(self.call_to_cpr_s + self.drive_s + self.storeys)
+        return rows
+
 
 def floor_slope(
     storeys: FloatArray,
@@ -108,23 +114,31 @@ def estimate(
     intervals: Intervals, depots: tuple[str, ...], floors: Floors, preparation: Preparation
 ) -> tuple[FloorSlope, dict[str, DepotPreparation]]:
     """Seconds per floor, and preparation of every depot."""
+    how, minimum, paired = preparation.estimate, preparation.minimum_rows, intervals.paired
     found = {
         name: DepotPreparation(preparation.seconds[name], "given")
         for name in depots
         if name in preparation.seconds
     }
-    if preparation.estimate in {"auto", "stamps"}:
-        _add_turnout(found, intervals, depots, preparation)
-    slope = _slope(intervals, _seconds(found, depots), floors, preparation.minimum_rows)
-    above_ground_s = intervals.call_to_cpr_s - slope.seconds_per_floor * intervals.storeys
-    if preparation.estimate in {"auto", "paired"}:
+
+    def add_medians(method: str, seconds: FloatArray, rows: BoolArray) -> None:
         for index, name in enumerate(depots):
-            rows = _pairs(intervals) & (intervals.depot == index)
-            if name not in found and rows.sum() >= preparation.minimum_rows:
-                seconds = float(np.median((above_ground_s - intervals.drive_s)[rows]))
-                found[name] = DepotPreparation(seconds, "paired", int(rows.sum()))
-    if preparation.estimate in {"auto", "regression"}:
-        _add_intercepts(found, intervals, above_ground_s, depots, preparation.minimum_rows)
+            own = seconds[rows & (intervals.depot == index)]
+            if name not in found and own.size >= minimum:
+                found[name] = DepotPreparation(float(np.median(own)), method, own.size)
+
+    if how in {"auto", "stamps"}:
+        rows = intervals.usable & (intervals.turnout_s >= 0)
+        if how == "auto":  # enough pairs do better
+            pairs = np.bincount(intervals.depot[paired], minlength=len(depots))
+            rows &= ~np.isin(intervals.depot, np.flatnonzero(pairs >= minimum))
+        add_medians("stamps", intervals.turnout_s, rows)
+    slope = _slope(intervals, _seconds(found, depots), floors, minimum)
+    above_ground_s = intervals.call_to_cpr_s - slope.seconds_per_floor * intervals.storeys
+    if how in {"auto", "paired"}:
+        add_medians("paired", above_ground_s - intervals.drive_s, paired)
+    if how in {"auto", "regression"}:
+        _add_intercepts(found, intervals, above_ground_s, depots, minimum)
     unknown = DepotPreparation(np.nan, "unknown")
     return slope, {name: found.get(name, unknown) for name in depots}
 
@@ -146,31 +160,6 @@ def subtraction_s(
 
 def _seconds(found: Mapping[str, DepotPreparation], depots: tuple[str, ...]) -> FloatArray:
     return np.array([found[name].seconds if name in found else np.nan for name in depots])
-
-
-def _pairs(intervals: Intervals) -> BoolArray:
-    """Rows that know driving as well as call-to-CPR."""
-    parts = intervals.call_to_cpr_s + intervals.drive_s + intervals.storeys
-    rows: BoolArray = intervals.usable & ~np.isnan(parts)
-    return rows
-
-
-def _add_turnout(
-    found: dict[str, DepotPreparation],
-    intervals: Intervals,
-    depots: tuple[str, ...],
-    settings: Preparation,
-) -> None:
-    """Medians of en route − call, where there are not enough pairs to do better."""
-    for index, name in enumerate(depots):
-        own = intervals.usable & (intervals.depot == index)
-        better = settings.estimate == "auto" and (
-            (own & _pairs(intervals)).sum() >= settings.minimum_rows
-        )
-        rows = own & (intervals.turnout_s >= 0)
-        if name not in found and not better and rows.sum() >= settings.minimum_rows:
-            seconds = float(np.median(intervals.turnout_s[rows]))
-            found[name] = DepotPreparation(seconds, "stamps", int(rows.sum()))
 
 
 def _add_intercepts(
@@ -201,7 +190,7 @@ def _slope(
     """The slope given, by pairs, or by the paper's regression; ``known_s`` per depot."""
     if floors.seconds_per_floor is not None:
         return FloorSlope(floors.seconds_per_floor, "given")
-    rows, method = _pairs(intervals), "paired"
+    rows, method = intervals.paired, "paired"
     seconds = intervals.call_to_cpr_s - intervals.drive_s
     group: IntArray | None = intervals.depot
     if floors.estimate == "paper" or (floors.estimate == "auto" and rows.sum() < _PAIRS_WANTED):

@@ -235,32 +235,34 @@ def _notes(
     subtracted: bool,
 ) -> list[str]:
     notes = []
-    if given.bystander.any():
+    bystander, doubted = int(given.bystander.sum()), int(given.doubted.sum())
+    if bystander:
         notes.append(
-            f"{int(given.bystander.sum()):,} rows: CPR began before the unit was on scene; "
+            f"{bystander:,} rows: CPR began before the unit was on scene; "
             "the call-to-CPR interval is not used there"
         )
-    if given.doubted.any():
+    if doubted:
         notes.append(
-            f"{int(given.doubted.sum()):,} rows: driving lasts longer than call to CPR; "
+            f"{doubted:,} rows: driving lasts longer than call to CPR; "
             "the driving stamps are not used there"
         )
     if not subtracted:
         return notes
+    per_floor_s = slope.seconds_per_floor
     if slope.method == "assumed":
         notes.append(
-            f"too few floors to estimate seconds per floor; {slope.seconds_per_floor:.2f} s, the "
-            "paper's value, is assumed"
+            f"too few floors to estimate seconds per floor; {per_floor_s:.2f} s, the paper's "
+            "value, is assumed"
         )
-    elif slope.seconds_per_floor < 0:
+    elif per_floor_s < 0:
         notes.append(
-            f"seconds per floor came out negative ({slope.seconds_per_floor:.2f}); "
+            f"seconds per floor came out negative ({per_floor_s:.2f}); "
             "give floors.seconds_per_floor instead"
         )
-    for name, depot in preparation.items():
-        if depot.seconds < 0:
-            notes.append(
-                f"preparation of {name} came out negative ({depot.seconds:.0f} s); "
-                "give preparation.seconds instead"
-            )
+    notes += [
+        f"preparation of {name} came out negative ({depot.seconds:.0f} s); "
+        "give preparation.seconds instead"
+        for name, depot in preparation.items()
+        if depot.seconds < 0
+    ]
     return notes
