@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -47,7 +47,6 @@ def hong_kong_observatory(
     base_url: str = BASE_URL,
     *,
     client: WeatherClient | None = None,
-    limit: timedelta = NEAREST_LIMIT,
     on_problem: Callable[[WeatherError], None] | None = None,
     now: Callable[[], datetime] = utc_now,
 ) -> FirstKnown:
@@ -55,9 +54,15 @@ def hong_kong_observatory(
     root, client = base_url.rstrip("/"), client or WeatherClient()
     report = {"dataType": "rhrread", "lang": "en"}
     feeds = [
-        Feed(f"{root}/{_REPORT}", _report_rows, report, client, limit, now),
-        Feed(f"{root}/{_WIND}", _wind_rows, {}, client, limit, now),
-        Feed(f"{root}/{_PRESSURE}", _pressure_rows, {}, client, limit, now),
+        Feed(f"{root}/{_REPORT}", _report_rows, report, client, now),
+        Feed(f"{root}/{_WIND}", partial(_table_rows, "wind_kmh", _WIND_COLUMN), {}, client, now),
+        Feed(
+            f"{root}/{_PRESSURE}",
+            partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN),
+            {},
+            client,
+            now,
+        ),
     ]
     return FirstKnown(feeds, on_problem)
 
@@ -70,7 +75,6 @@ class Feed:
     rows: Callable[[bytes], Iterable[Row]]
     params: Mapping[str, str]
     client: WeatherClient
-    limit: timedelta = NEAREST_LIMIT
     now: Callable[[], datetime] = utc_now
     _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
 
@@ -80,10 +84,10 @@ class Feed:
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The latest values of the nearest stations, if they are of that time."""
         check_query(at, lon, lat)
-        if abs(self.now() - at) > 2 * self.limit:  # the document cannot hold it
+        if abs(self.now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
             return Weather()
         stations, outdated = self._cache.get("latest", _FRESH, self._ask)
-        return stations.reading(at, lon, lat, self.limit, outdated)
+        return stations.reading(at, lon, lat, outdated)
 
     def _ask(self) -> WeatherStations:
         body = self.client.get(self.url, self.params)
@@ -161,19 +165,8 @@ def _rain(entry: Mapping[str, Any]) -> float:
     return most if math.isnan(least) else (most + least) / 2
 
 
-def _wind_rows(body: bytes) -> Iterator[Row]:
-    for place, text, at in _table(body, _WIND_COLUMN):
-        calm = text.casefold() == "calm"
-        yield "wind_kmh", place, 0.0 if calm else measured(text, "wind_kmh"), at
-
-
-def _pressure_rows(body: bytes) -> Iterator[Row]:
-    for place, text, at in _table(body, _PRESSURE_COLUMN):
-        yield "pressure_hpa", place, measured(text, "pressure_hpa"), at
-
-
-def _table(body: bytes, column: str) -> Iterator[tuple[str, str, datetime]]:
-    """Station, entry and time of every whole row; rows may have a cell too many."""
+def _table_rows(variable: str, column: str, body: bytes) -> Iterator[Row]:
+    """One variable of every whole row of a table; rows may have a cell too many."""
     reader = csv.reader(io.StringIO(body.decode("utf-8-sig")))
     header = [cell.strip().lower() for cell in next(reader, [])]
     if column not in header:
@@ -184,4 +177,6 @@ def _table(body: bytes, column: str) -> Iterator[tuple[str, str, datetime]]:
         if len(row) > max(when, where, what) and row[when].strip().isdigit():
             at = datetime.strptime(row[when].strip(), "%Y%m%d%H%M")
             zoned = at.replace(tzinfo=ZoneInfo("Asia/Hong_Kong"))
-            yield row[where].strip(), row[what].strip(), zoned
+            text = row[what].strip()
+            value = 0.0 if text.casefold() == "calm" else measured(text, variable)
+            yield variable, row[where].strip(), value, zoned

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.weather import NEAREST_LIMIT, check_query, measured, utc_now
+from ideal_dispatch.context.weather import check_query, measured, utc_now
 from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
 from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
-from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
+from ideal_dispatch.errors import WeatherError, WeatherServiceError
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
 ARCHIVE_URL = "https://archive-api.open-meteo.com/v1/archive"
@@ -34,6 +34,7 @@ FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _FIRST_DAY = date(1940, 1, 1)
+_CELL_DEGREES = 0.1
 _NEVER_CHANGES = timedelta(days=36_500)
 
 
@@ -41,7 +42,7 @@ _NEVER_CHANGES = timedelta(days=36_500)
 class OpenMeteo:
     """Weather from one of the two endpoints; use :meth:`forecast` or :meth:`archive`.
 
-    Places within the same ``cell_degrees`` share one answer, which spans a
+    Places within the same 0.1 degrees share one answer, which spans a
     calendar month of the archive or a day of the forecast, so that thousands of
     records need few requests. Moments outside the endpoint's range are unknown
     and cost no request. After a failure the service is left alone for
@@ -53,8 +54,6 @@ class OpenMeteo:
     past: timedelta | None
     future: timedelta
     monthly: bool
-    cell_degrees: float = 0.1
-    limit: timedelta = NEAREST_LIMIT
     client: WeatherClient = field(default_factory=WeatherClient)
     api_key: str | None = field(default=None, repr=False)
     now: Callable[[], datetime] = utc_now
@@ -62,8 +61,6 @@ class OpenMeteo:
     _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 0.001 <= self.cell_degrees <= 5:
-            raise InputError(f"cell of {self.cell_degrees} degrees; it must be 0.001 to 5")
         object.__setattr__(self, "_cache", AnswerCache(self.now, self.patience))
 
     @classmethod
@@ -92,7 +89,7 @@ class OpenMeteo:
         if self.monthly:
             start = day.replace(day=1)
             end = (start + 31 * _DAY).replace(day=1) - _DAY
-        cell_lon, cell_lat = self._cell(lon), self._cell(lat)
+        cell_lon, cell_lat = _cell(lon), _cell(lat)
         key = cell_lon, cell_lat, start
         start, end = max(start, first), min(end, last)
         # the archive's last days are revised, and its month is still growing
@@ -102,10 +99,7 @@ class OpenMeteo:
             _NEVER_CHANGES if settled else _HOUR,
             lambda: self._ask(cell_lon, cell_lat, start, end),
         )
-        return hours.reading(at, lon, lat, self.limit, outdated)
-
-    def _cell(self, degrees: float) -> float:
-        return round(round(degrees / self.cell_degrees) * self.cell_degrees, 6)
+        return hours.reading(at, lon, lat, outdated)
 
     def _ask(self, lon: float, lat: float, start: date, end: date) -> WeatherStations:
         params = {
@@ -134,6 +128,10 @@ class OpenMeteo:
         except WeatherError as error:
             raise WeatherError(f"{self.url}: {error}") from None
         return WeatherStations([station], self.source)
+
+
+def _cell(degrees: float) -> float:
+    return round(round(degrees / _CELL_DEGREES) * _CELL_DEGREES, 6)
 
 
 def _series(answer: Any) -> dict[str, Series]:

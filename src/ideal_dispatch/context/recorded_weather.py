@@ -17,9 +17,8 @@ from typing import IO, Any
 import numpy as np
 
 from ideal_dispatch.context.context import Weather, WeatherValue
-from ideal_dispatch.context.weather import NEAREST_LIMIT
 from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
-from ideal_dispatch.context.weather_stations import REACH_M, Series, WeatherStation, WeatherStations
+from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 
@@ -39,7 +38,6 @@ class RecordedWeather:
     stations: WeatherStations
     found: Mapping[str, tuple[str, ...]]
     dropped: Mapping[str, int]
-    limit: timedelta = NEAREST_LIMIT
 
     @classmethod
     def read(
@@ -48,8 +46,6 @@ class RecordedWeather:
         columns: WeatherColumns = COWIN,
         *,
         places: Mapping[str, tuple[float, float]] | None = None,
-        limit: timedelta = NEAREST_LIMIT,
-        reach_m: float = REACH_M,
     ) -> "RecordedWeather":
         """Read one file or several, such as one for each year.
 
@@ -65,15 +61,14 @@ class RecordedWeather:
         for path in files:
             reader.read(os.fspath(path))
         return cls(
-            WeatherStations(reader.stations(places or {}), columns.source, reach_m),
+            WeatherStations(reader.stations(places or {}), columns.source),
             MappingProxyType({name: tuple(where) for name, where in reader.found.items()}),
             MappingProxyType(dict(reader.dropped)),
-            limit,
         )
 
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The recorded weather of the nearest hour at the nearest station that has it."""
-        return self.stations.reading(at, lon, lat, self.limit)
+        return self.stations.reading(at, lon, lat)
 
     def __iter__(self) -> Iterator[Weather]:
         """Every recorded hour of every station, as :meth:`Climatology.fit` takes them."""

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Generic, TypeVar
 
-from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
-from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError
+from ideal_dispatch.errors import WeatherError, WeatherServiceError
+from ideal_dispatch.http_client import HttpClient, NoAnswerError
 
 Answer = TypeVar("Answer")
 PATIENCE = timedelta(seconds=60)
@@ -31,48 +31,32 @@ class WeatherClient:
     longest_pause_s: float = 5.0
     proxy: str | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("timeout_s", "max_bytes"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"weather client: {name} must be more than zero")
-
     def get(self, url: str, params: Mapping[str, str] | None = None) -> bytes:
         """The body of a good answer, or a :class:`WeatherError` of one line."""
-        try:
-            with HttpClient(
-                "weather", timeout_s=self.timeout_s, max_bytes=self.max_bytes, proxy=self.proxy
-            ) as client:
+        with HttpClient(
+            "weather", timeout_s=self.timeout_s, max_bytes=self.max_bytes, proxy=self.proxy
+        ) as client:
+            try:
                 answer = client.exchange("GET", url, params=params)
-                pause_s = self._pause(answer)
-                if pause_s is not None:
+                asked_s = answer.retry_after_s
+                pause_s = self.pause_s if asked_s is None else asked_s
+                if answer.overloaded and pause_s <= self.longest_pause_s:
                     time.sleep(pause_s)
                     answer = client.exchange("GET", url, params=params)
-        except NoAnswerError as error:
-            raise WeatherServiceError(str(error)) from None
-        return self._body(url, answer)
-
-    def _pause(self, answer: HttpAnswer) -> float | None:
-        """Seconds until a second try, or None when none is due."""
-        if not answer.overloaded:
-            return None
-        asked_s = answer.retry_after_s
-        pause_s = self.pause_s if asked_s is None else asked_s
-        return pause_s if pause_s <= self.longest_pause_s else None
-
-    def _body(self, url: str, answer: HttpAnswer) -> bytes:
+            except NoAnswerError as error:
+                raise WeatherServiceError(str(error)) from None
         status = answer.status
         if status == 200:
             return answer.body
         if 300 <= status < 400:
             where = answer.headers.get("location", "nowhere")
             raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
+        said = f"{url}: HTTP {status}{answer.excerpt}"
         if answer.overloaded:
             later = answer.headers.get("retry-after", "")
-            wait = f"; it asks to wait {later}" if later else "; try again later"
-            raise WeatherServiceError(f"{url}: HTTP {status}{answer.excerpt}{wait}")
-        raise WeatherError(
-            f"{url}: HTTP {status}{answer.excerpt}; check the address and the request"
-        )
+            wait = f"it asks to wait {later}" if later else "try again later"
+            raise WeatherServiceError(f"{said}; {wait}")
+        raise WeatherError(f"{said}; check the address and the request")
 
 
 class AnswerCache(Generic[Answer]):
@@ -83,16 +67,11 @@ class AnswerCache(Generic[Answer]):
     """
 
     def __init__(
-        self,
-        now: Callable[[], datetime],
-        patience: timedelta = PATIENCE,
-        capacity: int = 512,
+        self, now: Callable[[], datetime], patience: timedelta = PATIENCE, capacity: int = 512
     ) -> None:
-        self._now = now
-        self._patience = patience
-        self._capacity = capacity
+        self._now, self._patience, self._capacity = now, patience, capacity
         self._answers: OrderedDict[Hashable, tuple[datetime, timedelta, Answer]] = OrderedDict()
-        self._failure: tuple[datetime, WeatherServiceError] | None = None
+        self._failure: tuple[datetime, WeatherServiceError | None] = now(), None
         self._lock = Lock()
 
     def get(
@@ -118,14 +97,13 @@ class AnswerCache(Generic[Answer]):
             return new, None
 
     def _ask(self, ask: Callable[[], Answer], now: datetime) -> Answer:
-        if self._failure is not None:
-            failed_at, failure = self._failure
-            if timedelta() <= now - failed_at < self._patience:
-                raise WeatherServiceError(*failure.args)
+        failed_at, failure = self._failure
+        if failure is not None and timedelta() <= now - failed_at < self._patience:
+            raise WeatherServiceError(*failure.args)
         try:
             answer = ask()
         except WeatherServiceError as error:
-            self._failure = (self._now(), error)
+            self._failure = self._now(), error
             raise
-        self._failure = None
+        self._failure = now, None
         return answer

@@ -1,12 +1,11 @@
 """Which column of a weather file is what, in which unit, and which flags are good."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.context.context import WEATHER_VARIABLES
 from ideal_dispatch.context.weather import MISSING, PLAUSIBLE
 from ideal_dispatch.errors import InputError
 
@@ -51,8 +50,7 @@ class WeatherColumns:
     ``time`` names one column, or several that are joined (date, then hour).
     Stamps are ISO 8601 unless ``time_format`` says otherwise (as in
     ``strptime``); those without an offset are of ``time_zone``. Values whose
-    flag is not in ``good`` are unknown, and so are the ``missing`` marks. ``ignored``
-    are further columns that hold no value.
+    flag is not in ``good`` are unknown. ``ignored`` are further columns that hold no value.
     """
 
     variables: Mapping[str, WeatherColumn]
@@ -61,9 +59,8 @@ class WeatherColumns:
     time_format: str | None = None
     station: Sequence[str] = ("station_id", "station")
     good: frozenset[str] = frozenset({"G"})
-    missing: frozenset[str] = MISSING
     source: str = "recorded"
-    ignored: frozenset[str] = field(default_factory=frozenset)
+    ignored: frozenset[str] = frozenset()
     delimiter: str = ","
     decimal: str = "."
 
@@ -77,18 +74,15 @@ class WeatherColumns:
         if not self.time or not self.variables:
             raise InputError("weather columns: a time column and at least one variable are needed")
         for variable, column in self.variables.items():
-            if variable not in WEATHER_VARIABLES:
-                raise InputError(
-                    f"weather columns: no variable {variable!r}; "
-                    f"variables: {', '.join(WEATHER_VARIABLES)}"
-                )
+            if variable not in UNITS:
+                known = f"variables: {', '.join(UNITS)}"
+                raise InputError(f"weather columns: no variable {variable!r}; {known}")
             if column.unit not in UNITS[variable]:
+                known = f"units: {', '.join(UNITS[variable])}"
                 raise InputError(
-                    f"weather columns: {variable} cannot be in {column.unit!r}; "
-                    f"units: {', '.join(UNITS[variable])}"
+                    f"weather columns: {variable} cannot be in {column.unit!r}; {known}"
                 )
         object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
-        object.__setattr__(self, "missing", frozenset(mark.lower() for mark in self.missing))
 
     def moment(self, text: str) -> datetime:
         """The time a stamp means; ValueError where it means none."""
@@ -100,7 +94,7 @@ class WeatherColumns:
 
     def value(self, text: str, variable: str) -> float | str:
         """The number in our unit, or why it cannot be used."""
-        if text.lower() in self.missing:
+        if text.lower() in MISSING:
             return "missing"
         if variable == "rainfall_mm" and text.lower() in _TRACE:
             return 0.0

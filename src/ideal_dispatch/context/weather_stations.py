@@ -32,7 +32,7 @@ class Series:
         known = sorted((second, value) for second, value in values.items() if value == value)
         return cls(np.array([s for s, _ in known], np.int64), np.array([v for _, v in known]))
 
-    def nearest(self, second: float, limit: timedelta) -> int | None:
+    def nearest(self, second: float, limit: timedelta = NEAREST_LIMIT) -> int | None:
         """Index of the value nearest in time, or None when none is within ``limit``."""
         times = self.at_s
         after = int(np.searchsorted(times, second))
@@ -59,11 +59,8 @@ class WeatherStations:
     stations whose place is unknown come last.
     """
 
-    def __init__(
-        self, stations: Sequence[WeatherStation], source: str, reach_m: float = REACH_M
-    ) -> None:
+    def __init__(self, stations: Sequence[WeatherStation], source: str) -> None:
         self.source = source
-        self.reach_m = reach_m
         self.stations = tuple(sorted(stations, key=lambda station: station.name))
         self._by_variable: dict[str, tuple[list[WeatherStation], FloatArray, FloatArray]] = {}
         for variable in sorted({v for station in stations for v in station.series}):
@@ -72,12 +69,7 @@ class WeatherStations:
             self._by_variable[variable] = having, lons, lats
 
     def reading(
-        self,
-        at: datetime,
-        lon: float,
-        lat: float,
-        limit: timedelta = NEAREST_LIMIT,
-        outdated: WeatherError | None = None,
+        self, at: datetime, lon: float, lat: float, outdated: WeatherError | None = None
     ) -> Weather:
         """The nearest values in time and place; ``outdated`` is why they could not be renewed."""
         check_query(at, lon, lat)
@@ -88,8 +80,8 @@ class WeatherStations:
             for index in np.argsort(far_m, kind="stable").tolist():  # NaN sorts last
                 station = having[index]
                 series = station.series[variable]
-                nearest = series.nearest(second, limit)
-                if nearest is not None and not far_m[index] > self.reach_m:
+                nearest = series.nearest(second)
+                if nearest is not None and not far_m[index] > REACH_M:
                     found[variable] = WeatherValue(
                         float(series.value[nearest]),
                         self.source,

@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch.context import OpenMeteo, OutdatedWeatherError, Weather, WeatherClient
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, FIELDS, FORECAST_URL
-from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
+from ideal_dispatch.errors import WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 
 NOW = datetime(2024, 6, 15, 9, 30, tzinfo=UTC)
@@ -87,10 +87,10 @@ def test_just_before_midnight_belongs_to_the_next_day() -> None:
 def test_ten_thousand_records_need_few_requests() -> None:
     rng = np.random.default_rng(3)
     with stand_in(good) as server:
-        provider = archive(server.url, cell_degrees=0.25)
+        provider = archive(server.url)
         for minutes in rng.integers(0, 2 * 365 * 24 * 60, 10_000).tolist():
             at = datetime(2022, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
-            lon, lat = 114.13 + rng.uniform(0, 0.24), 22.26
+            lon, lat = 114.06 + rng.uniform(0, 0.18), 22.26
             assert provider.reading(at, lon, lat).temperature_c.known
         assert len(server.asked) <= 2 * 25
     assert server.asked[0][1]["start_date"].endswith("-01")
@@ -207,5 +207,3 @@ def test_a_ragged_answer_is_refused() -> None:
 def test_defaults_are_the_public_service() -> None:
     assert OpenMeteo.forecast().url == FORECAST_URL
     assert OpenMeteo.archive().url == ARCHIVE_URL
-    with pytest.raises(InputError, match="cell of 0 degrees"):
-        OpenMeteo.forecast(cell_degrees=0)

@@ -88,8 +88,6 @@ def test_the_limit_of_the_nearest_hour(tmp_path: Path) -> None:
         at = start + timedelta(minutes=minutes)
         assert weather.reading(at, *HERE).wind_kmh.value == expected, minutes
     assert not weather.reading(start + timedelta(minutes=271), *HERE).wind_kmh.known
-    strict = RecordedWeather.read(path, limit=timedelta(minutes=30))
-    assert not strict.reading(start + timedelta(minutes=31), *HERE).wind_kmh.known
 
 
 def test_stamps_with_an_offset_and_other_formats(tmp_path: Path) -> None:

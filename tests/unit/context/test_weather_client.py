@@ -102,8 +102,8 @@ def test_settings_and_addresses_that_make_no_sense() -> None:
     for url in ("data.weather.gov.hk", "http://x:port", "ftp://x"):
         with pytest.raises(InputError, match="weather address .* cannot be used"):
             QUICK.get(url)
-    with pytest.raises(InputError, match="timeout_s must be more than zero"):
-        WeatherClient(timeout_s=0)
+    with pytest.raises(InputError, match="weather client: timeout_s 0: .* is needed"):
+        WeatherClient(timeout_s=0).get("http://127.0.0.1")
 
 
 class Clock:
