@@ -1,23 +1,19 @@
 """The chain of rows on one connection: reading, appending, pruning."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     Integer,
-    Text,
     and_,
     bindparam,
-    column,
     delete,
     insert,
     select,
-    table,
     update,
 )
 
@@ -32,20 +28,12 @@ from ideal_dispatch.service.audit.record import (
     Row,
     at_text,
 )
+from ideal_dispatch.service.audit.schema import marks, rows
 from ideal_dispatch.service.audit.units import UnitTables
 
 _CLEANED = 64  # rows, after which promises that ended are removed
 _PAGE = 500
 _PRUNED_AT_ONCE = 5_000  # the chain is locked meanwhile
-
-# what queries need to know of the tables; the migrations make them
-rows = table(
-    "audit",
-    *(column(f.name, BigInteger if f.name == "number" else Text) for f in fields(Row)),
-)
-marks = table(
-    "audit_marks", column("name", Text), column("number", BigInteger), column("hash", Text)
-)
 
 Outcome = Row | DuplicateEntry | OvertakenEntry | PromisedUnits | OutdatedUnits
 """The row of an entry, or why it got none."""

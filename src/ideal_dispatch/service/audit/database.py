@@ -9,19 +9,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, exc, inspect, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, exc, make_url
 
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
-from ideal_dispatch.service.audit.record import AuditError, NoTablesError, StoreError
+from ideal_dispatch.service.audit import schema
+from ideal_dispatch.service.audit.record import NoTablesError, StoreError
 
-VERSION = "0002"
-"""Of the tables: the newest migration."""
-
-_LOCK = 0x1DEA1  # of PostgreSQL's advisory locks: one migration at a time
 _PATIENCE_S = 600.0  # of a migration
 _ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
 
@@ -72,19 +68,17 @@ class Database:
             return
         with self._checking:
             with self.reading(checked=False) as connection:
-                found = read_version(connection)
+                found = schema.read_version(connection)
             if found is None and self._create:
                 with self.writing(checked=False) as connection:
-                    _upgrade(connection)
-            elif found is not None and found > VERSION:
-                raise _newer(found)
-            elif found != VERSION:
+                    schema.migrate(connection)
+            elif found != schema.VERSION:
                 has, error = (
                     ("it has no tables", NoTablesError) if found is None
                     else (f"its tables are of version {found}", StoreError)
                 )  # fmt: skip
                 raise error(
-                    f"audit database {self.name}: {has}, version {VERSION} is needed; "
+                    f"audit database {self.name}: {has}, version {schema.VERSION} is needed; "
                     "run `ideal audit migrate`"
                 )
             self._ready = True
@@ -211,48 +205,7 @@ def migrate(url: str) -> str:
     database = Database(url, timeout_s=_PATIENCE_S)
     try:
         with database.writing(checked=False) as connection:
-            _upgrade(connection)
+            schema.migrate(connection)
     finally:
         database.close()
-    return VERSION
-
-
-def read_version(connection: Connection) -> str | None:
-    """The version of the tables here, None where there are none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-
-
-def _upgrade(connection: Connection) -> None:
-    """Migrate in the transaction of ``connection``: wholly or not at all."""
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.script import ScriptDirectory
-
-    if connection.dialect.name == "postgresql":
-        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
-        if encoding not in ("UTF8", "SQL_ASCII"):  # others refuse letters: entries would be stuck
-            raise AuditError(
-                f"audit database: its encoding is {encoding}; create it with ENCODING 'UTF8'"
-            )
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-    found = read_version(connection)
-    if found is not None and found > VERSION:
-        raise _newer(found)
-    scripts = ScriptDirectory(str(Path(__file__).parent / "migrations"))
-
-    def steps(revision: Any, _: object) -> Any:
-        return scripts._upgrade_revs(VERSION, revision)
-
-    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
-        environment.configure(connection=connection, transactional_ddl=True)
-        environment.run_migrations()
-
-
-def _newer(found: str) -> AuditError:
-    """The error for tables that this version does not know."""
-    return AuditError(
-        f"audit database: its tables are of version {found}, this program knows {VERSION}; "
-        "upgrade ideal-dispatch"
-    )
+    return schema.VERSION

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from ideal_dispatch.service.audit import chain, units
-from ideal_dispatch.service.audit.chain import Chain, Outcome, rows, rows_where
+from ideal_dispatch.service.audit.chain import Chain, Outcome, rows_where
 from ideal_dispatch.service.audit.database import Database
 from ideal_dispatch.service.audit.promises import Promise
 from ideal_dispatch.service.audit.record import Entry, Row
+from ideal_dispatch.service.audit.schema import rows
 from ideal_dispatch.service.audit.units import DepotUnits
 
 

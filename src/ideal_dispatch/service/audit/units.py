@@ -1,7 +1,4 @@
-"""Counts of free units as entries tell them, and their table and that of promises in the database.
-
-The tables are kept in the transaction of the entries.
-"""
+"""Counts of free units as entries tell them; they and promises change with the entries."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -11,17 +8,12 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
-    Integer,
-    Text,
-    TypeDecorator,
     and_,
     bindparam,
-    column,
     delete,
     insert,
     or_,
     select,
-    table,
 )
 
 from ideal_dispatch.errors import InputError
@@ -30,9 +22,9 @@ from ideal_dispatch.service.audit.record import (
     Entry,
     OutdatedUnits,
     PromisedUnits,
-    at_text,
     moment_text,
 )
+from ideal_dispatch.service.audit.schema import promises, units
 
 log = logging.getLogger(__name__)
 
@@ -103,29 +95,6 @@ def outdated(entry: Entry, known: Mapping[str, DepotUnits], now: datetime) -> Ou
             )
     return None
 
-
-class _Moment(TypeDecorator[datetime]):
-    """A moment as text in UTC; texts sort as moments do."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, _: Any) -> str | None:
-        return None if value is None else at_text(value)
-
-    def process_result_value(self, value: str | None, _: Any) -> datetime | None:
-        return None if value is None else datetime.fromisoformat(value)
-
-
-units = table(
-    "units", column("depot", Text), column("units", Integer), column("updated_at", _Moment)
-)
-promises = table(
-    "promises",
-    *(column(name, Text) for name in ("call_id", "depot", "kind", "advice")),
-    *(column(name, _Moment) for name in ("asked_at", "at", "expires_at", "ends_at")),
-    column("place", Integer),  # among those of the call
-)
 
 _ALL = select(*(promises.c[field.name] for field in fields(Promise))).order_by(
     promises.c.call_id, promises.c.place
