@@ -27,7 +27,7 @@ from ideal_dispatch.context.weather import (
     utc_now,
 )
 from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
-from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
+from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
@@ -53,16 +53,12 @@ def hong_kong_observatory(
     """All five variables of the Observatory; one document failing leaves the others."""
     root, client = base_url.rstrip("/"), client or WeatherClient()
     report = {"dataType": "rhrread", "lang": "en"}
+    wind = partial(_table_rows, "wind_kmh", _WIND_COLUMN)
+    pressure = partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN)
     feeds = [
         Feed(f"{root}/{_REPORT}", _report_rows, report, client, now),
-        Feed(f"{root}/{_WIND}", partial(_table_rows, "wind_kmh", _WIND_COLUMN), {}, client, now),
-        Feed(
-            f"{root}/{_PRESSURE}",
-            partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN),
-            {},
-            client,
-            now,
-        ),
+        Feed(f"{root}/{_WIND}", wind, {}, client, now),
+        Feed(f"{root}/{_PRESSURE}", pressure, {}, client, now),
     ]
     return FirstKnown(feeds, on_problem)
 
@@ -91,8 +87,10 @@ class Feed:
 
     def _ask(self) -> WeatherStations:
         body = self.client.get(self.url, self.params)
+        found: dict[tuple[str, str], dict[int, float]] = {}
         try:
-            rows = list(self.rows(body))
+            for variable, place, value, at in self.rows(body):
+                found.setdefault((place, variable), {})[int(at.timestamp())] = value
         except (
             ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
         ) as error:  # fmt: skip
@@ -101,22 +99,13 @@ class Feed:
                 f"{self.url}: the answer is no weather of the Observatory ({reason}); "
                 "is the address right?"
             ) from None
-        return WeatherStations(list(_stations(rows)), SOURCE)
+        return WeatherStations(found, SOURCE, _place)
 
 
-def _stations(rows: Iterable[Row]) -> Iterator[WeatherStation]:
-    measurements: dict[tuple[bool, str], dict[str, dict[int, float]]] = {}
-    for variable, place, value, at in rows:
-        # a district and a station may have the same name
-        here = measurements.setdefault((variable == "rainfall_mm", place), {})
-        here.setdefault(variable, {})[int(at.timestamp())] = value
-    for (of_district, place), variables in measurements.items():
-        kind = "district" if of_district else "station"
-        lon, lat = _places().get((kind, place), (math.nan, math.nan))
-        known = {name: Series.of(values) for name, values in variables.items()}
-        yield WeatherStation(
-            place, lon, lat, {name: s for name, s in known.items() if s.value.size}
-        )
+def _place(name: str, variable: str) -> tuple[float, float]:
+    """Where it is: rain is of districts, and a district and a station may have the same name."""
+    kind = "district" if variable == "rainfall_mm" else "station"
+    return _places().get((kind, name), NOWHERE)
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather import check_query, measured, utc_now
 from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
-from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
+from ideal_dispatch.context.weather_stations import WeatherStations
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -117,7 +117,7 @@ class OpenMeteo:
             params["apikey"] = self.api_key
         body = self.client.get(self.url, params)
         try:
-            station = WeatherStation(f"{lat:g},{lon:g}", series=_series(json.loads(body)))
+            hourly = _hourly(json.loads(body))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             if isinstance(error, json.JSONDecodeError):
@@ -127,14 +127,16 @@ class OpenMeteo:
             ) from None
         except WeatherError as error:
             raise WeatherError(f"{self.url}: {error}") from None
-        return WeatherStations([station], self.source)
+        place = f"{lat:g},{lon:g}"
+        measured = {(place, variable): values for variable, values in hourly.items()}
+        return WeatherStations(measured, self.source)
 
 
 def _cell(degrees: float) -> float:
     return round(round(degrees / _CELL_DEGREES) * _CELL_DEGREES, 6)
 
 
-def _series(answer: Any) -> dict[str, Series]:
+def _hourly(answer: Any) -> dict[str, dict[int, float]]:
     if isinstance(answer, dict) and answer.get("error"):
         raise WeatherError(f"refused: {str(answer.get('reason', 'no reason given'))[:160]}")
     if not isinstance(answer, dict):
@@ -145,7 +147,7 @@ def _series(answer: Any) -> dict[str, Series]:
     seconds = [
         int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) for text in hourly["time"]
     ]
-    series = {}
+    hours = {}
     for variable, (name, unit) in FIELDS.items():
         if units[name] != unit:
             raise ValueError(f"{name} is in {units[name]}, not {unit}")
@@ -153,5 +155,5 @@ def _series(answer: Any) -> dict[str, Series]:
         if not isinstance(values, list) or len(values) != len(seconds):
             raise ValueError(f"{name} has not one value an hour")
         numbers = [math.nan if value is None else measured(value, variable) for value in values]
-        series[variable] = Series.of(dict(zip(seconds, numbers, strict=True)))
-    return series
+        hours[variable] = dict(zip(seconds, numbers, strict=True))
+    return hours

@@ -3,22 +3,19 @@
 import csv
 import gzip
 import io
-import math
 import os
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import IO, Any
 
-import numpy as np
-
-from ideal_dispatch.context.context import Weather, WeatherValue
+from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
-from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
+from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 
@@ -61,7 +58,7 @@ class RecordedWeather:
         for path in files:
             reader.read(os.fspath(path))
         return cls(
-            WeatherStations(reader.stations(places or {}), columns.source),
+            reader.stations(places or {}),
             MappingProxyType({name: tuple(where) for name, where in reader.found.items()}),
             MappingProxyType(dict(reader.dropped)),
         )
@@ -72,18 +69,7 @@ class RecordedWeather:
 
     def __iter__(self) -> Iterator[Weather]:
         """Every recorded hour of every station, as :meth:`Climatology.fit` takes them."""
-        source = self.stations.source
-        for station in self.stations.stations:
-            series = station.series.values()
-            for second in np.unique(np.concatenate([s.at_s for s in series])).tolist():
-                at = datetime.fromtimestamp(second, UTC)
-                values = {}
-                for variable, one in station.series.items():
-                    index = one.nearest(second, timedelta())
-                    if index is not None:
-                        value = float(one.value[index])
-                        values[variable] = WeatherValue(value, source, station.name, at)
-                yield Weather(**values)
+        return self.stations.hours()
 
 
 @dataclass(slots=True)
@@ -239,19 +225,13 @@ class _Reader:
                 self._seconds[stamp] = "rows without a time"
         return self._seconds[stamp]
 
-    def stations(self, places: Mapping[str, tuple[float, float]]) -> list[WeatherStation]:
-        series: dict[str, dict[str, Series]] = {}
-        for (station, variable), values in sorted(self.values.items()):
-            if values:
-                series.setdefault(station, {})[variable] = Series.of(values)
-        if not series:
+    def stations(self, places: Mapping[str, tuple[float, float]]) -> WeatherStations:
+        if not any(self.values.values()):
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
             raise InputError(f"recorded weather: no value can be used ({reasons or 'no rows'})")
         known = {**self.places, **places}
-        nowhere = (math.nan, math.nan)
-        return [
-            WeatherStation(name, *known.get(name, nowhere), own) for name, own in series.items()
-        ]
+        source = self.columns.source
+        return WeatherStations(self.values, source, lambda name, _: known.get(name, NOWHERE))
 
 
 def _tables(path: str) -> Iterator[tuple[str, IO[str]]]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from ideal_dispatch.files import safe_cell, write_csv
 from ideal_dispatch.records.agency import Floors
-from ideal_dispatch.records.depots import UNKNOWN, plain_name
 from ideal_dispatch.records.floors import read_floor
+from ideal_dispatch.records.places import UNKNOWN, plain_name
 from ideal_dispatch.records.prepare import Prepared
 from ideal_dispatch.records.schema import TIMES
 

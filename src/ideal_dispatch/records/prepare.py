@@ -14,9 +14,8 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.depots import UNKNOWN, DepotBook, read_depot_book
 from ideal_dispatch.records.past_weather import readings, weather_provider
-from ideal_dispatch.records.places import place
+from ideal_dispatch.records.places import UNKNOWN, DepotBook, place, read_depot_book
 from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_records
 from ideal_dispatch.records.schema import Reasons, RecordTable, typed
 from ideal_dispatch.records.travel_times import RuleCount, travel_times

@@ -11,9 +11,8 @@ from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.depots import DepotBook
 from ideal_dispatch.records.floors import read_floor
-from ideal_dispatch.records.places import Places
+from ideal_dispatch.records.places import DepotBook, Places
 from ideal_dispatch.records.schema import Reasons, RecordTable
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 

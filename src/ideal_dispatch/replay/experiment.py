@@ -18,7 +18,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
-from ideal_dispatch.records.depots import plain_name
+from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.run import run_replay

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import (
-    NEAREST_LIMIT,
     FirstKnown,
     OutdatedWeatherError,
     Weather,
@@ -14,7 +13,7 @@ from ideal_dispatch.context import (
     source_counts,
 )
 from ideal_dispatch.context.weather import measured
-from ideal_dispatch.context.weather_stations import Series, WeatherStation, WeatherStations
+from ideal_dispatch.context.weather_stations import NOWHERE, Series, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError
 
 AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -145,30 +144,31 @@ def test_entries_that_are() -> None:
     assert math.isnan(measured(101, "humidity_percent"))
 
 
-def hours(*values: float) -> Series:
-    return Series.of({int((AT + timedelta(hours=i)).timestamp()): v for i, v in enumerate(values)})
+def hours(*values: float) -> dict[int, float]:
+    return {int((AT + timedelta(hours=i)).timestamp()): v for i, v in enumerate(values)}
 
 
 def test_the_nearest_hour_counts_and_the_earlier_of_two() -> None:
-    series = hours(0.0, 1.0, 2.0)
+    series = Series("roof", np.array(list(hours(0, 0, 0))), np.array([0.0, 1.0, 2.0]))
     for minutes, expected in ((-90, 0), (0, 0), (29, 0), (30, 0), (31, 1), (90, 1), (210, 2)):
         second = (AT + timedelta(minutes=minutes)).timestamp()
-        assert series.nearest(second, NEAREST_LIMIT) == expected, minutes
+        assert series.nearest(second) == expected, minutes
     for minutes in (-91, 211):
-        assert series.nearest((AT + timedelta(minutes=minutes)).timestamp(), NEAREST_LIMIT) is None
-    assert hours().nearest(AT.timestamp(), NEAREST_LIMIT) is None
-    assert hours(math.nan, 5.0).value.tolist() == [5.0]
+        assert series.nearest((AT + timedelta(minutes=minutes)).timestamp()) is None
+    assert Series("roof", np.array([], np.int64), np.array([])).nearest(AT.timestamp()) is None
 
 
 def test_the_nearest_station_that_has_a_value_counts() -> None:
-    near = WeatherStation(
-        "near", 114.16, 22.30, {"temperature_c": hours(math.nan), "wind_kmh": hours(3)}
-    )
-    far = WeatherStation("far", 114.05, 22.35, {"temperature_c": hours(30.0)})
-    nowhere = WeatherStation(
-        "nowhere", series={"temperature_c": hours(1.0), "pressure_hpa": hours(1000)}
-    )
-    weather = WeatherStations([nowhere, far, near], "test").reading(AT, *HERE)
+    places = {"near": (114.16, 22.30), "far": (114.05, 22.35)}
+    measured = {
+        ("near", "temperature_c"): hours(math.nan),
+        ("near", "wind_kmh"): hours(3),
+        ("far", "temperature_c"): hours(30.0),
+        ("nowhere", "temperature_c"): hours(1.0),
+        ("nowhere", "pressure_hpa"): hours(1000),
+    }
+    stations = WeatherStations(measured, "test", lambda name, _: places.get(name, NOWHERE))
+    weather = stations.reading(AT, *HERE)
     assert (weather.temperature_c.value, weather.temperature_c.station) == (30.0, "far")
     assert weather.wind_kmh.station == "near"
     assert weather.pressure_hpa.station == "nowhere"
@@ -176,6 +176,7 @@ def test_the_nearest_station_that_has_a_value_counts() -> None:
 
 
 def test_stations_of_another_city_say_nothing() -> None:
-    station = WeatherStation("HK", 114.17, 22.30, {"temperature_c": hours(30.0)})
-    assert WeatherStations([station], "test").reading(AT, -74.0, 40.7) == Weather()
-    assert np.isclose(WeatherStations([station], "test").reading(AT, *HERE).temperature_c.value, 30)
+    measured = {("HK", "temperature_c"): hours(30.0)}
+    stations = WeatherStations(measured, "test", lambda name, _: (114.17, 22.30))
+    assert stations.reading(AT, -74.0, 40.7) == Weather()
+    assert np.isclose(stations.reading(AT, *HERE).temperature_c.value, 30)

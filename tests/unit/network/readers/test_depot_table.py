@@ -7,7 +7,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.readers.depot_table import depot_rows, read_depots
 from ideal_dispatch.records.agency import Depots
-from ideal_dispatch.records.depots import read_depot_book
+from ideal_dispatch.records.places import read_depot_book
 from tests.unit.network.readers.test_csv_files import _write
 
 
