@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.network.snapping import Snapper
-from ideal_dispatch.traffic import foreign_route, polyline
+from ideal_dispatch.traffic import foreign_route
 from tests.faults.service_faults import advised, codes, words
+from tests.polylines import encode_polyline
 from tests.service_town import Local, Town, application, local
 
 
@@ -65,9 +66,9 @@ def test_primary_path_has_the_wrong_end(client: Local, town: Town) -> None:
         ("", "at least two points"),
         ("_", "cut off"),
         ("\x00\x01", "not part of an encoded polyline"),
-        (polyline.encode([[0.0, 0.0], [0.01, 0.01]]), "is not on this network"),
-        (polyline.encode([[22.0, 114.0 - 90], [22.01, 24.01]]), "is not on this network"),
-        (polyline.encode([[0.0, 0.0], [1.0, 1.0]]), "its line is 15"),
+        (encode_polyline([[0.0, 0.0], [0.01, 0.01]]), "is not on this network"),
+        (encode_polyline([[22.0, 114.0 - 90], [22.01, 24.01]]), "is not on this network"),
+        (encode_polyline([[0.0, 0.0], [1.0, 1.0]]), "its line is 15"),
     ],
 )
 def test_primary_polyline_off_our_graph(client: Local, town: Town, line: str, why: str) -> None:
@@ -92,7 +93,7 @@ def test_primary_polyline_of_many_points_far_away(
 
 def test_primary_polyline_to_somewhere_else(client: Local, town: Town) -> None:
     path = town.network.shortest_path(town.network.free_flow_times_s, 0, 119)
-    line = polyline.encode(path.coordinates(town.network))
+    line = encode_polyline(path.coordinates(town.network))
     assumed(client, town, {"depot": "D0", "polyline": line}, "not on this network")
 
 
@@ -108,7 +109,7 @@ def test_primary_polyline_of_many_kilometres(
     along = np.linspace(0, len(exact) - 1, points)
     line = np.column_stack([np.interp(along, np.arange(len(exact)), part) for part in exact.T])
     line[1:-1] += np.random.default_rng(0).normal(0, noise, (points - 2, 2))
-    text = polyline.encode(line)
+    text = encode_polyline(line)
     assumed(client, town, {"depot": "D0", "polyline": text}, "km; send the planned route")
     assert laid == []
 
@@ -118,7 +119,7 @@ def test_primary_polyline_of_many_points_is_a_path(client: Local, town: Town) ->
     exact = path.coordinates(town.network)
     along = np.linspace(0, len(exact) - 1, 12_000)
     line = np.column_stack([np.interp(along, np.arange(len(exact)), part) for part in exact.T])
-    made = advised(client, town.call(primary={"depot": "D0", "polyline": polyline.encode(line)}))
+    made = advised(client, town.call(primary={"depot": "D0", "polyline": encode_polyline(line)}))
     assert "primary_path_unknown" not in codes(made)
     assert made.primary is not None
     assert made.primary.route.edges == path.edges.tolist()

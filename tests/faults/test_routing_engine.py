@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.traffic import polyline
 from tests.faults.service_faults import advised, codes, pooled, wait_for, words
+from tests.polylines import encode_polyline
 from tests.service_town import Town, application, local
 from tests.stand_in import Answer, Asked, serve
 
@@ -17,7 +17,7 @@ def routed(network: RoadNetwork, asked: Asked, **more: Any) -> str:
     places = json.loads(asked.body)["locations"]
     ends = [network.snap(place["lon"], place["lat"]).node for place in places]
     path = network.shortest_path(network.free_flow_times_s, *ends)
-    leg = {"shape": polyline.encode(path.coordinates(network), 6), "maneuvers": []}
+    leg = {"shape": encode_polyline(path.coordinates(network), 6), "maneuvers": []}
     summary = {"time": path.time_s(network.free_flow_times_s)}
     return json.dumps({"trip": {"legs": [leg], "summary": summary, **more}})
 
@@ -102,7 +102,7 @@ def test_routing_engine_knows_no_way(town: Town) -> None:
 
 
 def test_routing_engine_draws_a_route_elsewhere(town: Town) -> None:
-    far = polyline.encode([[0.0, 0.0], [0.1, 0.1]], 6)
+    far = encode_polyline([[0.0, 0.0], [0.1, 0.1]], 6)
     body = json.dumps({"trip": {"legs": [{"shape": far, "maneuvers": []}], "summary": {"time": 9}}})
     with (
         serve(lambda _: Answer(body)) as server,

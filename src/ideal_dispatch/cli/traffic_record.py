@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from ideal_dispatch.network import RoadNetwork
-    from ideal_dispatch.traffic.budget import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import NetworkSource
+    from ideal_dispatch.traffic.service_client import RequestBudget
 
 EPILOG = """\
 Examples:
@@ -96,8 +96,8 @@ def record(
     """
     import numpy as np
 
-    from ideal_dispatch.traffic.budget import RequestBudget
-    from ideal_dispatch.traffic.quote_recorder import record_quotes
+    from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
+    from ideal_dispatch.traffic.service_client import RequestBudget
 
     rng, budget = np.random.default_rng(seed), RequestBudget(most)
     network = read_network(network_file)
@@ -114,9 +114,8 @@ def record(
         pairs = [(d.node, int(place)) for d in depots for place in chosen if d.node != place]
         with bars() as show:
             summary = record_quotes(
-                source, pairs, first, every, count, output,
+                source, pairs, output, Schedule(count, first, every),
                 budget=None if live else budget,
-                requests=budget if live else None,
                 progress=lambda done, all_: show("asking", done / all_, f"{done:,} of {all_:,}"),
             )  # fmt: skip
     for note in summary.notes:

@@ -15,7 +15,7 @@ from ideal_dispatch.replay.drive import DriveError, World, drive, edge_shown_s
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.traffic.quote_log import QuoteLog
-from ideal_dispatch.traffic.quote_recorder import record_quotes
+from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 
@@ -112,5 +112,6 @@ def collect_quotes(
             last_s = stretch.bins * recording.bin_s - experiment.calls.margin_s
             rounds = max(int(last_s // past.every_s), 1)
             start = stretch.start + timedelta(seconds=past.every_s)
-            record_quotes(traffic, pairs, start, past.every_s, rounds, file, realised=truth)
+            schedule = Schedule(rounds, start, past.every_s)
+            record_quotes(traffic, pairs, file, schedule, truth=truth)
     return QuoteLog.load(file, ground.network)

@@ -26,7 +26,7 @@ class MissingAnswerError(TrafficError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of an endpoint: ``fields`` is the mask, ``body`` the request."""
+    """What is asked of an endpoint: ``body``, and of the answer only ``fields``, if any."""
 
     endpoint: str
     fields: str
@@ -44,6 +44,7 @@ class Question:
 
     @property
     def key(self) -> str:
+        """The name of its answer's file."""
         text = json.dumps(self.as_json(), sort_keys=True, allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -64,9 +65,6 @@ class RecordedAnswers:
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise InputError(f"{self.folder}: no such folder; create it first")
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.folder.glob("*.json"))
 
     def get(self, question: Question) -> StoredAnswer | None:
         """The answer recorded for this question, or None."""

@@ -1,21 +1,19 @@
 """A route of another engine, laid on our own network."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, read_only, whole_number
-from ideal_dispatch.context.context import require_zone
+from ideal_dispatch.arrays import FloatArray, first_where, read_only
 from ideal_dispatch.errors import IdealError, InputError, TrafficError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
-from ideal_dispatch.network.time_bounds import TimeBounds
 
 LEAST_SHARE = 0.9
 """The least share of the route on the path, and of the path on the route."""
+
+_LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
 
 
 class MatchError(TrafficError):
@@ -42,14 +40,42 @@ class ForeignRoute:
             object.__setattr__(self, name, parts)
 
 
-def check_question(network: RoadNetwork, origin: int, destination: int, at: datetime) -> None:
-    """Refuse what no source can answer: a time without zone, an unknown node."""
-    require_zone(at)
-    for node, what in ((origin, "origin"), (destination, "destination")):
-        if not 0 <= whole_number(node, what) < network.num_nodes:
-            raise InputError(f"{what} {node} is not a node (0 … {network.num_nodes - 1})")
-        if not (np.isfinite(network.lon[node]) and np.isfinite(network.lat[node])):
-            raise InputError(f"{what} {node} has no coordinates; a router needs them")
+def decode_polyline(text: str, precision: int = 5) -> FloatArray:
+    """Points of an encoded polyline as (k, 2) lon/lat degrees.
+
+    Google writes them to five digits, Valhalla to six. Each coordinate is the
+    rounded difference to the one before it, zigzagged, in groups of five bits,
+    lowest first, each plus 63 as a character.
+
+    >>> decode_polyline("_p~iF~ps|U_ulLnnqC").tolist()
+    [[-120.2, 38.5], [-120.95, 40.7]]
+    """
+    groups = np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.int64) - 63
+    wrong = first_where((groups < 0) | (groups > 63))
+    if wrong is not None:
+        raise InputError(f"polyline: byte {wrong} is not part of an encoded polyline")
+    if not groups.size:
+        return np.empty((0, 2))
+    last = groups < 32
+    if not last[-1]:
+        raise InputError("polyline: it ends in the middle of a number; was it cut off?")
+    starts = np.flatnonzero(np.concatenate([[True], last[:-1]]))
+    if starts.size % 2:
+        raise InputError("polyline: a latitude without its longitude; was it cut off?")
+    place = np.arange(groups.size) - np.repeat(starts, np.diff([*starts, groups.size]))
+    if place.max() >= _LONGEST:
+        raise InputError("polyline: a number is too long; is it an encoded polyline?")
+    zigzag = np.add.reduceat((groups & 31) << (5 * place), starts)
+    steps = (zigzag >> 1) ^ -(zigzag & 1)
+    points: FloatArray = np.cumsum(steps.reshape(-1, 2), axis=0)[:, ::-1] / 10**precision
+    wrong = first_where((np.abs(points[:, 0]) > 180.0) | (np.abs(points[:, 1]) > 90.0))
+    if wrong is not None:
+        lon, lat = points[wrong]
+        raise InputError(
+            f"polyline: point {wrong} is longitude {lon:g}, latitude {lat:g}; "
+            f"is its precision 1e{precision}?"
+        )
+    return points
 
 
 def laid_on(
@@ -77,18 +103,6 @@ def laid_on(
     return match.path
 
 
-def check_duration(network: RoadNetwork, path: Path, duration_s: float) -> None:
-    """Refuse a duration in which the path cannot be driven."""
-    bounds = TimeBounds().on(network, path)
-    least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
-    if not least_s <= duration_s <= greatest_s:
-        raise MatchError(
-            f"route from node {path.origin} to node {path.destination}: "
-            f"{path.length_m(network) / 1000:.1f} km in {duration_s:.0f} s cannot be driven; "
-            f"it takes {least_s:.0f} s to {greatest_s:.0f} s"
-        )
-
-
 def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple[float, str]:
     """Predicted seconds of the path's first edge, and a note where parts were missing.
 
@@ -111,12 +125,12 @@ def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple
     return float(np.interp(wanted_m, [0.0, *gone_m], [0.0, *gone_s])), ""
 
 
-def joined(notes: Sequence[str]) -> str:
-    """Distinct notes in one line, in order."""
-    return "; ".join(dict.fromkeys(note for note in notes if note))
+def number_or_nan(value: Any, what: str) -> float:
+    """A number of a JSON answer as finite float of zero or more, NaN where there is none."""
+    return np.nan if value is None else number(value, what)
 
 
-def finite(value: Any, what: str) -> float:
+def number(value: Any, what: str) -> float:
     """A number of a JSON answer as finite float of zero or more, or a ``ValueError``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{what} is not a number")

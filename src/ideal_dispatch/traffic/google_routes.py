@@ -4,31 +4,45 @@ It answers for now or later, never for the past: a past day can only be
 replayed from answers recorded while it was the present.
 """
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
+from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.traffic import google_messages as messages
 from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
-    check_question,
+    decode_polyline,
     first_edge_s,
-    joined,
+    number_or_nan,
 )
-from ideal_dispatch.traffic.google_messages import TrafficModel
-from ideal_dispatch.traffic.routing_service import Read, RouteParams, RoutingService
+from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService, joined
 from ideal_dispatch.traffic.service_client import ServiceClient
 from ideal_dispatch.traffic.source import RouteQuote
 
 URL = "https://routes.googleapis.com"
+
+_ENDPOINT = "directions/v2:computeRoutes"
+_ROUTE_FIELDS = (
+    "routes.duration,routes.polyline.encodedPolyline,routes.legs.duration,"
+    "routes.legs.staticDuration,routes.legs.steps.distanceMeters,"
+    "routes.legs.steps.staticDuration,fallbackInfo"
+)
+_DURATION_FIELDS = "routes.duration,fallbackInfo"
+_LEG_FIELDS = "routes.legs.duration,fallbackInfo"
+_BEST_GUESS = "BEST_GUESS"  # which may lie outside the optimistic and the pessimistic time
+_DURATION = re.compile(r"\d{1,9}(\.\d{1,9})?s")
+
+_Read = TypeVar("_Read")
+_Object = dict[str, Any]
 
 
 class SegmentTime(StrEnum):
@@ -62,7 +76,16 @@ class GoogleParams(RouteParams):
         object.__setattr__(self, "segment", SegmentTime(self.segment))
 
 
-class GoogleRoutes(RoutingService[GoogleParams]):
+@dataclass(frozen=True, slots=True)
+class _Quoting:
+    """A quote in the making: what its requests share, and notes on how they went."""
+
+    at: datetime
+    deadline: float
+    notes: list[str] = field(default_factory=list)
+
+
+class GoogleRoutes(RoutingService):
     """Quotes from Google Routes, on our own network.
 
     The paths of optimistic and pessimistic time may be other paths. When one of
@@ -73,6 +96,7 @@ class GoogleRoutes(RoutingService[GoogleParams]):
 
     service = "Google Routes"
     usual = GoogleParams
+    params: GoogleParams
 
     @classmethod
     def connect(
@@ -89,119 +113,187 @@ class GoogleRoutes(RoutingService[GoogleParams]):
         """A live source; ``options`` are those of :class:`ServiceClient`."""
         if not api_key.strip() or not api_key.isascii() or not api_key.isprintable():
             raise InputError("Google Routes: the API key is empty or has odd characters")
-        client = ServiceClient(
-            cls.service,
-            url,
-            rng,
-            headers={"X-Goog-Api-Key": api_key.strip()},
-            fields_header="X-Goog-FieldMask",
-            **options,
-        )
+        key = {"X-Goog-Api-Key": api_key.strip()}
+        client = ServiceClient(cls.service, url, rng, headers=key, **options)
         return cls(network, client, params, now)
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest route with traffic, its times by the three traffic models."""
-        check_question(self.network, origin, destination, at)
+        self._check(origin, destination, at)
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, 0.0, 0.0, at, np.nan)
-        deadline, ends = self.client.deadline(), (origin, destination)
-        best = TrafficModel.BEST_GUESS
-        route, note = self._ask(
-            messages.read_route, ends, best, at, messages.ROUTE_FIELDS, deadline
-        )
+        quoting, ends = _Quoting(at, self.client.deadline()), (origin, destination)
+        route = self._ask(quoting, ends, _ROUTE_FIELDS, _route)
         path = self._laid(route, origin, destination)
-        notes = [note]
-        segment_s = self._next_segment_s(path, route, at, deadline, notes)
-        ranges = [np.nan, np.nan]
+        segment_s = self._next_segment_s(quoting, path, route)
+        ranges = {"OPTIMISTIC": np.nan, "PESSIMISTIC": np.nan}
         if self.params.ranges:
-            for i, model in enumerate((TrafficModel.OPTIMISTIC, TrafficModel.PESSIMISTIC)):
-                ranges[i] = self._extra(
-                    messages.read_duration, ends, model, at, messages.DURATION_FIELDS,
-                    deadline, f"no {model.lower()} time", notes,
-                )  # fmt: skip
+            for model in ranges:
+                lost = f"no {model.lower()} time"
+                ranges[model] = self._extra(quoting, lost, ends, _DURATION_FIELDS, _duration, model)
         return RouteQuote(
             path=path,
             duration_s=route.duration_s,
             next_segment_s=segment_s,
-            optimistic_s=ranges[0],
-            pessimistic_s=ranges[1],
+            optimistic_s=ranges["OPTIMISTIC"],
+            pessimistic_s=ranges["PESSIMISTIC"],
             asked_at=at,
             data_age_s=np.nan,
-            fell_back=joined(notes),
+            fell_back=joined(quoting.notes),
         )
 
-    def _next_segment_s(
-        self,
-        path: Path,
-        route: ForeignRoute,
-        at: datetime,
-        deadline: float,
-        notes: list[str],
-    ) -> float:
+    def _next_segment_s(self, quoting: _Quoting, path: Path, route: ForeignRoute) -> float:
         by_ratio_s, note = first_edge_s(self.network, path, route)
         way = self.params.segment
         if way is SegmentTime.STATIC_RATIO or len(path) <= 1:
-            notes.append(note)
+            quoting.notes.append(note)
             return by_ratio_s
         end = int(self.network.head[path.edges[0]])
+        lost = f"no {way.value} time of the next segment, static_ratio used"
         if way is SegmentTime.STOPOVER:
             nodes = [path.origin, end, path.destination]
-            read, fields = messages.read_first_leg, messages.LEG_FIELDS
+            segment_s = self._extra(quoting, lost, nodes, _LEG_FIELDS, _first_leg_duration)
         else:
             nodes = [path.origin, end]
-            read, fields = messages.read_duration, messages.DURATION_FIELDS
-        reason = f"no {way.value} time of the next segment, static_ratio used"
-        segment_s = self._extra(
-            read, nodes, TrafficModel.BEST_GUESS, at, fields, deadline, reason, notes
-        )
+            segment_s = self._extra(quoting, lost, nodes, _DURATION_FIELDS, _duration)
         return by_ratio_s if np.isnan(segment_s) else segment_s
 
     def _extra(
         self,
-        read: Callable[[Any], tuple[float, str] | None],
+        quoting: _Quoting,
+        lost: str,
         nodes: Sequence[int],
-        model: TrafficModel,
-        at: datetime,
         fields: str,
-        deadline: float,
-        reason: str,
-        notes: list[str],
+        read: Callable[[_Object], float],
+        model: str = _BEST_GUESS,
     ) -> float:
-        """A further time, or NaN and a note where it is refused, fails or was not recorded."""
+        """A further time, or NaN and a note of what is ``lost`` where it cannot be had."""
         try:
-            seconds, note = self._ask(read, nodes, model, at, fields, deadline)
+            return self._ask(quoting, nodes, fields, read, model)
         except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
-            notes.append(f"{reason} ({error})")
+            quoting.notes.append(f"{lost} ({error})")
             return np.nan
-        notes.append(note)
-        return seconds
 
     def _ask(
         self,
-        read: Callable[[Any], Read | None],
+        quoting: _Quoting,
         nodes: Sequence[int],
-        model: TrafficModel,
-        at: datetime,
         fields: str,
-        deadline: float,
-    ) -> Read:
-        places = [messages.place(self.network, node) for node in nodes]
-        body = messages.route_request(places, model, self._departure(at))
-        answer = self.client.ask(Question(messages.ROUTES, fields, body, at), deadline)
-        found = self._read(read, answer)
-        if found is None:
-            raise self._no_way(nodes[0], nodes[-1])
+        read: Callable[[_Object], _Read],
+        model: str = _BEST_GUESS,
+    ) -> _Read:
+        """What ``read`` makes of the first route; nodes between the ends are stopovers."""
+        places = [self._place(node) for node in nodes]
+        body: _Object = {
+            "origin": places[0],
+            "destination": places[-1],
+            "travelMode": "DRIVE",
+            "routingPreference": "TRAFFIC_AWARE_OPTIMAL",
+            "trafficModel": model,
+            "polylineQuality": "HIGH_QUALITY",
+            "polylineEncoding": "ENCODED_POLYLINE",
+        } | self._departure(quoting.at)
+        if len(places) > 2:
+            body["intermediates"] = places[1:-1]
+        answer = self.client.ask(Question(_ENDPOINT, fields, body, quoting.at), quoting.deadline)
+        with self._reading():
+            routes = _object(answer, "answer").get("routes", [])
+            if not isinstance(routes, list):
+                raise ValueError("routes are not a list")
+            if not routes:
+                raise self._no_way(nodes[0], nodes[-1])
+            found = read(_object(routes[0], "route"))
+            quoting.notes.append(_fallback(answer))
         return found
 
-    def _departure(self, at: datetime) -> datetime | None:
-        """None for now: a now that is past on arrival is refused."""
+    def _place(self, node: int) -> _Object:
+        lat, lon = (round(float(of[node]), 7) for of in (self.network.lat, self.network.lon))
+        return {"location": {"latLng": {"latitude": lat, "longitude": lon}}}
+
+    def _departure(self, at: datetime) -> _Object:
+        """Nothing for now: a now that is past on arrival is refused."""
         if not self.client.live:
-            return None
+            return {}
         now, near = self._now(), timedelta(seconds=self.params.now_within_s)
         if at < now - near:
             raise InputError(
                 f"{self.service} cannot be asked about {at.isoformat()}, which is past; "
                 "replay answers recorded then"
             )
-        return at if at > now + near else None
+        if at <= now + near:
+            return {}
+        return {"departureTime": at.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+
+
+# --- answers: a ValueError says what is wrong with one ---------------------------------
+
+
+def _route(route: _Object) -> ForeignRoute:
+    """Its parts are the first leg's steps.
+
+    Google gives their times without traffic only: they are multiplied by the
+    leg's time with traffic over that without.
+    """
+    leg = _first_leg(route)
+    steps = leg.get("steps", [])
+    if not isinstance(steps, list):
+        raise ValueError("steps are not a list")
+    try:
+        points = decode_polyline(str(_object(route.get("polyline"), "polyline")["encodedPolyline"]))
+    except KeyError:
+        raise ValueError("the route has no polyline") from None
+    static_s = _static_s(leg.get("staticDuration"))
+    with_traffic_s = _static_s(leg.get("duration"))
+    ratio = with_traffic_s / static_s if static_s > 0 else np.nan
+    steps = [_object(step, "step") for step in steps]
+    metres = [number_or_nan(step.get("distanceMeters"), "distanceMeters") for step in steps]
+    seconds = [_static_s(step.get("staticDuration")) for step in steps]
+    return ForeignRoute(
+        points=points,
+        duration_s=_duration(route),
+        part_m=np.array(metres, float),
+        part_s=ratio * np.array(seconds, float),
+    )
+
+
+def _duration(route: _Object) -> float:
+    return _seconds(route.get("duration"), "duration")
+
+
+def _first_leg_duration(route: _Object) -> float:
+    return _seconds(_first_leg(route).get("duration"), "leg duration")
+
+
+def _first_leg(route: _Object) -> _Object:
+    legs = route.get("legs")
+    if not isinstance(legs, list) or not legs:
+        raise ValueError("the route has no legs")
+    return _object(legs[0], "leg")
+
+
+def _static_s(text: Any) -> float:
+    return np.nan if text is None else _seconds(text, "staticDuration")
+
+
+def _seconds(text: Any, what: str) -> float:
+    """Of a duration such as "712s" or "0.5s"."""
+    if not isinstance(text, str) or not _DURATION.fullmatch(text):
+        raise ValueError(f"{what} is {one_line(repr(text), 40)}, not such as '712s'")
+    return float(text[:-1])
+
+
+def _fallback(answer: _Object) -> str:
+    """Words on a fallback: then the time is not what was asked for."""
+    info = answer.get("fallbackInfo")
+    if not info:
+        return ""
+    info = info if isinstance(info, dict) else {}
+    mode, reason = (one_line(str(info.get(k, "not said")), 60) for k in ("routingMode", "reason"))
+    return f"Google fell back to {mode} ({reason})"
+
+
+def _object(value: Any, what: str) -> _Object:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is not an object")
+    return value

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
@@ -54,7 +53,7 @@ class LogLine:
         return self.due, self.origin, self.destination
 
     @classmethod
-    def quoted(cls, due: datetime, quote: RouteQuote) -> "LogLine":
+    def of(cls, due: datetime, quote: RouteQuote) -> "LogLine":
         """The line of a quote."""
         times = {name: float(getattr(quote, name)) for name in TIMES}
         edges = tuple(quote.path.edges.tolist())
@@ -79,7 +78,7 @@ class LogLine:
                 row["realised_error"] = self.realised_error
         if self.requests:
             row["requests"] = self.requests
-        return json.dumps(row, allow_nan=False, separators=(",", ":"))
+        return one_line(row)
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> "LogLine":
@@ -105,7 +104,7 @@ class LogLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuoteLog:
-    """A log as arrays, one row for each quote, in the order they were written.
+    """A log: one line for each quote, in the order they were written.
 
     ``failures`` are the lines without a quote. ``notes`` says what was wrong
     with the file and could be helped; ``whole_bytes`` is where its last whole
@@ -181,28 +180,6 @@ class QuoteLog:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __repr__(self) -> str:
-        return f"QuoteLog({len(self.lines):,} quotes, {len(self.failures):,} failures)"
-
-    @cached_property
-    def origin(self) -> IntArray:
-        return np.array([line.origin for line in self.lines], np.int32)
-
-    @cached_property
-    def destination(self) -> IntArray:
-        return np.array([line.destination for line in self.lines], np.int32)
-
-    @cached_property
-    def realised_s(self) -> FloatArray:
-        """Seconds that the quoted path took, NaN where not known."""
-        return np.array([line.realised_s for line in self.lines], np.float64)
-
-    def times(self, name: str) -> FloatArray:
-        """One number of every quote, NaN where the source gave none: one of :data:`TIMES`."""
-        if name not in TIMES:
-            raise InputError(f"{name} is not a number of a quote; there are {', '.join(TIMES)}")
-        return np.array([line.times[name] for line in self.lines], np.float64)
-
     @cached_property
     def keys(self) -> frozenset[tuple[datetime, int, int]]:
         """Every asking in the log, answered or not."""
@@ -220,12 +197,12 @@ def header_text(
         "source": source,
         "schedule": {"start": start.isoformat(), "every_s": every_s},
     }
-    return json.dumps(header, allow_nan=False, separators=(",", ":"))
+    return one_line(header)
 
 
-def requests_text(count: int) -> str:
-    """The line that counts requests of an asking that was broken off, without its end."""
-    return json.dumps({"requests": count}, separators=(",", ":"))
+def one_line(row: Mapping[str, Any]) -> str:
+    """A row of the log as text, without its end."""
+    return json.dumps(row, allow_nan=False, separators=(",", ":"))
 
 
 def _schedule(row: Any) -> tuple[datetime | None, float]:

@@ -18,8 +18,9 @@ from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.traffic.budget import BudgetError, RequestBudget
-from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, requests_text
+from ideal_dispatch.ranges import POSITIVE
+from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, one_line
+from ideal_dispatch.traffic.service_client import BudgetError, RequestBudget
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 EVERY_S = 300.0
@@ -63,6 +64,26 @@ class VirtualClock(Clock):
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """Rounds of asking: ``count`` of them, at ``start`` and each ``every_s`` after it.
+
+    What is None is as the log has it. A new log begins now and asks every :data:`EVERY_S`.
+    """
+
+    count: int
+    start: datetime | None = None
+    every_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if whole_number(self.count, "count") < 1:
+            raise InputError(f"{self.count} rounds: at least one is needed")
+        if self.start is not None:
+            require_zone(self.start)
+        if self.every_s is not None:
+            POSITIVE.check(self.every_s, "every_s")
+
+
+@dataclass(slots=True)
 class RecordingSummary:
     """What a recording did.
 
@@ -72,101 +93,94 @@ class RecordingSummary:
     ``failure`` is the reason of the first quote that failed.
     """
 
-    quoted: int
-    failed: int
-    present: int
-    missed: int
-    stopped: str
-    notes: tuple[str, ...]
+    quoted: int = 0
+    failed: int = 0
+    present: int = 0
+    missed: int = 0
+    stopped: str = ""
+    notes: tuple[str, ...] = ()
     failure: str = ""
 
 
 def record_quotes(
     source: NetworkSource,
     pairs: Sequence[tuple[int, int]],
-    start: datetime | None,
-    every_s: float | None,
-    count: int,
     path: str | os.PathLike[str],
+    schedule: Schedule,
+    *,
+    truth: TellsTruth | None = None,
     budget: RequestBudget | None = None,
-    realised: TellsTruth | None = None,
     clock: Clock | None = None,
     progress: Callable[[int, int], None] | None = None,
-    requests: RequestBudget | None = None,
 ) -> RecordingSummary:
-    """Ask for every pair at ``start`` and each ``every_s`` after it, ``count`` times.
+    """Ask for every pair in every round, and log what came of it.
 
     The log at ``path`` is begun or continued. What is in it is not asked again,
-    so the same call continues an interrupted recording. Without ``start`` or
-    ``every_s`` the log keeps its schedule; a new log begins now and asks every
-    :data:`EVERY_S`. Another start or interval than the log's is refused, but a
-    world may begin anew after everything that is in the log.
+    so the same call continues an interrupted recording. Another start or
+    interval than the log's is refused, but recorded traffic may begin anew after
+    everything that is in the log.
 
     A quote that fails becomes a line that says why. A used-up budget ends the
-    recording: ``budget`` counts quotes, ``requests`` is a paid source's own and
-    is kept in the log. Both count all that was ever asked for the log.
+    recording: ``budget`` counts quotes, the source's own counts requests and is
+    kept in the log. Both count all that was ever asked for the log.
 
-    Realised times come from ``realised``, or from the source if it is a world.
-    A world is asked on a virtual clock, any other source on the machine's.
+    Realised times come from ``truth``, or from the source if it knows them; such
+    a source is asked on a virtual clock, any other on the machine's.
     ``progress`` is told the number of quotes done and of all.
     """
-    network, is_world = source.network, isinstance(source, TellsTruth)
-    _check(network, pairs, start, every_s, count)
-    pairs = [(int(origin), int(destination)) for origin, destination in pairs]
-    world = realised or (source if isinstance(source, TellsTruth) else None)
-    clock = clock or (None if is_world else Clock())
+    network = source.network
+    pairs = _checked_pairs(network, pairs)
+    replayed = isinstance(source, TellsTruth)
+    truth = truth or (source if isinstance(source, TellsTruth) else None)
+    clock = clock or (None if replayed else Clock())
     description = described(source)
-    _begin(path, network, description, start, every_s, count, clock)
-    counts = {"quoted": 0, "failed": 0, "present": 0, "missed": 0}
-    stopped = failure = ""
-    done, name = 0, os.path.realpath(path)
-    quotes, sent = budget or RequestBudget(), requests or RequestBudget()
+    _begin(path, network, description, schedule, clock)
+    quotes = budget or RequestBudget()
+    sent: RequestBudget = getattr(source, "budget", None) or RequestBudget()
     with open(path, "ab") as file:
         _hold(file)
         log = _continued(path, network, description)
-        first, interval_s = _first_and_interval(log, path, start, every_s, is_world)
-        dues = _schedule(first, interval_s, count)
-        clock = clock or VirtualClock(dues[0])
-        quotes.add_earlier(name, len(log.keys))
-        sent.add_earlier(name, log.requests)
-        counted, elsewhere = sent.spent, sent.spent - log.requests
+        first, interval_s = _first_and_interval(log, path, schedule, replayed)
+        dues = _dues(first, interval_s, schedule.count)
+        clock = clock or VirtualClock(first)
+        quotes.resume(len(log.keys))
+        sent.resume(log.requests)
+        done, counted = RecordingSummary(notes=log.notes), sent.spent
         try:
-            for due in dues:
+            for number, due in enumerate(dues, 1):
                 todo = [pair for pair in pairs if (due, *pair) not in log.keys]
-                counts["present"] += len(pairs) - len(todo)
+                done.present += len(pairs) - len(todo)
                 if todo:
                     clock.sleep(max(0.0, (due - clock.now()).total_seconds()))
                 for pair in todo:
                     now = clock.now()
                     if (now - due).total_seconds() >= interval_s:
-                        counts["missed"] += 1
+                        done.missed += 1
                         continue
                     quotes.spend("quote")
-                    line = _asked(source, world, due, pair, now)
+                    line = _asked(source, truth, due, pair, now)
                     line, counted = replace(line, requests=sent.spent - counted), sent.spent
-                    counts["failed" if line.error else "quoted"] += 1
-                    failure = failure or line.error
+                    done.quoted += not line.error
+                    done.failed += bool(line.error)
+                    done.failure = done.failure or line.error
                     file.write(line.text().encode() + b"\n")
                     file.flush()
                 if todo:
                     _sync(file)
-                done += len(pairs)
                 if progress is not None:
-                    progress(done, len(pairs) * count)
+                    progress(number * len(pairs), len(dues) * len(pairs))
         except BudgetError as error:
-            stopped = str(error)
+            done.stopped = str(error)
         finally:
-            if sent.spent > counted:
-                file.write(requests_text(sent.spent - counted).encode() + b"\n")
+            if sent.spent > counted:  # of a quote that was broken off
+                file.write(one_line({"requests": sent.spent - counted}).encode() + b"\n")
             _sync(file)
-            quotes.logged(name, len(log.keys) + counts["quoted"] + counts["failed"])
-            sent.logged(name, sent.spent - elsewhere)
-    if counts["missed"] and not counts["quoted"] + counts["failed"]:
-        stopped = stopped or (
+    if done.missed and not done.quoted + done.failed:
+        done.stopped = done.stopped or (
             f"{os.fspath(path)}: its last quote was due at {dues[-1].isoformat()}; raise the "
             "count to go on, or name another file"
         )
-    return RecordingSummary(**counts, stopped=stopped, notes=log.notes, failure=failure)
+    return done
 
 
 def described(source: object) -> Mapping[str, Any]:
@@ -177,17 +191,17 @@ def described(source: object) -> Mapping[str, Any]:
     return plain
 
 
-def path_time_s(world: TellsTruth, path: Path, at: datetime) -> float:
+def path_time_s(truth: TellsTruth, path: Path, at: datetime) -> float:
     """Seconds that the path took, edge by edge, for a vehicle that set out at ``at``."""
     elapsed_s = 0.0
     for edge in path.edges.tolist():
-        elapsed_s += world.realised(edge, at + timedelta(seconds=elapsed_s))
+        elapsed_s += truth.realised(edge, at + timedelta(seconds=elapsed_s))
     return elapsed_s
 
 
 def _asked(
     source: NetworkSource,
-    world: TellsTruth | None,
+    truth: TellsTruth | None,
     due: datetime,
     pair: tuple[int, int],
     now: datetime,
@@ -199,11 +213,11 @@ def _asked(
     except IdealError as error:
         nothing: dict[str, float] = {}
         return LogLine(due, *pair, now, nothing, (), error=str(error) or type(error).__name__)
-    line = LogLine.quoted(due, quote)
-    if world is None:
+    line = LogLine.of(due, quote)
+    if truth is None:
         return line
     try:
-        return replace(line, realised_s=path_time_s(world, quote.path, quote.asked_at))
+        return replace(line, realised_s=path_time_s(truth, quote.path, quote.asked_at))
     except IdealError as error:  # such as a recording that ends on the way
         return replace(line, realised_error=str(error))
 
@@ -215,9 +229,7 @@ def _begin(
     path: str | os.PathLike[str],
     network: RoadNetwork,
     description: Mapping[str, Any],
-    start: datetime | None,
-    every_s: float | None,
-    count: int,
+    schedule: Schedule,
     clock: Clock | None,
 ) -> None:
     """Write the header of a new log; a log that exists stays as it is."""
@@ -225,17 +237,17 @@ def _begin(
     target = FilePath(path)
     if target.exists() and target.stat().st_size:
         return
-    if start is None and clock is None:
-        raise InputError("a recorded world has no present: say when to ask first")
-    first = start or (clock or Clock()).now()
-    interval_s = float(every_s or EVERY_S)
-    _schedule(first, interval_s, count)
+    if schedule.start is None and clock is None:
+        raise InputError("recorded traffic has no present: say when to ask first")
+    first = schedule.start or (clock or Clock()).now()
+    interval_s = float(schedule.every_s or EVERY_S)
+    _dues(first, interval_s, schedule.count)  # before anything is written
     header = header_text(network, description, first.astimezone(UTC), interval_s)
     with atomic_write(path) as file:
         file.write(header.encode() + b"\n")
 
 
-def _schedule(first: datetime, interval_s: float, count: int) -> list[datetime]:
+def _dues(first: datetime, interval_s: float, count: int) -> list[datetime]:
     """When to ask, ``count`` times."""
     try:
         return [first + timedelta(seconds=k * interval_s) for k in range(count)]
@@ -271,18 +283,14 @@ def _continued(
 
 
 def _first_and_interval(
-    log: QuoteLog,
-    path: str | os.PathLike[str],
-    start: datetime | None,
-    every_s: float | None,
-    is_world: bool,
+    log: QuoteLog, path: str | os.PathLike[str], schedule: Schedule, replayed: bool
 ) -> tuple[datetime, float]:
     """When to ask first and the interval: as told, or as the log was begun.
 
-    A world has gaps in its time. Its schedule may begin anew after everything
-    that is in the log, or where it began anew before.
+    Recorded traffic has gaps in its time. Its schedule may begin anew after
+    everything that is in the log, or where it began anew before.
     """
-    first, interval_s = start or log.start, every_s or log.every_s
+    first, interval_s = schedule.start or log.start, schedule.every_s or log.every_s
     if first is None or np.isnan(interval_s):
         raise InputError(f"{os.fspath(path)}: has no schedule; give a start and an interval")
     if log.start is not None:  # a log of the first version has no grid
@@ -293,7 +301,7 @@ def _first_and_interval(
             )
         rounds = (first - log.start).total_seconds() / interval_s
         dues = {due for due, *_ in log.keys}
-        anew = is_world and dues and (first in dues or first > max(dues))
+        anew = replayed and dues and (first in dues or first > max(dues))
         if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
             raise InputError(
                 f"{os.fspath(path)}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
@@ -303,27 +311,19 @@ def _first_and_interval(
     return first.astimezone(UTC), interval_s
 
 
-def _check(
-    network: RoadNetwork,
-    pairs: Sequence[tuple[int, int]],
-    start: datetime | None,
-    every_s: float | None,
-    count: int,
-) -> None:
-    if start is not None:
-        require_zone(start)
-    if every_s is not None and not 0 < every_s < np.inf:
-        raise InputError(f"every {every_s} s: more than zero is needed")
-    if whole_number(count, "count") < 1 or not len(pairs):
-        raise InputError("a recording needs at least one pair and one time to ask")
+def _checked_pairs(network: RoadNetwork, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     for number, pair in enumerate(pairs):
         for node in pair:
             if not 0 <= whole_number(node, f"pair {number}: node") < network.num_nodes:
                 raise InputError(
                     f"pair {number}: {node} is not a node (0 … {network.num_nodes - 1})"
                 )
-    if len(set(map(tuple, pairs))) < len(pairs):
+    distinct = dict.fromkeys((int(origin), int(destination)) for origin, destination in pairs)
+    if not distinct:
+        raise InputError("no trip to ask for: at least one pair of nodes is needed")
+    if len(distinct) < len(pairs):
         raise InputError("a pair is given twice; name each once")
+    return list(distinct)
 
 
 def _sync(file: BinaryIO) -> None:

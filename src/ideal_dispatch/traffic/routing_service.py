@@ -1,18 +1,23 @@
-"""What all routing services share: quotes on our own network, live or from a recording."""
+"""What all routing services share: quotes on our own network, live or from recorded answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.time_bounds import TimeBounds
+from ideal_dispatch.ranges import POSITIVE, SHARE, check_numbers
 from ideal_dispatch.traffic.answers import RecordedAnswers
-from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, check_duration, laid_on
-from ideal_dispatch.traffic.service_client import ServiceClient
-
-Read = TypeVar("Read")
+from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, MatchError, laid_on
+from ideal_dispatch.traffic.service_client import RequestBudget, ServiceClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,43 +32,40 @@ class RouteParams:
     now_within_s: float = 120.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.least_share <= 1.0:
-            raise InputError(f"least_share {self.least_share}: a share from 0 to 1 is needed")
-        if not self.now_within_s > 0:
-            raise InputError("now_within_s must be more than zero")
+        check_numbers(self, {"least_share": SHARE, "now_within_s": POSITIVE})
 
 
-Params = TypeVar("Params", bound=RouteParams)
+class RoutingService:
+    """A routing service that quotes on our own network, live or from recorded answers.
 
-
-class RoutingService(Generic[Params]):
-    """A routing service that quotes on our own network, live or from recorded answers."""
+    ``usual`` makes the parameters of a source that is given none.
+    """
 
     service: ClassVar[str]
-    network: RoadNetwork
-    params: Params
+    usual: ClassVar[type[RouteParams]]
+    params: RouteParams
 
     def __init__(
         self,
         network: RoadNetwork,
         client: ServiceClient,
-        params: Params | None = None,
+        params: RouteParams | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.network, self.client, self._now = network, client, now
-        self.params = self.usual() if params is None else params
-
-    @classmethod
-    def usual(cls) -> Params:
-        """The parameters of a source that is given none."""
-        raise NotImplementedError
+        self.params = params or self.usual()
 
     @classmethod
     def replayed(
-        cls, network: RoadNetwork, answers: RecordedAnswers, params: Params | None = None
+        cls, network: RoadNetwork, answers: RecordedAnswers, params: RouteParams | None = None
     ) -> Self:
         """A source that repeats recorded answers and asks no service."""
         return cls(network, ServiceClient(cls.service, answers=answers), params)
+
+    @property
+    def budget(self) -> RequestBudget:
+        """How many requests were sent, and may be."""
+        return self.client.budget
 
     def close(self) -> None:
         """Close open connections."""
@@ -73,10 +75,21 @@ class RoutingService(Generic[Params]):
         """What a recording says about its source; without the key."""
         return {"engine": self.service, "live": self.client.live, **asdict(self.params)}
 
-    def _read(self, read: Callable[[Any], Read], answer: Any) -> Read:
-        """What ``read`` makes of an answer; its ``ValueError`` says what is wrong with it."""
+    def _check(self, origin: int, destination: int, at: datetime) -> None:
+        """Refuse what no service can answer: a time without zone, an unknown node."""
+        require_zone(at)
+        network = self.network
+        for node, what in ((origin, "origin"), (destination, "destination")):
+            if not 0 <= whole_number(node, what) < network.num_nodes:
+                raise InputError(f"{what} {node} is not a node (0 … {network.num_nodes - 1})")
+            if not (np.isfinite(network.lon[node]) and np.isfinite(network.lat[node])):
+                raise InputError(f"{what} {node} has no coordinates; a router needs them")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Within it a ``ValueError`` says what is wrong with an answer."""
         try:
-            return read(answer)
+            yield
         except ValueError as error:
             raise TrafficServiceError(
                 f"{self.service}: the answer cannot be used: {error}"
@@ -85,7 +98,15 @@ class RoutingService(Generic[Params]):
     def _laid(self, route: ForeignRoute, origin: int, destination: int) -> Path:
         """Our path of a route, which can be driven in the route's time."""
         path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
-        check_duration(self.network, path, route.duration_s)
+        bounds = TimeBounds().on(self.network, path)
+        least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
+        if not least_s <= route.duration_s <= greatest_s:
+            length_km = path.length_m(self.network) / 1000
+            raise MatchError(
+                f"route from node {origin} to node {destination}: {length_km:.1f} km in "
+                f"{route.duration_s:.0f} s cannot be driven; it takes {least_s:.0f} s to "
+                f"{greatest_s:.0f} s"
+            )
         return path
 
     def _no_way(self, origin: int, destination: int, code: str = "") -> UnreachableError:
@@ -93,3 +114,8 @@ class RoutingService(Generic[Params]):
             f"{self.service} finds no way from node {origin} to node {destination}{code}; "
             "check that both lie on roads open to cars"
         )
+
+
+def joined(notes: Sequence[str]) -> str:
+    """Distinct notes in one line, in order."""
+    return "; ".join(dict.fromkeys(note for note in notes if note))

@@ -3,24 +3,23 @@
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from ideal_dispatch.errors import TrafficError, TrafficServiceError
+from ideal_dispatch.errors import IdealError, TrafficError, TrafficServiceError
 from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
-from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, check_numbers
+from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, Range, check_numbers
 from ideal_dispatch.traffic.answers import (
     MissingAnswerError,
     Question,
     RecordedAnswers,
     StoredAnswer,
 )
-from ideal_dispatch.traffic.budget import RequestBudget
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _PATIENCE = {
@@ -58,37 +57,81 @@ class Patience:
         check_numbers(self, _PATIENCE, "patience: ")
 
 
+class BudgetError(IdealError):
+    """A run has used up the requests it was given."""
+
+
+class RequestBudget:
+    """How many requests may be sent, if there is a ``limit``, and how many were.
+
+    A request counts when it is sent, whatever comes back: a retry counts again,
+    a recorded answer does not count.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is not None:
+            Range(whole=True).check(limit, "request budget")
+        self.limit = limit
+        self._sent = self._earlier = 0
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"RequestBudget({self.spent} of {'any' if self.limit is None else self.limit})"
+
+    @property
+    def spent(self) -> int:
+        """Requests sent so far, those of earlier runs included."""
+        return self._sent + self._earlier
+
+    def resume(self, total: int) -> None:
+        """Count ``total`` requests as sent, of which some may be this run's own."""
+        with self._lock:
+            self._earlier = max(0, total - self._sent)
+
+    def spend(self, kind: str) -> None:
+        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
+        with self._lock:
+            if self.limit is not None and self.spent >= self.limit:
+                raise BudgetError(
+                    f"{kind}: 1 more would exceed the budget of {self.limit} requests "
+                    f"({self.spent} sent); raise it to go on"
+                )
+            self._sent += 1
+
+
+class Timer(Protocol):
+    """How time passes, as in the module ``time``."""
+
+    def monotonic(self) -> float: ...
+    def sleep(self, seconds: float, /) -> None: ...
+
+
 class CircuitBreaker:
-    """Opens after ``failures`` failed calls in a row, for ``rest_s``.
+    """Opens after ``FAILURES`` failed calls in a row, for ``REST_S``.
 
     Then one call is let through. Its success closes the circuit, its failure
     opens it again. An open circuit costs the caller no waiting.
     """
 
-    def __init__(
-        self,
-        failures: int = 5,
-        rest_s: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        COUNT.check(failures, "circuit breaker: failures")
-        POSITIVE.check(rest_s, "circuit breaker: rest_s")
-        self._limit, self._rest_s, self._clock = failures, rest_s, clock
+    FAILURES, REST_S = 5, 30.0
+
+    def __init__(self, timer: Timer = time) -> None:
+        self._timer = timer
         self._failures, self._closed_from, self._reason = 0, 0.0, ""
         self._lock = Lock()
 
     def resting(self) -> str:
         """Why the service is not asked now, or nothing: then the caller asks it."""
         with self._lock:
-            now = self._clock()
-            if self._failures < self._limit:
+            now = self._timer.monotonic()
+            if self._failures < self.FAILURES:
                 return ""
             if now < self._closed_from:
                 return (
                     f"left alone for another {self._closed_from - now:.0f} s after "
                     f"{self._failures} failures in a row; the last: {self._reason}"
                 )
-            self._closed_from = now + self._rest_s  # this call is the trial; others wait for it
+            self._closed_from = now + self.REST_S  # this call is the trial; others wait for it
             return ""
 
     def succeeded(self) -> None:
@@ -100,7 +143,7 @@ class CircuitBreaker:
         """Note that the service did not answer, or answered nonsense."""
         with self._lock:
             self._failures += 1
-            self._closed_from, self._reason = self._clock() + self._rest_s, reason
+            self._closed_from, self._reason = self._timer.monotonic() + self.REST_S, reason
 
 
 class ServiceClient:
@@ -119,30 +162,20 @@ class ServiceClient:
         rng: np.random.Generator | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        fields_header: str | None = None,
         patience: Patience | None = None,
         budget: RequestBudget | None = None,
-        breaker: CircuitBreaker | None = None,
         answers: RecordedAnswers | None = None,
-        proxy: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        timer: Timer = time,
     ) -> None:
         self.service, self.url = service, url.rstrip("/")
-        self.patience = patience or Patience()
-        self.budget = budget or RequestBudget()
-        self.breaker = breaker or CircuitBreaker()
         self.live, self.server = bool(url), urlsplit(url).netloc.rpartition("@")[2]
+        self.patience, self.budget = patience or Patience(), budget or RequestBudget()
         self._rng = np.random.default_rng() if rng is None else rng
-        self._headers, self._fields_header = dict(headers or {}), fields_header
-        self._answers, self._clock, self._sleep = answers, clock, sleep
+        self._headers, self._answers, self._timer = dict(headers or {}), answers, timer
+        self._breaker, self._lock = CircuitBreaker(timer), Lock()
         self._http = HttpClient(
-            service,
-            timeout_s=self.patience.timeout_s,
-            max_bytes=self.patience.max_bytes,
-            proxy=proxy,
+            service, timeout_s=self.patience.timeout_s, max_bytes=self.patience.max_bytes
         )
-        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"ServiceClient({self.service}, {self.url}, {self.budget})"
@@ -153,7 +186,7 @@ class ServiceClient:
 
     def deadline(self) -> float:
         """The moment by which all questions of a quote begun now must be answered."""
-        return self._clock() + self.patience.deadline_s
+        return self._timer.monotonic() + self.patience.deadline_s
 
     def ask(self, question: Question, deadline: float) -> Any:
         """The JSON of a good answer.
@@ -171,16 +204,16 @@ class ServiceClient:
             )
         if stored is None or (self.live and stored.status != 200):
             stored = self._asked(question, deadline)
-            if self._answers is not None:  # an empty folder is false
+            if self._answers is not None:
                 self._answers.keep(question, stored)
         return _judged(self.service, stored)
 
     def _asked(self, question: Question, deadline: float) -> StoredAnswer:
-        if resting := self.breaker.resting():
+        if resting := self._breaker.resting():
             return StoredAnswer(0, None, resting)
         failure = "no time was left to ask"
         tries = 0
-        while tries < self.patience.attempts and (left_s := deadline - self._clock()) > 0:
+        while tries < self.patience.attempts and (left_s := deadline - self._timer.monotonic()) > 0:
             self.budget.spend(question.endpoint)
             tries += 1
             asked_s: float | None = None
@@ -188,25 +221,25 @@ class ServiceClient:
                 answer = self._posted(question, left_s)
                 if answer.status not in _AGAIN:
                     stored = StoredAnswer(answer.status, _parsed(answer))
-                    self.breaker.succeeded()
+                    self._breaker.succeeded()
                     return stored
                 failure = f"HTTP {answer.status}{_told(answer)}"
                 asked_s = answer.retry_after_s
             except (NoAnswerError, _NonsenseError) as error:
                 failure = str(error)
             pause_s = self._pause_s(tries - 1) + (asked_s or 0.0)
-            if tries == self.patience.attempts or self._clock() + pause_s >= deadline:
+            if tries == self.patience.attempts or self._timer.monotonic() + pause_s >= deadline:
                 failure += f"; it asks to wait {asked_s:g} s" if asked_s else ""
                 break
-            self._sleep(pause_s)
+            self._timer.sleep(pause_s)
         failure = f"{failure}; given up after {tries} of {self.patience.attempts} tries"
-        self.breaker.failed(failure)
+        self._breaker.failed(failure)
         return StoredAnswer(0, None, failure)
 
     def _posted(self, question: Question, left_s: float) -> HttpAnswer:
         headers = {"Content-Type": "application/json", **self._headers}
-        if self._fields_header:
-            headers[self._fields_header] = question.fields
+        if question.fields:
+            headers["X-Goog-FieldMask"] = question.fields
         content = json.dumps(question.body, allow_nan=False).encode()
         answer = self._http.exchange(
             "POST", f"{self.url}/{question.endpoint}", headers=headers, body=content,

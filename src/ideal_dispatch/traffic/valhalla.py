@@ -4,7 +4,6 @@ It knows traffic as far as its operator feeds it speeds, live or by hour of the
 week, and plain speeds of the map elsewhere.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,16 +16,15 @@ from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic import polyline
 from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
-    check_question,
-    finite,
+    decode_polyline,
     first_edge_s,
-    joined,
+    number,
+    number_or_nan,
 )
-from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService
+from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService, joined
 from ideal_dispatch.traffic.service_client import RefusedError, ServiceClient
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -63,7 +61,7 @@ class ValhallaParams(RouteParams):
                 raise InputError(f"time zone {self.time_zone!r} is unknown") from None
 
 
-class Valhalla(RoutingService[ValhallaParams]):
+class Valhalla(RoutingService):
     """Quotes from a Valhalla server, on our own network.
 
     It gives no optimistic and pessimistic times and no age of its data: NaN.
@@ -71,6 +69,7 @@ class Valhalla(RoutingService[ValhallaParams]):
 
     service = "Valhalla"
     usual = ValhallaParams
+    params: ValhallaParams
 
     @classmethod
     def connect(
@@ -92,7 +91,7 @@ class Valhalla(RoutingService[ValhallaParams]):
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The best route by the server's speeds; the next segment from its manoeuvres."""
-        check_question(self.network, origin, destination, at)
+        self._check(origin, destination, at)
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, np.nan, np.nan, at, np.nan)
@@ -105,7 +104,8 @@ class Valhalla(RoutingService[ValhallaParams]):
                 code = f" (error {body['error_code']})"
                 raise self._no_way(origin, destination, code) from None
             raise
-        route, note = self._read(read_trip, answer)
+        with self._reading():
+            route, note = _read_trip(answer)
         path = self._laid(route, origin, destination)
         segment_s, segment_note = first_edge_s(self.network, path, route)
         return RouteQuote(
@@ -150,7 +150,7 @@ class Valhalla(RoutingService[ValhallaParams]):
         return {"type": 1, "value": local.strftime("%Y-%m-%dT%H:%M")}
 
 
-def read_trip(answer: Any) -> tuple[ForeignRoute, str]:
+def _read_trip(answer: Any) -> tuple[ForeignRoute, str]:
     """Route and warnings of an answer; a ``ValueError`` says what is wrong with it."""
     trip = answer.get("trip") if isinstance(answer, dict) else None
     if not isinstance(trip, dict):
@@ -167,22 +167,15 @@ def read_trip(answer: Any) -> tuple[ForeignRoute, str]:
         raise ValueError("the leg has no shape")
     if not isinstance(maneuvers, list) or not all(isinstance(m, dict) for m in maneuvers):
         raise ValueError("maneuvers are not a list of objects")
-    try:
-        points = polyline.decode(shape, 6)
-    except InputError as error:
-        raise ValueError(str(error)) from None
     route = ForeignRoute(
-        points=points,
-        duration_s=finite(summary.get("time"), "time of the trip"),
-        part_m=np.array([1000 * _optional(m, "length") for m in maneuvers]),
-        part_s=np.array([_optional(m, "time") for m in maneuvers]),
+        points=decode_polyline(shape, 6),
+        duration_s=number(summary.get("time"), "time of the trip"),
+        part_m=np.array(
+            [1000 * number_or_nan(m.get("length"), "maneuver length") for m in maneuvers]
+        ),
+        part_s=np.array([number_or_nan(m.get("time"), "maneuver time") for m in maneuvers]),
     )
     warnings = trip.get("warnings", answer.get("warnings", []))
     words = warnings if isinstance(warnings, list) else [warnings]
     texts = [one_line(str(w.get("text", w) if isinstance(w, dict) else w)) for w in words]
     return route, joined([f"{Valhalla.service} warns: {text}" for text in texts])
-
-
-def _optional(maneuver: dict[str, Any], name: str) -> float:
-    value = maneuver.get(name)
-    return math.nan if value is None else finite(value, f"maneuver {name}")

@@ -174,7 +174,7 @@ def test_a_recording_stands_in_for_a_router(grid: RoadNetwork, town: Path, tmp_p
     assert text == "quotes.jsonl quoted 30 failed 0 were there 0 missed 0"
     log = QuoteLog.load(path, grid)
     assert len(log) == 30
-    assert np.isfinite(log.realised_s).all()
+    assert np.isfinite([line.realised_s for line in log.lines]).all()
     assert (log.start, log.every_s) == (datetime.fromisoformat(BEGIN), 300.0)
     text = record(path, "--traffic", "town.traffic", "--count", "4")  # it knows when it began
     assert text == "quotes.jsonl quoted 10 failed 0 were there 30 missed 0"

@@ -21,7 +21,7 @@ from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import GivenRoutes, LowerLevel, Routes
 from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.traffic.quote_log import TIMES, LogLine, QuoteLog
-from ideal_dispatch.traffic.quote_recorder import record_quotes
+from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.learning.worlds import SMALL, town, trips
@@ -92,10 +92,15 @@ def planted() -> tuple[RoadNetwork, DriftModel]:
     return network, fit_drift(network, planted_log(network, 0, 8), context, params)
 
 
+def missed_by(log: QuoteLog) -> FloatArray:
+    """Seconds that each path took beyond its quote."""
+    return np.array([line.realised_s - line.times["duration_s"] for line in log.lines])
+
+
 def test_a_planted_drift_is_found() -> None:
     network, drift = planted()
     unseen = planted_log(network, 21, 2, noise=0.0)
-    missed = unseen.realised_s - unseen.times("duration_s")
+    missed = missed_by(unseen)
     left = missed - corrections(drift, network, unseen)
     assert np.abs(left).mean() < 0.4 * np.abs(missed).mean()
     for minutes in (30, 120):
@@ -229,11 +234,11 @@ def test_new_days_of_a_rush_are_quoted_better(grid: RoadNetwork, tmp_path: Path)
     for name, stretches in (("past", recording.stretches[1:4]), ("new", recording.stretches[4:])):
         for stretch in stretches:
             start = stretch.start + timedelta(minutes=10)
-            record_quotes(world, pairs, start, 600, 24, tmp_path / name)
+            record_quotes(world, pairs, tmp_path / name, Schedule(24, start, 600))
         logs.append(QuoteLog.load(tmp_path / name, network))
     past, new = logs
     drift = fit_drift(network, past, recording.context, replace(DRIFT_PARAMS, batch_size=64))
-    missed_s, drift_s = new.realised_s - new.times("duration_s"), corrections(drift, network, new)
+    missed_s, drift_s = missed_by(new), corrections(drift, network, new)
     known = np.isfinite(missed_s)
     left_s = (missed_s - drift_s)[known]
     assert np.abs(left_s).mean() < 0.92 * np.abs(missed_s[known]).mean()

@@ -12,9 +12,9 @@ import numpy as np
 
 from ideal_dispatch import Path, RoadNetwork
 from ideal_dispatch.errors import UnreachableError
-from ideal_dispatch.traffic import polyline
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
 from ideal_dispatch.traffic.service_client import Patience
+from tests.polylines import encode_polyline
 from tests.stand_in import Answer, Asked, Server, serve
 
 KEY = "AIza-test-key-of-nobody"
@@ -95,7 +95,7 @@ class GoogleTown:
                 {
                     **self._common(whole, seconds),
                     "polyline": {
-                        "encodedPolyline": polyline.encode(whole.coordinates(self.network))
+                        "encodedPolyline": encode_polyline(whole.coordinates(self.network))
                     },
                     "legs": legs,
                 }

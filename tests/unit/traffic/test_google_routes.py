@@ -245,11 +245,11 @@ def test_a_route_elsewhere(grid: RoadNetwork, line: str, message: str) -> None:
 
 
 def test_a_route_over_roads_we_do_not_have(grid: RoadNetwork) -> None:
-    from ideal_dispatch.traffic import polyline
+    from tests.polylines import encode_polyline
 
     ends = [[grid.lon[0], grid.lat[0]], [grid.lon[119], grid.lat[119]]]
     detour = [ends[0], [114.03, 22.0], [114.03, 22.009], ends[1]]
-    spoil = _set(polyline={"encodedPolyline": polyline.encode(detour)})
+    spoil = _set(polyline={"encodedPolyline": encode_polyline(detour)})
     with (
         connected(town(grid, spoil=spoil), PLAIN) as (source, _),
         pytest.raises(MatchError, match="fits this network badly: .*is the network up to date"),
@@ -280,7 +280,7 @@ def test_a_key_that_is_none(grid: RoadNetwork, key: str) -> None:
 def test_settings_that_make_no_sense() -> None:
     with pytest.raises(InputError, match="least_share 2"):
         GoogleParams(least_share=2)
-    with pytest.raises(InputError, match="now_within_s must be"):
+    with pytest.raises(InputError, match="now_within_s 0: more than 0"):
         GoogleParams(now_within_s=0)
 
 

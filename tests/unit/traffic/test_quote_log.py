@@ -11,17 +11,18 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.traffic.budget import RequestBudget
 from ideal_dispatch.traffic.google_routes import GoogleParams
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import (
     EVERY_S,
     RecordingSummary,
+    Schedule,
     VirtualClock,
     path_time_s,
     record_quotes,
 )
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.service_client import RequestBudget
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town
 from tests.unit.traffic.small import START, recording
@@ -36,7 +37,7 @@ def world(grid: RoadNetwork) -> ReplayedTraffic:
 
 
 def record(world: ReplayedTraffic, path: FilePath, count: int = 4, **options: Any) -> Any:
-    return record_quotes(world, PAIRS, BEGIN, 300.0, count, path, **options)
+    return record_quotes(world, PAIRS, path, Schedule(count, BEGIN, 300.0), **options)
 
 
 def test_one_process_writes_to_a_log(world: ReplayedTraffic, tmp_path: FilePath) -> None:
@@ -58,7 +59,7 @@ def test_a_schedule_beyond_the_calendar_begins_no_log(
     world: ReplayedTraffic, tmp_path: FilePath, start: datetime, every_s: float
 ) -> None:
     with pytest.raises(InputError, match="the calendar ends before; ask more often or fewer"):
-        record_quotes(world, PAIRS, start, every_s, 4, tmp_path / "quotes.jsonl")
+        record_quotes(world, PAIRS, tmp_path / "quotes.jsonl", Schedule(4, start, every_s))
     assert not list(tmp_path.iterdir())
 
 
@@ -80,13 +81,8 @@ def test_a_recorded_world_stands_in_for_a_live_source(
         assert line.asked_at == at == line.due
         assert line.edges == tuple(quote.path.edges.tolist())
         for name in TIMES:
-            assert log.times(name)[i] == getattr(quote, name)
-        assert log.realised_s[i] == pytest.approx(path_time_s(world, quote.path, at))
-    assert log.origin.tolist() == [0, 119, 5] * 4
-    assert log.destination.tolist() == [119, 0, 5] * 4
-    assert repr(log) == "QuoteLog(12 quotes, 0 failures)"
-    with pytest.raises(InputError, match="speed is not a number of a quote"):
-        log.times("speed")
+            assert line.times[name] == getattr(quote, name)
+        assert log.lines[i].realised_s == pytest.approx(path_time_s(world, quote.path, at))
 
 
 def test_the_same_recording_gives_the_same_bytes(
@@ -126,20 +122,28 @@ class Counted:
 def test_an_interrupted_recording_goes_on(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path, whole = tmp_path / "quotes.jsonl", tmp_path / "whole.jsonl"
     calm = Counted(world, lambda n: None)
-    record_quotes(calm, PAIRS, BEGIN, 300, 4, whole, None, world, VirtualClock(BEGIN))
+    record_quotes(
+        calm, PAIRS, whole, Schedule(4, BEGIN, 300), truth=world, clock=VirtualClock(BEGIN)
+    )
     hasty = Counted(world, lambda n: KeyboardInterrupt() if n == 6 else None)  # type: ignore[arg-type,return-value]
     with pytest.raises(KeyboardInterrupt):
-        record_quotes(hasty, PAIRS, BEGIN, 300, 4, path, None, world, VirtualClock(BEGIN))
+        record_quotes(
+            hasty, PAIRS, path, Schedule(4, BEGIN, 300), truth=world, clock=VirtualClock(BEGIN)
+        )
     with open(path, "ab") as file:
         file.write(b'{"due":"2023-05')  # the machine stopped in the middle of a line
     assert QuoteLog.load(path).notes == (f"{path}: its last line was interrupted and is dropped",)
     again = Counted(world, lambda n: None)
-    done = record_quotes(again, PAIRS, BEGIN, 300, 4, path, None, world, VirtualClock(BEGIN))
+    done = record_quotes(
+        again, PAIRS, path, Schedule(4, BEGIN, 300), truth=world, clock=VirtualClock(BEGIN)
+    )
     assert (done.quoted, done.present, again.asked) == (7, 5, 7)
     assert "interrupted and is dropped" in done.notes[0]
     assert path.read_bytes() == whole.read_bytes()
     elsewhere = BEGIN.astimezone(timezone(timedelta(hours=8)))  # the same moments
-    done = record_quotes(again, PAIRS, elsewhere, 300, 4, path, None, world, VirtualClock(BEGIN))
+    done = record_quotes(
+        again, PAIRS, path, Schedule(4, elsewhere, 300), truth=world, clock=VirtualClock(BEGIN)
+    )
     assert (done.quoted, done.present) == (0, 12)
     assert path.read_bytes() == whole.read_bytes()
 
@@ -160,33 +164,33 @@ def test_a_log_goes_on_with_the_schedule_it_began(
     """A live recording is begun now, and the same call half an hour later asks on."""
     path, whole = tmp_path / "q", tmp_path / "whole"
     source = Counted(world, lambda n: None)
-    record_quotes(source, PAIRS, None, None, 6, whole, clock=VirtualClock(BEGIN))
+    record_quotes(source, PAIRS, whole, Schedule(6), clock=VirtualClock(BEGIN))
     hasty = Counted(world, lambda n: KeyboardInterrupt() if n == 5 else None)  # type: ignore[arg-type,return-value]
     with pytest.raises(KeyboardInterrupt):
-        record_quotes(hasty, PAIRS, None, None, 6, path, clock=VirtualClock(BEGIN))
+        record_quotes(hasty, PAIRS, path, Schedule(6), clock=VirtualClock(BEGIN))
     later = VirtualClock(BEGIN + timedelta(seconds=301))
-    done = record_quotes(source, PAIRS, None, None, 6, path, clock=later)
+    done = record_quotes(source, PAIRS, path, Schedule(6), clock=later)
     assert (done.quoted, done.present, done.missed) == (14, 4, 0)
     log = QuoteLog.load(path)
     assert (log.start, log.every_s) == (BEGIN, EVERY_S)
     assert log.keys == QuoteLog.load(whole).keys
     late = VirtualClock(BEGIN + timedelta(hours=1))
-    done = record_quotes(source, PAIRS, None, None, 8, path, clock=late)
+    done = record_quotes(source, PAIRS, path, Schedule(8), clock=late)
     assert (done.present, done.missed) == (18, 6)
     assert "its last quote was due at 2023-05-09T23:05:00+00:00; raise the count" in done.stopped
     with pytest.raises(InputError, match="asks every 300 s, not every 60 s; leave the interval"):
-        record_quotes(source, PAIRS, None, 60.0, 6, path, clock=late)
+        record_quotes(source, PAIRS, path, Schedule(6, None, 60.0), clock=late)
 
 
 def test_a_world_begins_when_it_is_told_and_goes_on_by_itself(
     world: ReplayedTraffic, tmp_path: FilePath
 ) -> None:
     path = tmp_path / "q"
-    with pytest.raises(InputError, match="a recorded world has no present: say when to ask first"):
-        record_quotes(world, PAIRS, None, None, 4, path)
+    with pytest.raises(InputError, match="recorded traffic has no present: say when to ask first"):
+        record_quotes(world, PAIRS, path, Schedule(4))
     assert not path.exists()
     record(world, path, count=2)
-    assert record_quotes(world, PAIRS, None, None, 4, path).quoted == 6
+    assert record_quotes(world, PAIRS, path, Schedule(4)).quoted == 6
     record(world, tmp_path / "whole")
     assert path.read_bytes() == (tmp_path / "whole").read_bytes()
 
@@ -201,33 +205,35 @@ def test_a_log_of_the_first_version_tells_no_schedule(
     path.write_text(json.dumps(old | {"version": 1}) + "\n" + rest)
     assert record(world, path).present == 12
     with pytest.raises(InputError, match="has no schedule; give a start and an interval"):
-        record_quotes(world, PAIRS, None, None, 4, path)
+        record_quotes(world, PAIRS, path, Schedule(4))
 
 
 def test_a_failed_quote_is_a_line_of_its_own(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     source = Counted(world, lambda n: InputError("no such road") if n == 2 else None)
-    done = record_quotes(source, PAIRS, BEGIN, 300, 2, path, clock=VirtualClock(BEGIN))
+    done = record_quotes(source, PAIRS, path, Schedule(2, BEGIN, 300), clock=VirtualClock(BEGIN))
     assert (done.quoted, done.failed) == (5, 1)
     log = QuoteLog.load(path)
     assert [(f.origin, f.destination, f.error) for f in log.failures] == [(119, 0, "no such road")]
-    assert np.isnan(log.realised_s).all()  # no world, no truth
-    done = record_quotes(source, PAIRS, BEGIN, 300, 2, path, clock=VirtualClock(BEGIN))
+    assert np.isnan([line.realised_s for line in log.lines]).all()  # no truth is known
+    done = record_quotes(source, PAIRS, path, Schedule(2, BEGIN, 300), clock=VirtualClock(BEGIN))
     assert (done.present, source.asked) == (6, 6)  # nor is it asked again
 
 
 def test_a_fault_of_ours_is_not_swallowed(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     source = Counted(world, lambda n: ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        record_quotes(source, PAIRS, BEGIN, 300, 2, tmp_path / "q", clock=VirtualClock(BEGIN))
+        record_quotes(
+            source, PAIRS, tmp_path / "q", Schedule(2, BEGIN, 300), clock=VirtualClock(BEGIN)
+        )
 
 
 def test_the_end_of_the_recording_on_the_way(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     late = START + timedelta(days=1, minutes=119, seconds=50)
-    record_quotes(world, [(0, 119)], late, 60, 2, tmp_path / "q")
+    record_quotes(world, [(0, 119)], tmp_path / "q", Schedule(2, late, 60))
     log = QuoteLog.load(tmp_path / "q")
     assert len(log) == 1
-    assert np.isnan(log.realised_s[0])
+    assert np.isnan(log.lines[0].realised_s)
     assert "is not in the recording" in log.lines[0].realised_error
     assert "is not in the recording" in log.failures[0].error
 
@@ -271,24 +277,20 @@ def test_a_live_service(grid: RoadNetwork, tmp_path: FilePath) -> None:
     begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
     clock, budget = VirtualClock(begin), RequestBudget(7)
     with connected(place, GoogleParams(), now=clock.now, budget=budget) as (source, _):
-        done = record_quotes(
-            source, PAIRS, None, 600, 3, tmp_path / "q", clock=clock, requests=budget
-        )
+        done = record_quotes(source, PAIRS, tmp_path / "q", Schedule(3, None, 600), clock=clock)
     assert (done.quoted, done.failed) == (3, 1)
     assert "budget of 7 requests" in done.stopped
     log = QuoteLog.load(tmp_path / "q", grid)
     assert log.source["segment"] == "static_ratio"
-    assert np.isnan(log.times("data_age_s")).all()
-    assert (log.times("optimistic_s")[[0, 2]] > 0).all()
+    assert np.isnan([line.times["data_age_s"] for line in log.lines]).all()
+    assert all(log.lines[number].times["optimistic_s"] > 0 for number in (0, 2))
     assert "refused with HTTP 400" in log.failures[0].error
     assert log.failures[0].requests == 1
     assert [line.requests for line in log.lines] == [3, 0, 3]
     assert log.requests == 7
     clock, budget = VirtualClock(begin), RequestBudget(9)
     with connected(place, GoogleParams(), now=clock.now, budget=budget) as (source, server):
-        done = record_quotes(
-            source, PAIRS, None, None, 3, tmp_path / "q", clock=clock, requests=budget
-        )
+        done = record_quotes(source, PAIRS, tmp_path / "q", Schedule(3), clock=clock)
         assert len(server.asked) == 2  # of nine, seven were sent before
     assert "budget of 9 requests (9 sent)" in done.stopped
     log = QuoteLog.load(tmp_path / "q")
@@ -302,7 +304,11 @@ def test_files_that_are_no_log_of_this_source(
     record(world, path)
     with pytest.raises(InputError, match="another source or with other settings; name another"):
         record_quotes(
-            Counted(world, lambda n: None), PAIRS, BEGIN, 300, 1, path, clock=VirtualClock(BEGIN)
+            Counted(world, lambda n: None),
+            PAIRS,
+            path,
+            Schedule(1, BEGIN, 300),
+            clock=VirtualClock(BEGIN),
         )
     other = RoadNetwork.from_arrays([0, 1], [1, 0], [5.0, 5.0])
     with pytest.raises(FileFormatError, match="recorded on another network"):
@@ -354,11 +360,11 @@ def test_damaged_logs(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     ("options", "message"),
     [
         ({"start": BEGIN.replace(tzinfo=None)}, "no zone"),
-        ({"every_s": 0.0}, "every 0.0 s: more than zero"),
-        ({"every_s": np.inf}, "more than zero"),
-        ({"count": 0}, "at least one pair and one time"),
+        ({"every_s": 0.0}, "every_s 0.0: more than 0"),
+        ({"every_s": np.inf}, "every_s inf: a finite number"),
+        ({"count": 0}, "0 rounds: at least one is needed"),
         ({"count": 1.5}, "count 1.5 is not a whole number"),
-        ({"pairs": []}, "at least one pair"),
+        ({"pairs": []}, "at least one pair of nodes is needed"),
         ({"pairs": [(0, 500)]}, "pair 0: 500 is not a node"),
         ({"pairs": [(0, 1.5)]}, "pair 0: node 1.5 is not a whole number"),
         ({"pairs": [(0, 1), (0, 1)]}, "a pair is given twice"),
@@ -374,14 +380,15 @@ def test_requests_that_make_no_sense(
         "count": 2,
         **options,
     }
+    pairs = given.pop("pairs")
     with pytest.raises(InputError, match=message):
-        record_quotes(world, path=tmp_path / "q", **given)
+        record_quotes(world, pairs, tmp_path / "q", Schedule(**given))
     assert not list(tmp_path.iterdir())
 
 
 def test_pairs_from_an_array(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     pairs = [tuple(row) for row in np.array(PAIRS)]
-    record_quotes(world, pairs, BEGIN, 300, 4, tmp_path / "a")
+    record_quotes(world, pairs, tmp_path / "a", Schedule(4, BEGIN, 300))
     record(world, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -390,13 +397,13 @@ def test_another_schedule_is_refused(world: ReplayedTraffic, tmp_path: FilePath)
     path = tmp_path / "q"
     record(world, path)
     before = path.read_bytes()
-    off = BEGIN + timedelta(seconds=100)
+    off, later = (BEGIN + timedelta(seconds=seconds) for seconds in (100, 600))
     with pytest.raises(InputError, match="asks every 300 s from .*, never at .*; leave the start"):
-        record_quotes(world, PAIRS, off, 300.0, 1, path)
+        record_quotes(world, PAIRS, path, Schedule(1, off, 300.0))
     with pytest.raises(InputError, match="asks every 300 s, not every 60 s; leave the interval"):
-        record_quotes(world, PAIRS, BEGIN, 60.0, 1, path)
+        record_quotes(world, PAIRS, path, Schedule(1, BEGIN, 60.0))
     assert path.read_bytes() == before
-    assert record_quotes(world, PAIRS, BEGIN + timedelta(seconds=600), None, 3, path).quoted == 3
+    assert record_quotes(world, PAIRS, path, Schedule(3, later)).quoted == 3
 
 
 def test_a_world_begins_anew_in_its_next_stretch(
@@ -406,13 +413,13 @@ def test_a_world_begins_anew_in_its_next_stretch(
     path, again = tmp_path / "q", BEGIN + timedelta(days=1, seconds=100)
     record(world, path)
     for done in ((12, 0), (0, 12)):
-        summary = record_quotes(world, PAIRS, again, 300.0, 4, path)
+        summary = record_quotes(world, PAIRS, path, Schedule(4, again, 300.0))
         assert (summary.quoted, summary.present) == done
     assert record(world, path).present == 12
     live, log = Counted(world, lambda n: None), tmp_path / "live"
-    record_quotes(live, PAIRS, BEGIN, 300.0, 1, log, clock=VirtualClock(BEGIN))
+    record_quotes(live, PAIRS, log, Schedule(1, BEGIN, 300.0), clock=VirtualClock(BEGIN))
     with pytest.raises(InputError, match="never at"):
-        record_quotes(live, PAIRS, again, 300.0, 1, log, clock=VirtualClock(again))
+        record_quotes(live, PAIRS, log, Schedule(1, again, 300.0), clock=VirtualClock(again))
 
 
 def test_a_budget_counts_what_it_knows_once(
@@ -423,14 +430,12 @@ def test_a_budget_counts_what_it_knows_once(
     for count, spent in ((2, 6), (3, 9), (3, 9)):
         record(world, tmp_path / "a", count=count, budget=budget)
         assert budget.spent == spent
-    record(world, tmp_path / "b", count=1, budget=budget)
-    assert budget.spent == 12  # another log
     begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
     clock, sent = VirtualClock(begin), RequestBudget()
     with connected(town(grid), now=clock.now, budget=sent) as (source, server):
         for count in (1, 2):
             record_quotes(
-                source, PAIRS[:2], begin, 600, count, tmp_path / "c", clock=clock, requests=sent
+                source, PAIRS[:2], tmp_path / "c", Schedule(count, begin, 600), clock=clock
             )
         assert sent.spent == len(server.asked) == QuoteLog.load(tmp_path / "c").requests == 12
 

@@ -228,11 +228,11 @@ def test_a_time_in_which_nobody_can_drive_is_no_quote(
 
 
 def test_a_shape_of_the_wrong_precision_is_no_route_here(grid: RoadNetwork) -> None:
-    from ideal_dispatch.traffic import polyline
+    from tests.polylines import encode_polyline
 
     line = np.column_stack([grid.lon[:5], grid.lat[:5]])
     with (
-        connected(town(grid, spoil=_leg(shape=polyline.encode(line, 5)))) as (source, _),
+        connected(town(grid, spoil=_leg(shape=encode_polyline(line, 5)))) as (source, _),
         pytest.raises(MatchError, match="is not on this network: .*the nearest road is"),
     ):
         source.quote(0, 4, NOW)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import UnreachableError
-from ideal_dispatch.traffic import polyline
+from tests.polylines import encode_polyline
 from tests.stand_in import Answer, Asked
 
 Body = dict[str, Any]
@@ -65,7 +65,7 @@ class ValhallaTown:
             "time": round(path.time_s(self.times_s), 3),
             "length": round(path.length_m(self.network) / 1000, 3),
         }
-        shape = polyline.encode(path.coordinates(self.network), 6)
+        shape = encode_polyline(path.coordinates(self.network), 6)
         said = {
             "trip": {
                 "locations": request["locations"],

@@ -17,7 +17,6 @@ from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames, named
 from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather, Sent
-from ideal_dispatch.traffic import polyline
 from ideal_dispatch.traffic.source import TrafficSource
 
 if TYPE_CHECKING:
@@ -222,9 +221,9 @@ class CaseReader:
     def _path(self, primary: Sent, origin: int, destination: int) -> Path:
         network = self._assets.network
         if primary.polyline is not None:
-            from ideal_dispatch.traffic.foreign_route import laid_on
+            from ideal_dispatch.traffic.foreign_route import decode_polyline, laid_on
 
-            points = polyline.decode(primary.polyline)
+            points = decode_polyline(primary.polyline)
             self._check_length(points, origin, destination)
             return laid_on(network, points, origin, destination)
         assert primary.edges is not None

@@ -18,7 +18,7 @@ from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
-from ideal_dispatch.traffic import polyline
+from tests.polylines import encode_polyline
 from tests.service_town import Town
 from tests.unit.dispatch.worlds import bounded_model, count_searches
 
@@ -192,7 +192,7 @@ def test_the_path_that_the_agency_told_is_kept(advise: Advise, town: Town) -> No
     path = slow_path(town, 0, 65)
     given = [
         {"depot": "D0", "edges": path.edges.tolist()},
-        {"depot": "D0", "polyline": polyline.encode(path.coordinates(town.network))},
+        {"depot": "D0", "polyline": encode_polyline(path.coordinates(town.network))},
     ]
     for primary in given:
         told = completed(advise(primary=primary))
