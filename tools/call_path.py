@@ -102,8 +102,7 @@ def _embedded() -> list[str]:
         tempfile.TemporaryDirectory() as folder,
         patch.dict(os.environ, {"XDG_STATE_HOME": folder}),
     ):
-        made = demo()
-        return way(made.settings, made.token, location)
+        return way(*demo(), location)
 
 
 async def _served(

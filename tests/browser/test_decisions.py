@@ -167,7 +167,7 @@ def test_a_newer_revision_greys_the_one_before(desk: Page, service: Service) -> 
     expect(desk.locator("#call")).to_contain_text("revision 2")
     show(desk, first)
     expect(desk.locator("#advice")).to_have_attribute("data-standing", "superseded")
-    expect(desk.locator("#standing")).to_have_text("Replaced by a newer advice")
+    expect(desk.locator("#standing")).to_have_text("Replaced by newer advice")
     expect(desk.locator("#accept")).to_be_disabled()
     desk.keyboard.press("a")
     desk.keyboard.press("o")
@@ -250,7 +250,7 @@ def test_a_gap_of_zero_is_no_best_case(
 
     page = open_desk(flat_browser, service, meddle=("**/v1/recommendations?*", nothing_sooner))
     show(page, made)
-    expect(page.locator("#facts")).to_contain_text("By the forecast no other way could be sooner.")
+    expect(page.locator("#facts")).to_contain_text("In the forecast no other way is sooner.")
     expect(page.locator("#facts")).not_to_contain_text("0 s sooner")
 
 
@@ -307,7 +307,7 @@ def test_the_first_remark_is_in_sight(
 @pytest.mark.parametrize(
     ("locale", "words"),
     [
-        ("en-GB", "{far} is expected {s} s sooner than the primary from {near}, {p} % sure"),
+        ("en-GB", "{far} would arrive {s} s sooner than the primary from {near} ({p} % sure)"),
         ("zh-HK", "{far} 預期較首輛（{near}）早到 {s} 秒（{p}% 把握）"),
     ],
 )

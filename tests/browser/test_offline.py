@@ -16,7 +16,7 @@ def _lost(page: Page) -> None:
     expect(banner).to_be_visible()
     expect(banner).to_contain_text("Connection to the server lost")
     expect(page.locator("#advice")).to_have_attribute("data-standing", "offline")
-    expect(page.locator("#standing")).to_have_text("Old: the server is lost")
+    expect(page.locator("#standing")).to_have_text("Old: connection lost")
     expect(page.locator("#accept")).to_be_disabled()
     expect(page.locator("#override")).to_be_disabled()
     expect(page.locator(".call-row").first).to_have_attribute("data-standing", "old")
@@ -32,7 +32,7 @@ def test_server_killed_and_back(
     _lost(page)
     shoot(page, "offline")
     page.keyboard.press("a")
-    expect(page.locator("#answer-words")).to_contain_text("The server is lost")
+    expect(page.locator("#answer-words")).to_contain_text("Connection lost")
     own_service.start()  # with another token: the old session is no longer known
     expect(page.locator("#token")).to_be_visible()
     expect(page.locator("#desk")).to_be_hidden()

@@ -19,7 +19,6 @@ import pytest
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.solver.main import _answer
-from ideal_dispatch.service.solver.messages import KnownWeather
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
 from ideal_dispatch.service.solver.solver import Solver
@@ -235,16 +234,17 @@ def test_an_answer_that_cannot_be_told_ends_the_process() -> None:
     assert "an answer could not be told" in ended.stderr
 
 
-def test_a_call_that_cannot_be_sent(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_call_that_cannot_be_sent(
+    town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is answered, and leaves its slot and its solver to the next one."""
     with pooled(town.settings("unsent.toml", server={"solvers": 1})) as (client, _):
-        recommender = client.service.recommender
-        weather = recommender.weather
-        recommender.weather = lambda: cast(KnownWeather, lambda: "no value that can be sent")
+        weather = client.service.weather
+        monkeypatch.setattr(weather, "known", lambda: lambda: "no value that can be sent")
         assert codes(advised(client, town.call("unsent"))) == ["internal_error"]
         assert "the solver cannot be asked" in caplog.text
         assert client.service.admission.inside == 0
-        recommender.weather = weather
+        monkeypatch.undo()
         assert advised(client, town.call("sent")).decision != "no_advice"
 
 

@@ -41,9 +41,7 @@ def harbour_model_folder() -> Path:
 
 def harbour_gain_file() -> Path:
     """How much gains vary in the harbour city, beside its model."""
-    from ideal_dispatch.forecast.model_directory import GAIN
-
-    return harbour_model_folder() / GAIN
+    return harbour_model_folder() / "gain.json"  # GAIN of model_directory, which loads numpy
 
 
 __all__ = [

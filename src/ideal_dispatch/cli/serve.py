@@ -106,19 +106,19 @@ def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | 
     with worker.starting(begun) as solver:
         from ideal_dispatch.service.desk.demo import demo
 
-        made = demo()
+        settings, token = demo()
         if check:
-            worker.check(made.settings, solver)
+            worker.check(settings, solver)
             err.print("the embedded city can be served")
             return
-        app = worker.application(made.settings, solver)
+        app = worker.application(settings, solver)
     where = f"[{host}]" if ":" in host else host
-    name = made.settings.city.name
+    name = settings.city.name
     err.print(f"{name}, a fictional city: simulated calls on recorded traffic")
     err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
-    err.print(f"token: {made.token}", markup=False, soft_wrap=True)
-    err.print(f"audit: {made.settings.database_url}", markup=False, soft_wrap=True)
-    _run(app, made.settings, host, port)
+    err.print(f"token: {token}", markup=False, soft_wrap=True)
+    err.print(f"audit: {settings.database_url}", markup=False, soft_wrap=True)
+    _run(app, settings, host, port)
 
 
 def _run(

@@ -148,11 +148,11 @@ class Ledger:
 
     # --- recommendations and what people did with them -----------------------------
 
-    async def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002
+    async def get(self, advice_id: str) -> dict[str, Any] | None:
         """A recommendation with the response to it, or None."""
-        answer = await self._find_here(id)
+        answer = await self._find_here(advice_id)
         try:
-            row = await self.ask(lambda store: store.get(id))
+            row = await self.ask(lambda store: store.get(advice_id))
             if row is not None and row.kind == "recommendation":
                 call_id, answer = row.call_id, row.entry.body["answer"]
                 said = await self.ask(lambda store: store.of_call(call_id, _ROWS, "response"))
@@ -162,14 +162,14 @@ class Ledger:
                 raise
         return None if answer is None else self.joined(answer)
 
-    async def _find_here(self, id: str) -> Mapping[str, Any] | None:  # noqa: A002
+    async def _find_here(self, advice_id: str) -> Mapping[str, Any] | None:
         """A recommendation that is remembered or waits in the spool."""
         for known in self._calls.values():
             for one in known:
-                if one.id == id:
+                if one.id == advice_id:
                     return one.answered.answer
         spool = self.writer.spool
-        entry = await self._disk.ask(lambda: spool.get(id)) if len(spool) else None
+        entry = await self._disk.ask(lambda: spool.get(advice_id)) if len(spool) else None
         if entry is None or entry.kind != "recommendation":
             return None
         call_id = entry.call_id

@@ -1,12 +1,10 @@
 """Weather, fetched in the background: a call never waits for it."""
 
 import logging
-import math
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
-from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider, utc_now
+from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.logs import without_secrets
@@ -26,10 +24,8 @@ class WeatherPoll:
         lon: float,
         lat: float,
         stale_s: float,
-        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._provider, self._place, self._stale_s = provider, (lon, lat), stale_s
-        self._now = now
         self._latest, self._problem = Weather(), "" if provider is None else "not asked yet"
 
     def refresh(self) -> None:
@@ -38,7 +34,7 @@ class WeatherPoll:
             return
         try:
             try:
-                weather, problem = self._provider.reading(self._now(), *self._place), ""
+                weather, problem = self._provider.reading(datetime.now(UTC), *self._place), ""
             except OutdatedWeatherError as error:
                 weather, problem = error.known, without_secrets(str(error))
             known = {
@@ -59,7 +55,7 @@ class WeatherPoll:
 
     def known(self) -> KnownWeather:
         """The weather to use now."""
-        now, latest, problem = self._now(), self._latest, self._problem
+        now, latest, problem = datetime.now(UTC), self._latest, self._problem
         ages = {
             name: (now - value.observed_at).total_seconds()
             for name, value in zip(WEATHER_VARIABLES, latest, strict=True)
@@ -67,10 +63,8 @@ class WeatherPoll:
         }
         fresh = {name: age for name, age in ages.items() if abs(age) <= self._stale_s}
         weather = Weather(**{name: getattr(latest, name) for name in fresh})
-        age_s = max(fresh.values(), default=math.nan)
-        return KnownWeather(
-            weather, None if math.isnan(age_s) else max(age_s, 0.0), problem, len(fresh) < len(ages)
-        )
+        age_s = max([0.0, *fresh.values()]) if fresh else None
+        return KnownWeather(weather, age_s, problem, len(fresh) < len(ages))
 
 
 def _plain(value: WeatherValue) -> WeatherValue:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from ideal_dispatch import __version__
 from ideal_dispatch.dispatch.reasons import Remark, rank
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
@@ -28,11 +29,12 @@ from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.observations import Observations
+from ideal_dispatch.service.polling import WeatherPoll
 from ideal_dispatch.service.recorded_answers import RecordedAnswer, asked_at, digest, order
-from ideal_dispatch.service.settings import Server
+from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.api_answer import no_advice
 from ideal_dispatch.service.solver.depot_names import DepotNames
-from ideal_dispatch.service.solver.messages import Call, KnownWeather
+from ideal_dispatch.service.solver.messages import Call
 from ideal_dispatch.service.solver.pool import LateError, SolverPool
 from ideal_dispatch.service.solver.process import SolverLostError
 
@@ -74,22 +76,31 @@ class _Question:
 
 @dataclass(eq=False)
 class Recommender:
-    """Answers requests; ``versions`` are what the answers say they were made with."""
+    """Answers requests."""
 
-    limits: Server
-    versions: Callable[[], Mapping[str, str]]
+    settings: ServiceSettings
     admission: Admission
     solver: SolverPool
-    names: Callable[[], DepotNames]
-    default_units: int
-    weather: Callable[[], KnownWeather]
+    weather: WeatherPoll
     ledger: Ledger
     hub: Hub
     observations: Observations
 
     def __post_init__(self) -> None:
+        self.limits, self._configuration = self.settings.server, self.settings.checksum
         self._answering: dict[tuple[str, str], asyncio.Task[RecordedAnswer]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by call
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of all that decides; a solver that is started again reads its files again."""
+        checksums = self.solver.facts.checksums
+        return {"software": __version__, **checksums, "configuration": self._configuration}
+
+    @property
+    def names(self) -> DepotNames:
+        """Depots by what callers call them."""
+        return DepotNames(self.solver.facts.depots, self.settings.city.aliases)
 
     async def recommend(
         self,
@@ -157,7 +168,7 @@ class Recommender:
         """The solver's advice by the moment ``due``, or none that says why."""
         units = self.ledger.units.known(call.call_id, listed=call.depots is not None)
         try:
-            return await self.solver.advise(call, units, self.weather(), due, slot)
+            return await self.solver.advise(call, units, self.weather.known(), due, slot)
         except SolverLostError as error:
             return no_advice(call, [("solver_lost", f"{error}; ask again in a moment")])
         except LateError:
@@ -263,7 +274,7 @@ class Recommender:
             "received_at": question.content["received_at"],
             "note": question.content["note"],
             "simulated": question.simulated,
-            "versions": {**self.versions(), **advice.get("versions", {})},
+            "versions": {**self.versions, **advice.get("versions", {})},
             "latency_ms": round(1000 * (time.monotonic() - question.began), 1),
         }
         body = {
@@ -277,7 +288,7 @@ class Recommender:
 
     def _takes(self, call: Call, advice: Mapping[str, Any]) -> dict[str, Any]:
         """The units of an advice, for the audit: those advised, and the CAD's own primary."""
-        names, advised = self.names(), []
+        names, advised = self.names, []
         if advice["primary"] is not None and advice["primary"]["chosen_by"] == "router":
             advised.append(advice["primary"]["depot"])
         if advice["decision"] == "send_second":
@@ -286,7 +297,7 @@ class Recommender:
         if call.primary is not None and names.knows(call.primary.depot):
             sent = names.find(call.primary.depot)
         if call.depots is None:
-            assumed = dict.fromkeys(advised, self.default_units)
+            assumed = dict.fromkeys(advised, self.settings.units.default)
             return takes_of(advised, sent, assumed, listed=False)
         counts: Counter[str] = Counter()
         for name, units in call.depots:

@@ -4,11 +4,10 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
@@ -33,7 +32,6 @@ from ideal_dispatch.service.recommender import Recommender
 from ideal_dispatch.service.recorded_answers import check_holds
 from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.messages import RoadMap
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.tokens import Doorkeeper
@@ -56,24 +54,12 @@ class Service:
         self.weather = WeatherPoll(
             weather_provider(settings), *solver.facts.middle, settings.weather.stale_s
         )
-        self._configuration = settings.checksum
         self.ledger: Ledger
         self.recommender: Recommender
         self._tasks: list[asyncio.Task[None]] = []
         self._map_lock, self._map = asyncio.Lock(), RoadMap("", b"", b"")
         self._told_units: list[dict[str, Any]] = []  # to the desks, last
         self._polling = Repeated("weather", settings.weather.every_s, self.weather.refresh)
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Of all that decides; a solver that is started again reads its files again."""
-        checksums = self.solver.facts.checksums
-        return {"software": __version__, **checksums, "configuration": self._configuration}
-
-    @property
-    def names(self) -> DepotNames:
-        """Depots by what callers call them."""
-        return DepotNames(self.solver.facts.depots, self.settings.city.aliases)
 
     async def start(self) -> None:
         """Open the audit and begin everything that runs in the background."""
@@ -82,17 +68,20 @@ class Service:
         spool = Spool(self.settings.file(self.settings.audit.spool))
         self.ledger = Ledger(store, AuditWriter(store, spool))
         self.recommender = Recommender(
-            self.settings.server, lambda: self.versions, self.admission, self.solver,
-            lambda: self.names, self.settings.units.default, self.weather.known, self.ledger,
-            self.hub, self.observations,
+            self.settings, self.admission, self.solver, self.weather, self.ledger, self.hub,
+            self.observations,
         )  # fmt: skip
         await self.ledger.read_spooled_units()
         self.solver.start()
         self._polling.start()
-        self._tasks.append(asyncio.create_task(self._follow()))
+        self.run(self._follow())
         if self.settings.audit.retention_days:
-            self._tasks.append(asyncio.create_task(self._retain()))
+            self.run(self._retain())
         self._note("started")
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this in the background until the service stops."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
         """End the streams and write what waits."""
@@ -109,7 +98,7 @@ class Service:
 
     def _note(self, what: str) -> None:
         """That the service began or ended is on record too."""
-        body = {"event": what, "versions": self.versions}
+        body = {"event": what, "versions": self.recommender.versions}
         try:
             self.ledger.writer.submit(Entry("service", "", body, at=datetime.now(UTC)), 2.0)
         except IdealError as error:
@@ -127,13 +116,10 @@ class Service:
     # --- people and units -------------------------------------------------------
 
     async def respond(
-        self,
-        id: str,  # noqa: A002
-        response: Mapping[str, Any],
-        actor: str,
+        self, advice_id: str, response: Mapping[str, Any], actor: str
     ) -> dict[str, Any] | None:
         """The recommendation with what a dispatcher did with it; None where there is none."""
-        found = await self.ledger.get(id)
+        found = await self.ledger.get(advice_id)
         if found is None:
             return None
         logs.call_id.set(found["call_id"])
@@ -145,7 +131,7 @@ class Service:
         earlier = await self.ledger.earlier(found["call_id"])
         check_holds(found, (one.answer for one in earlier.answers), now)
         said["at"] = moment_text(now)
-        body = {"recommendation_id": id, "response": said, "actor": actor}
+        body = {"recommendation_id": advice_id, "response": said, "actor": actor}
         entry = Entry("response", found["call_id"], body, at=now)
         await self.ledger.write(entry)
         self.observations.responses.labels(said["action"]).inc()

@@ -5,11 +5,12 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.settings import Token
 
+_FAILURES, _WITHIN_S = 10, 60  # wrong tokens of an address, before it has to wait
 _MANY = 10_000  # addresses whose failures are remembered
 
 
@@ -39,16 +40,8 @@ class Doorkeeper:
     nobody can lock a dispatch centre out by guessing from its network.
     """
 
-    def __init__(
-        self,
-        tokens: Sequence[Token],
-        *,
-        failures: int = 10,
-        within_s: float = 60.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tuple(tokens)
-        self._most, self._within_s, self._clock = failures, within_s, clock
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
 
     def who(self, token: str | None, address: str) -> Token:
@@ -66,12 +59,10 @@ class Doorkeeper:
         return found
 
     def _count(self, address: str) -> None:
-        now = self._clock()
-        failed = [at for at in self._failed.pop(address, []) if now - at < self._within_s]
-        self._failed[address] = failed = [*failed[-self._most :], now]
+        now = time.monotonic()
+        failed = [at for at in self._failed.pop(address, []) if now - at < _WITHIN_S]
+        self._failed[address] = failed = [*failed[-_FAILURES:], now]
         while len(self._failed) > _MANY:
             self._failed.popitem(last=False)
-        if len(failed) > self._most:
-            raise TooManyFailuresError(
-                f"more than {self._most} wrong tokens in {self._within_s:.0f} s; wait"
-            )
+        if len(failed) > _FAILURES:
+            raise TooManyFailuresError(f"more than {_FAILURES} wrong tokens in {_WITHIN_S} s; wait")

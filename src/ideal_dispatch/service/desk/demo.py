@@ -1,7 +1,6 @@
 """The service without any configuration: the embedded city, for a look around."""
 
 import json
-from dataclasses import dataclass
 
 from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
 from ideal_dispatch.service.settings import (
@@ -18,17 +17,8 @@ from ideal_dispatch.service.settings import (
 from ideal_dispatch.service.tokens import new_token
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demo:
-    """Settings of a demonstration, and the token to print."""
-
-    settings: ServiceSettings
-    token: str
-
-
-def demo() -> Demo:
-    """Port Almery with its shipped model, on its recorded training days; a token of its own."""
-    folder = state_folder()
+def demo() -> tuple[ServiceSettings, str]:
+    """Settings of Port Almery with its shipped model, on its training days; and a token for it."""
     city = json.loads(HARBOUR_STEM.with_suffix(".json").read_text(encoding="utf-8"))
     token, hashed = new_token()
     settings = ServiceSettings(
@@ -40,7 +30,7 @@ def demo() -> Demo:
         units=UnitsTable(default=2),
         audit=AuditTable("sqlite:///demo.db", "demo-spool"),
         tokens=(Token("demo", "admin", hashed),),
-        folder=folder,
+        folder=state_folder(),
         demo=True,
     )
-    return Demo(settings, token)
+    return settings, token

@@ -70,7 +70,6 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
             gc.enable()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
             simulator.start()
-            ending.push_async_callback(simulator.stop)
             yield
 
     app = FastAPI(

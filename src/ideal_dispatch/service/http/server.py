@@ -73,7 +73,9 @@ async def ready_or_ended(ready: Callable[[], bool]) -> None:
     began = time.monotonic()
     say_at = began + _SAY_EVERY_S
     while not ready():
-        if _ending():
+        # uvicorn's server notes a signal, and tells nobody yet
+        server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+        if isinstance(server, uvicorn.Server) and server.should_exit:
             log.info("told to end before it was ready")
             return
         if time.monotonic() >= say_at:
@@ -81,12 +83,6 @@ async def ready_or_ended(ready: Callable[[], bool]) -> None:
             log.info(words, time.monotonic() - began)
             say_at += _SAY_EVERY_S
         await asyncio.sleep(0.01)
-
-
-def _ending() -> bool:
-    """Whether a signal came: the server that handles it notes that, and tells nobody yet."""
-    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    return isinstance(server, uvicorn.Server) and server.should_exit
 
 
 def _check_address(host: str, port: int) -> None:

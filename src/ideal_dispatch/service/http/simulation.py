@@ -23,21 +23,12 @@ class Simulator:
         self._left, self._every_s = 0, _FIRST_EVERY_S
         self._number = 0
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to wait; on the embedded city, begin to call."""
         if self._service.settings.demo:
             self.ask(_FIRST_CALLS, _FIRST_EVERY_S)
-        self._task = asyncio.create_task(self._run())
-
-    async def stop(self) -> None:
-        """End it."""
-        if self._task is not None:
-            self._task.cancel()
-            (ended,) = await asyncio.gather(self._task, return_exceptions=True)
-            if isinstance(ended, Exception):
-                log.error("the simulation had died", exc_info=ended)
+        self._service.run(self._run())
 
     def ask(self, count: int, every_s: float) -> None:
         """So many calls from now on, in place of what was still to come."""
@@ -49,11 +40,13 @@ class Simulator:
         return {"running": self._left > 0, "left": self._left, "every_s": self._every_s}
 
     async def _run(self) -> None:
+        solver = self._service.solver
         while True:
             while not self._left:  # whoever stops it wakes it, too
                 self._wake.clear()
                 await self._wake.wait()
-            if self._ready:
+            ready = solver.working > 0 and solver.traffic != "starting"
+            if ready:
                 self._left -= 1
                 try:
                     # first: nobody would give back a slot taken before it
@@ -66,15 +59,7 @@ class Simulator:
                     log.warning("simulated call: %s", error)
             self._wake.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._pause_s())
-
-    @property
-    def _ready(self) -> bool:
-        solver = self._service.solver
-        return solver.working > 0 and solver.traffic != "starting"
-
-    def _pause_s(self) -> float:
-        return self._every_s if self._ready else 0.5
+                await asyncio.wait_for(self._wake.wait(), self._every_s if ready else 0.5)
 
     async def call(self) -> RecommendationRequest:
         """The next call."""

@@ -38,10 +38,10 @@ HEAVY = {"torch", "pandas", "matplotlib", "sklearn", "ideal_dispatch.learning"}
          "from ideal_dispatch.service.solver.assets import load_assets\n"
          "from ideal_dispatch.service.solver.solver import Solver, rehearse\n"
          "year = date.today().year\n"
-         "calendar = made.settings.city.calendar().looked_up(year - 1, year + 1)\n"
+         "calendar = settings.city.calendar().looked_up(year - 1, year + 1)\n"
          "for name in [one for one in sys.modules if one.startswith('holidays')]:\n"
          "    del sys.modules[name]\n"
-         "solver = Solver(made.settings, load_assets(made.settings, calendar))\n"
+         "solver = Solver(settings, load_assets(settings, calendar))\n"
          "assert rehearse(solver.adviser)", {*HEAVY, "holidays", "pydantic"}),
         ("from ideal_dispatch.service.http import worker\n"
          "from ideal_dispatch.service.http import app, server",
@@ -54,7 +54,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]
     program = (
         "import sys\n"
         "from ideal_dispatch.service.desk.demo import demo\n"
-        "made = demo()\n"
+        "settings, token = demo()\n"
         f"{program}\n"
         f"print(sorted({heavy} & set(sys.modules)))\n"
     )
@@ -107,7 +107,7 @@ def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.Mon
     from ideal_dispatch.service.solver.assets import load_assets
     from ideal_dispatch.service.solver.live_traffic import RecordedLive
 
-    traffic = load_assets(demo().settings).traffic
+    traffic = load_assets(demo()[0]).traffic
     assert isinstance(traffic, RecordedLive)
     traffic.prepare()
     assert traffic.router is not None

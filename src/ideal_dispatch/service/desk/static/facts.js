@@ -55,7 +55,7 @@ function who(advice, role, main = false) {
     { class: kind },
     element("p", { class: "label" }, label),
     element("p", { class: "depot" }, one.depot, " ", element("span", { class: "unit" }, detail)),
-    element("p", { class: "way" }, `${t("facts.by")} `, roadWords(one.route)),
+    element("p", { class: "way" }, roadWords(one.route)),
     element("p", { class: "drive" }, way.join(" · ")),
   );
 }
@@ -63,9 +63,8 @@ function who(advice, role, main = false) {
 function roadWords(route) {
   if (route && !route.edges?.length && !route.length_m) return t("facts.there");
   const names = roads(route);
-  if (!names.length) return t("facts.unnamed");
   const more = names.length > ROADS ? ` → … +${names.length - ROADS}` : "";
-  return names.slice(0, ROADS).join(" → ") + more;
+  return `${t("facts.by")} ${names.slice(0, ROADS).join(" → ") || t("facts.unnamed")}${more}`;
 }
 
 function gain(advice) {

@@ -66,7 +66,8 @@ async def eido(
     The primary is the first dispatched resource that is of a depot of ours; where there is none,
     the router chooses one. Free units are those of PUT /v1/units.
     """
-    return await recommend(request_of(document, service.names.knows), asked, service, caller, key)
+    request = request_of(document, service.recommender.names.knows)
+    return await recommend(request, asked, service, caller, key)
 
 
 def _one_key(header: str | None, body: str | None) -> str | None:

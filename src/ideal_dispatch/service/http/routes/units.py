@@ -40,7 +40,7 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     A count older than the one that is known is refused with 409, one that is more than 5 s ahead
     of the clock here with 422; no count is changed then.
     """
-    names, now = service.names, datetime.now(UTC)
+    names, now = service.recommender.names, datetime.now(UTC)
     counts: dict[str, UnitsIn] = {}
     for one in told:
         depot = names.find(one.depot)
