@@ -59,15 +59,7 @@ class Page:
         )
 
     def figure(self, figure: "Figure", caption: str) -> None:
-        """A matplotlib figure as inline SVG, or as PNG where it has very many marks."""
-        marks = sum(len(axes.collections) + len(axes.lines) for axes in figure.axes)
-        heavy = any(
-            len(c.get_paths()) > 3000 or np.size(c.get_offsets()) > 6000
-            for axes in figure.axes
-            for c in axes.collections
-        )
-        kind = "png" if heavy or marks > 300 else "svg+xml"
-        self.blocks.append({"kind": "figure", "src": _data_url(figure, kind), "caption": caption})
+        self.blocks.append({"kind": "figure", "src": figure_url(figure), "caption": caption})
 
     def html(self) -> str:
         """The whole page."""
@@ -97,9 +89,17 @@ def plain_axes(
     return figure, axes
 
 
-def _data_url(figure: "Figure", kind: str) -> str:
+def figure_url(figure: "Figure") -> str:
+    """A matplotlib figure as inline SVG, or as PNG where it has very many marks."""
     import matplotlib as mpl
 
+    marks = sum(len(axes.collections) + len(axes.lines) for axes in figure.axes)
+    heavy = any(
+        len(c.get_paths()) > 3000 or np.size(c.get_offsets()) > 6000
+        for axes in figure.axes
+        for c in axes.collections
+    )
+    kind = "png" if heavy or marks > 300 else "svg+xml"
     buffer = io.BytesIO()
     style: Any = {"svg.hashsalt": "ideal-dispatch", "svg.fonttype": "path"}
     with mpl.rc_context(style):

@@ -8,7 +8,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.baselines import Constant
+from ideal_dispatch.learning.baselines import constant
 from ideal_dispatch.learning.export import export
 from tests.unit.learning.worlds import contexts, trainer
 
@@ -50,8 +50,8 @@ def _check_recovery(network: RoadNetwork, trips: int, params: TrainParams, withi
     model = export(made.finish(), made.problem)
     learn, rows = made.problem.train, made.problem.validation
     error = np.abs(made.predict(rows) - exact[rows]).mean()
-    constant = Constant().fit(network, table.select(learn)).predict(network, table.select(rows))
-    assert error < within * np.abs(constant - exact[rows]).mean()
+    plain = constant().fit(network, table.select(learn)).predict(network, table.select(rows))
+    assert error < within * np.abs(plain - exact[rows]).mean()
     noise = np.abs(table.observed_s - exact)[rows].mean()
     assert error < noise, "the truth is closer than any trip it was learned from"
     hours = table.contexts[:, 5]

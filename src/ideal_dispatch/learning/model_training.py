@@ -71,10 +71,10 @@ def train_model(
     facts = report.as_dict()
     model = replace(run.model, details={**run.model.details, "scores": facts["scores"]})
     # the model last: where its manifest is, its report is
-    report.page().save(place / REPORT)
-    with atomic_write(place / NUMBERS) as file:
-        text = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
-        file.write(f"{text}\n".encode())
+    numbers = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
+    for name, text in ((REPORT, report.html()), (NUMBERS, f"{numbers}\n")):
+        with atomic_write(place / name) as file:
+            file.write(text.encode())
     model.save(place)
     (place / CHECKPOINT).unlink(missing_ok=True)
     return TrainedModel(model, report, place)

@@ -35,7 +35,7 @@ def few_baselines() -> Iterator[None]:
     pytest.importorskip("torch", reason="the train extra is not installed")
     from ideal_dispatch.learning import baselines
 
-    few = {name: candidates[:1] for name, candidates in baselines.CANDIDATES.items()}
+    few = tuple(kind[:1] for kind in baselines.CANDIDATES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "CANDIDATES", few)
         yield

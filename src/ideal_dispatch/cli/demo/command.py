@@ -148,12 +148,12 @@ def _show_records(facts: dict[str, Any]) -> None:
 
 
 def _show_training(run: "TrainingRun", trips: "Trips") -> None:
-    from ideal_dispatch.learning.baselines import Constant
+    from ideal_dispatch.learning.baselines import constant
     from ideal_dispatch.learning.scores import scores
 
     rows, network = run.split.test, run.problem.network
     test = trips.select(rows)
-    plain = Constant().fit(network, trips.select(run.split.train)).predict(network, test)
+    plain = constant().fit(network, trips.select(run.split.train)).predict(network, test)
     own = scores(test.observed_s, run.predicted_s[rows])
     _say(
         f"Nobody recorded routes: times of roads are learned through shortest paths. On "
