@@ -26,11 +26,10 @@ from scipy.sparse import csgraph, csr_array
 from benchmarks.city_trips import city_trips
 from benchmarks.timing import human, race
 from ideal_dispatch import Model, RoadNetwork, Trips
-from ideal_dispatch.learning import TrainParams, split, train
+from ideal_dispatch.learning import TrainingSettings, TrainParams, split, train
 from ideal_dispatch.learning.lower_level import LowerLevel, Routes
-from ideal_dispatch.learning.objective import losses
-from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.trainer import Trainer
+from ideal_dispatch.learning.trainer import Trainer, losses
+from ideal_dispatch.learning.training_data import TrainingData
 
 BATCH = 64
 dijkstra: Any = csgraph.dijkstra
@@ -46,16 +45,14 @@ def run(console: Console) -> None:
 def _steps(console: Console, network: RoadNetwork, trips: Trips) -> None:
     parts = split(trips, seed=0)
     every_batch = TrainParams(path_refreshes=0, smoothness=0.0)
-    problem = LearningProblem.prepare(
-        network, trips, parts.train, parts.validation, every_batch.architecture, 0
-    )
+    data = TrainingData.prepare(network, trips, parts, every_batch)
     rows = parts.train[:BATCH]
-    exact = Trainer(problem, every_batch)
-    cached = Trainer(problem, TrainParams(smoothness=0.0))
+    exact = Trainer(data, every_batch)
+    cached = Trainer(data, TrainParams(smoothness=0.0))
     cached.renew_paths()
-    scipy_trainer = Trainer(problem, every_batch)
-    scipy_trainer.lower_level = _ScipyLowerLevel(problem)
-    pyepo = _PyEpo(problem)
+    scipy_trainer = Trainer(data, every_batch)
+    scipy_trainer.lower_level = _ScipyLowerLevel(data)
+    pyepo = _PyEpo(data)
     contenders: dict[str, Callable[[], float]] = {
         "ours, paths kept for half an epoch": lambda: cached.direction(rows),
         "ours, paths solved for the batch": lambda: exact.direction(rows),
@@ -79,7 +76,7 @@ def _whole(console: Console, network: RoadNetwork, trips: Trips) -> None:
     started = time.perf_counter()
     marks: dict[str, float] = {}
     result = train(
-        network, trips, TrainParams(patience=100), parts=split(trips, seed=0),
+        network, trips, TrainingSettings(TrainParams(patience=100)), parts=split(trips, seed=0),
         watch=lambda now: marks.update({now.stage: time.perf_counter() - started}),
     )  # fmt: skip
     total = time.perf_counter() - started
@@ -108,9 +105,9 @@ def _whole(console: Console, network: RoadNetwork, trips: Trips) -> None:
 class _ScipyLowerLevel(LowerLevel):
     """The same lower level with scipy's Dijkstra, a trip at a time."""
 
-    def __init__(self, problem: LearningProblem) -> None:
-        super().__init__(problem.network, problem.trips, problem.contexts)
-        network = problem.network
+    def __init__(self, data: TrainingData) -> None:
+        super().__init__(data.network, data.trips, data.contexts)
+        network = data.network
         size = network.num_nodes
         cheapest = np.unique(np.column_stack([network.tail, network.head]), axis=0)
         assert len(cheapest) == network.num_edges, "no parallel edges in the embedded city"
@@ -172,22 +169,22 @@ class _Streets(optModel):
 class _PyEpo:
     """The same step with a dense cost matrix through PyEPO's module."""
 
-    def __init__(self, problem: LearningProblem) -> None:
-        self._trainer = Trainer(problem, TrainParams(path_refreshes=0, smoothness=0.0))
-        self._problem = problem
-        self._module = negativeIdentity(_Streets(problem.network), processes=1)
+    def __init__(self, data: TrainingData) -> None:
+        self._trainer = Trainer(data, TrainParams(path_refreshes=0, smoothness=0.0))
+        self.data = data
+        self._module = negativeIdentity(_Streets(data.network), processes=1)
 
     def step(self, rows: Any, params: TrainParams) -> float:
-        model, problem = self._trainer.model, self._problem
+        model, data = self._trainer.model, self.data
         model.zero_grad()
-        contexts = torch.tensor(problem.contexts[rows], dtype=torch.float32)
+        contexts = torch.tensor(data.contexts[rows], dtype=torch.float32)
         hidden = model.context_part(contexts)[:, None] + model.edge_part()
         costs = model.times(hidden, torch.arange(len(model.base_s)))
-        ends = np.column_stack([problem.trips.origin[rows], problem.trips.destination[rows]])
+        ends = np.column_stack([data.trips.origin[rows], data.trips.destination[rows]])
         whole = torch.cat([costs, torch.tensor(ends, dtype=torch.float32)], dim=1)
         chosen = self._module(whole)[:, :-2].detach()
-        observed = torch.tensor(problem.trips.observed_s[rows], dtype=torch.float32)
-        mean_s = float(problem.trips.observed_s[problem.train].mean())
+        observed = torch.tensor(data.trips.observed_s[rows], dtype=torch.float32)
+        mean_s = float(data.trips.observed_s[data.train].mean())
         value = losses(params, (costs * chosen).sum(dim=1), observed, mean_s).mean()
         value.backward()  # type: ignore[no-untyped-call]
         return float(value.detach())

@@ -33,25 +33,25 @@ def _params(head: str, loss: str, **changes: object) -> TrainParams:
 def objective(made: Trainer, at: FloatArray, rows: Rows) -> tuple[float, list[bytes]]:
     """J at the given weights, from its definition, and the paths that attain it."""
     torch.nn.utils.vector_to_parameters(torch.from_numpy(at), made.model.parameters())
-    params, problem = made.params, made.problem
+    params, data = made.params, made.data
     group = made.lower_level.group
     with torch.no_grad():
         times = made.model.all_times(made.lower_level.contexts, made.model.edge_part())
         static = made.model.representation().numpy()
     total, chosen = 0.0, []
-    mean_s = problem.trips.observed_s[problem.train].mean()
+    mean_s = data.trips.observed_s[data.train].mean()
     for i in rows.tolist():
-        origin, destination = int(problem.trips.origin[i]), int(problem.trips.destination[i])
-        path = problem.network.shortest_path(times[group[i]], origin, destination)
+        origin, destination = int(data.trips.origin[i]), int(data.trips.destination[i])
+        path = data.network.shortest_path(times[group[i]], origin, destination)
         chosen.append(path.edges.tobytes())
-        observed = problem.trips.observed_s[i]
+        observed = data.trips.observed_s[i]
         error = (path.time_s(times[group[i]]) - observed) / mean_s
         if params.loss == "relative":
             error *= mean_s / observed
         bend = params.huber_s / mean_s
         bent = params.loss != "squared" and abs(error) > bend
         total += bend * (abs(error) - bend / 2) if bent else error**2 / 2
-    return total / rows.size + params.smoothness * regulariser(problem.network, static), chosen
+    return total / rows.size + params.smoothness * regulariser(data.network, static), chosen
 
 
 def regulariser(network: RoadNetwork, static: FloatArray) -> float:

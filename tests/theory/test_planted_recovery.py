@@ -9,7 +9,8 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
 from ideal_dispatch.learning.baselines import constant
-from ideal_dispatch.learning.export import export
+from ideal_dispatch.learning.encoders import export
+from ideal_dispatch.learning.trip_table import TripTable
 from tests.unit.learning.worlds import contexts, trainer
 
 HELD_OUT = 200
@@ -47,10 +48,11 @@ def _check_recovery(network: RoadNetwork, trips: int, params: TrainParams, withi
     table, exact = planted(network, trips, seed=1)
     made = trainer(network, table, params, held_out=HELD_OUT)
     made.run()
-    model = export(made.finish(), made.problem)
-    learn, rows = made.problem.train, made.problem.validation
+    model = export(made.finish(), made.data)
+    learn, rows = made.data.train, made.data.validation
     error = np.abs(made.predict(rows) - exact[rows]).mean()
-    plain = constant().fit(network, table.select(learn)).predict(network, table.select(rows))
+    learned_from, judged_by = (TripTable.of(network, table.select(part)) for part in (learn, rows))
+    plain = constant().fit(learned_from).predict(judged_by)
     assert error < within * np.abs(plain - exact[rows]).mean()
     noise = np.abs(table.observed_s - exact)[rows].mean()
     assert error < noise, "the truth is closer than any trip it was learned from"

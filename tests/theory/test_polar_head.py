@@ -12,7 +12,7 @@ from ideal_dispatch import RoadNetwork, ScenarioSet
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.export import export
+from ideal_dispatch.learning.encoders import export
 from ideal_dispatch.learning.shape import describe_shape
 from tests.unit.learning.worlds import trainer, trips
 
@@ -28,7 +28,7 @@ def test_polar_sets_are_rich_from_the_start(city: RoadNetwork, features: str, se
     table = trips(city, 40)
     shape = Architecture(features)  # type: ignore[arg-type]
     made = trainer(city, table, TrainParams(shape, seed=seed))
-    forecast = export(made.model, made.problem).forecast(table.contexts[0], city)
+    forecast = export(made.model, made.data).forecast(table.contexts[0], city)
     assert forecast.scenario_set.effective_rank >= 0.7 * shape.dimension
     paths = city.shortest_paths(forecast.nominal_times, table.origin, table.destination)
     measured = describe_shape(city, forecast.scenario_set, paths)
@@ -39,14 +39,14 @@ def test_a_polar_set_stays_rich_while_training(grid: RoadNetwork) -> None:
     table = trips(grid, 150)
     made = trainer(grid, table, TrainParams(Architecture("attributes"), epochs=3))
     made.run()
-    sets = export(made.finish(), made.problem).scenario_set(table.contexts[0], grid)
+    sets = export(made.finish(), made.data).scenario_set(table.contexts[0], grid)
     assert sets.effective_rank >= 0.7 * sets.dimension
 
 
 def test_a_plain_set_says_how_poor_it_is(city: RoadNetwork) -> None:
     table = trips(city, 40)
     made = trainer(city, table, TrainParams(Architecture("attributes", "plain")))
-    sets = export(made.model, made.problem).scenario_set(table.contexts[0], city)
+    sets = export(made.model, made.data).scenario_set(table.contexts[0], city)
     assert 1.0 <= sets.effective_rank < 0.7 * sets.dimension
 
 

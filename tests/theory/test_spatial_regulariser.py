@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.learning.objective import SpatialRegulariser, adjacency
+from ideal_dispatch.learning.trainer import SpatialRegulariser, adjacency
 from tests.theory.test_learning_direction import regulariser
 from tests.unit.learning.worlds import town
 

@@ -17,10 +17,11 @@ from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch import __version__
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.table import Column, Table
-from ideal_dispatch.learning import Split, TrainingRun, TrainParams, split, train
+from ideal_dispatch.learning import Split, TrainingRun, TrainingSettings, TrainParams, split, train
 from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.scores import paired_interval, scores
+from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv, write_text
@@ -153,24 +154,26 @@ def measure(network: RoadNetwork, trips: Trips) -> TravelTimes:
 
 def _run(network: RoadNetwork, trips: Trips, parts: Split, features: str, seed: int) -> TrainingRun:
     params = replace(TrainParams(), seed=seed).with_architecture(features=features)
-    return train(network, trips, params, parts=parts)
+    return train(network, trips, TrainingSettings(params), parts=parts)
 
 
 def _row(name: str, run: TrainingRun, parts: Split) -> Row:
-    held_out = scores(run.problem.trips.observed_s[parts.validation],
+    held_out = scores(run.data.trips.observed_s[parts.validation],
                       run.predicted_s[parts.validation])  # fmt: skip
     return Row(name, run.predicted_s[parts.test], held_out.mae_s)
 
 
 def _baselines(network: RoadNetwork, trips: Trips, parts: Split) -> list[Row]:
-    held_out, test = trips.select(parts.validation), trips.select(parts.test)
+    validation = trips.select(parts.validation)
+    held_out = TripTable.of(network, validation)
+    test = TripTable.of(network, trips.select(parts.test))
     return [
         Row(
             fitted.name,
-            fitted.predict(network, test),
-            scores(held_out.observed_s, fitted.predict(network, held_out)).mae_s,
+            fitted.predict(test),
+            scores(held_out.observed_s, fitted.predict(held_out)).mae_s,
         )
-        for fitted in fit_baselines(network, trips.select(parts.train), held_out)
+        for fitted in fit_baselines(network, trips.select(parts.train), validation)
     ]
 
 
@@ -234,7 +237,7 @@ def _transfer(network: RoadNetwork, trips: Trips) -> tuple[str, Table]:
     rows.append(Row("IDEAL, attributes, rescaled", scale * predicted[test], _mae(run, parts)))
     rows += _baselines(network, trips, parts)
     constant = next(row for row in rows if row.name == "free flow × constant")
-    free_flow = run.problem.free_flow_s
+    free_flow = run.data.free_flow_s
     own = local_scale(observed[local], free_flow[local])
     rows.append(replace(constant, name="free flow × constant, of local trips",
                         predicted_s=own * free_flow[test]))  # fmt: skip
@@ -248,7 +251,7 @@ def _transfer(network: RoadNetwork, trips: Trips) -> tuple[str, Table]:
 
 def _mae(run: TrainingRun, parts: Split) -> float:
     rows = parts.validation
-    return scores(run.problem.trips.observed_s[rows], run.predicted_s[rows]).mae_s
+    return scores(run.data.trips.observed_s[rows], run.predicted_s[rows]).mae_s
 
 
 if __name__ == "__main__":

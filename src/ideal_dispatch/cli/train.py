@@ -126,7 +126,7 @@ def train(
 
     from ideal_dispatch.learning import TrainingSettings, train_model
     from ideal_dispatch.learning.distributed import joined
-    from ideal_dispatch.learning.training import default_split, take_part
+    from ideal_dispatch.learning.training import take_part
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
@@ -143,13 +143,15 @@ def train(
         paper=paper,
         split=by,
     )
-    params, network, trips = settings.params, RoadNetwork.load(network_file), Trips.load(trips_file)
+    network, trips = RoadNetwork.load(network_file), Trips.load(trips_file)
     with joined() if distributed else nullcontext(True) as first:
-        parts = default_split(trips, params.seed, settings.split)
         if not first:
-            take_part(network, trips, params, parts, output, resume)
+            take_part(network, trips, settings, output, resume)
             return
-        with on_cluster(cluster) if cluster else nullcontext(), _progress(params.epochs) as watch:
+        with (
+            on_cluster(cluster) if cluster else nullcontext(),
+            _progress(settings.params.epochs) as watch,
+        ):
             made = train_model(
                 network, trips, output, settings, resume=resume, watch=watch, jobs=jobs
             )
@@ -159,9 +161,11 @@ def train(
 def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: bool) -> None:
     """Refuse before the work what would overwrite a model, or files that are none."""
     from ideal_dispatch.forecast.model_directory import MANIFEST
+    from ideal_dispatch.learning.checkpoint import CHECKPOINT, refuse_old
     from ideal_dispatch.learning.model_training import FILES
-    from ideal_dispatch.learning.training import CHECKPOINT
 
+    if not force:
+        refuse_old(folder)
     checkpoint, model = (folder / CHECKPOINT).exists(), (folder / MANIFEST).exists()
     there = next((name for name in FILES if (folder / name).exists()), None)
     if there and not (checkpoint or model):

@@ -14,12 +14,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, whole_number
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.inputs import Features
+from ideal_dispatch.ranges import COUNT, Range, check_numbers
 
 Weights = Mapping[str, npt.NDArray[Any]]
 Array32 = npt.NDArray[np.float32]
+_ANY_COUNT = Range(whole=True)
+_RANGES = {
+    "dimension": COUNT, "width": COUNT, "hour_harmonics": _ANY_COUNT, "location_waves": _ANY_COUNT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,7 @@ class Architecture:
         for name, known in (("features", ("attributes", "location")), ("head", ("polar", "plain"))):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: choose {' or '.join(known)}")
-        for name, least in (
-            ("dimension", 1), ("width", 1), ("hour_harmonics", 0), ("location_waves", 0),
-        ):  # fmt: skip
-            if whole_number(getattr(self, name), name) < least:
-                raise InputError(f"{name} {getattr(self, name)}: at least {least} is needed")
+        check_numbers(self, _RANGES)
 
 
 def silu(x: Any) -> Any:

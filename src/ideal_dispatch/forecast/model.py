@@ -147,20 +147,18 @@ class Model:
         if path is not None and self.radius_rule.uses_trip:
             features = trip_features(network, [path], [times])
         radius = float(self.radius_rule(self.weights, dynamic, features)[0])
+        unusual = self.seen.unusual(row[0], self.encoding)
+        if isinstance(context, Context):
+            unusual += self.seen.other_sources(context.weather)
         return Forecast(
             embeddings=units * np.sqrt(times)[:, None],
             radius=min(radius, part.bounds.greatest_radius(times)),
             bounds=part.bounds,
             bounded=part.bounds.reached(times),
             context_representation=dynamic[0].astype(np.float64),
-            unusual=self.seen.unusual(row[0], self.encoding) + self._other_sources(context),
+            unusual=unusual,
             transferred=part.transferred,
         )
-
-    def _other_sources(self, context: Context | npt.ArrayLike) -> tuple[str, ...]:
-        if not isinstance(context, Context):
-            return ()
-        return self.seen.other_sources(context.weather)
 
     def _row(self, context: Context | npt.ArrayLike) -> FloatArray:
         if isinstance(context, Context):

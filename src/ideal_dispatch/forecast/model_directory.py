@@ -95,14 +95,7 @@ def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:
         raise FileFormatError(f"{where}: {error}") from None
     except PermissionError:
         raise InputError(f"{where}: may not be read; check its permissions") from None
-    except (
-        SafetensorError,
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise FileFormatError(
             f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
         ) from None

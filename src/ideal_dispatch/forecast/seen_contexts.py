@@ -1,7 +1,7 @@
 """The contexts that a model was trained on, and what becomes of one that is unlike them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -124,17 +124,11 @@ class SeenContexts:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN, which JSON does not have, is null."""
-        plain: dict[str, Any] = {
+        ends = {
             name: [None if np.isnan(v) else v for v in getattr(self, name)]
             for name in ("least", "greatest")
         }
-        sources = {name: list(known) for name, known in self.sources.items()}
-        counts = {
-            "trips": self.trips,
-            "trips_by_hour": list(self.trips_by_hour),
-            "trips_by_flag": dict(self.trips_by_flag),
-        }
-        return {**plain, **counts, "sources": sources}
+        return asdict(self) | ends
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SeenContexts":

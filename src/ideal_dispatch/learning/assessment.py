@@ -9,8 +9,8 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.learning.radius_training import trip_radii
 from ideal_dispatch.learning.scores import Scores, best_factor, scores
-from ideal_dispatch.learning.trip_radii import trip_radii
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 

@@ -33,12 +33,8 @@ class Baseline:
     learn: Callable[[TripTable], Ratios]
     located: bool = False
 
-    def fit(self, network: RoadNetwork, trips: Trips) -> "FittedBaseline":
+    def fit(self, table: TripTable) -> "FittedBaseline":
         """The baseline with what these trips teach it."""
-        return self.fit_table(TripTable.of(network, trips))
-
-    def fit_table(self, table: TripTable) -> "FittedBaseline":
-        """The same, from trips whose table is there."""
         driven = table.driven()
         if not len(driven):
             raise InputError(f"{self.name}: no trip to learn from drives a road; give more trips")
@@ -53,17 +49,13 @@ class FittedBaseline:
     columns: tuple[str, ...]
     ratios: Ratios
 
-    def predict(self, network: RoadNetwork, trips: Trips) -> FloatArray:
+    def predict(self, table: TripTable) -> FloatArray:
         """Seconds per trip; their observed times are not looked at."""
-        if trips.encoding.columns != self.columns:
+        if table.columns != self.columns:
             raise InputError(
                 f"{self.name}: the trips' context columns are not those it was fitted with; "
                 "prepare both with the same encoding"
             )
-        return self.predict_table(TripTable.of(network, trips))
-
-    def predict_table(self, table: TripTable) -> FloatArray:
-        """The same of trips whose table is there."""
         return table.free_flow_s * self.ratios(table) if len(table) else np.empty(0)
 
 
@@ -221,9 +213,7 @@ def fit_baselines(
     for kind in CANDIDATES:
         if kind[0].located and np.isnan(network.lon).any():
             continue
-        fitted = [candidate.fit_table(learned_from) for candidate in kind]
-        errors = [
-            scores(judged_by.observed_s, one.predict_table(judged_by)).mae_s for one in fitted
-        ]
+        fitted = [candidate.fit(learned_from) for candidate in kind]
+        errors = [scores(judged_by.observed_s, one.predict(judged_by)).mae_s for one in fitted]
         best.append(fitted[int(np.argmin(errors))])
     return tuple(best)

@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 from dataclasses import asdict
+from pathlib import Path
 
 import torch
 
@@ -21,6 +22,8 @@ _DAMAGED = (
     OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError,
     pickle.UnpicklingError,
 )  # fmt: skip
+CHECKPOINT, OLD_CHECKPOINT = "checkpoint.pt", "checkpoint.safetensors"
+"""The file beside a model in the making, and the one that version 0.1 wrote."""
 _FORMAT = "ideal-dispatch checkpoint"
 _ADVICE = "delete it to start anew"
 
@@ -59,12 +62,21 @@ def load_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     trainer.history = [Epoch(**row) for row in state["history"]]
 
 
+def refuse_old(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder with a training that version 0.1 began."""
+    old = Path(folder) / OLD_CHECKPOINT
+    if old.exists():
+        raise InputError(
+            f"{old}: a checkpoint of version 0.1, which this version cannot continue; {_ADVICE}"
+        )
+
+
 def fingerprint(trainer: Trainer) -> str:
     """Hash of all that the course of training depends on."""
-    problem = trainer.problem
+    data = trainer.data
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps(trainer.params.as_dict(), sort_keys=True).encode())
-    digest.update(problem.network.checksum.encode() + problem.trips.checksum.encode())
-    for rows in (problem.train, problem.validation):
+    digest.update(data.network.checksum.encode() + data.trips.checksum.encode())
+    for rows in (data.train, data.validation):
         digest.update(rows.astype("<i8").tobytes() + b"|")
     return digest.hexdigest()

@@ -13,6 +13,7 @@ from ideal_dispatch.learning.baselines import FittedBaseline
 from ideal_dispatch.learning.radius_training import conformal_factor
 from ideal_dispatch.learning.scores import Scores, paired_interval, scores
 from ideal_dispatch.learning.training import TrainingRun
+from ideal_dispatch.learning.trip_table import TripTable
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _FEWEST_PAIRS = 30  # fewer simultaneous trips say nothing about what they share
@@ -80,11 +81,12 @@ def judged_rows(run: TrainingRun) -> npt.NDArray[np.int64]:
 
 def compare(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> tuple[Rival, ...]:
     """The model first, then every baseline, on the same test trips."""
-    rows, trips = judged_rows(run), run.problem.trips
+    rows, trips = judged_rows(run), run.data.trips
     observed, own = trips.observed_s[rows], run.predicted_s[rows]
     rivals = [Rival("IDEAL", own, scores(observed, own))]
+    table = TripTable.of(run.data.network, trips.select(rows))
     for baseline in baselines:
-        seconds = baseline.predict(run.problem.network, trips.select(rows))
+        seconds = baseline.predict(table)
         interval = paired_interval(observed, seconds, own)
         rivals.append(Rival(baseline.name, seconds, scores(observed, seconds), interval))
     return tuple(rivals)
@@ -114,7 +116,7 @@ def reliability(run: TrainingRun) -> Reliability:
 
 def shared_part(run: TrainingRun, seed: int = 0) -> SharedPart | None:
     """How much of their error simultaneous test trips share; None where too few are known."""
-    rows, trips = judged_rows(run), run.problem.trips
+    rows, trips = judged_rows(run), run.data.trips
     rows = rows[~np.isnat(np.asarray(trips.at)[rows]) & (run.predicted_s[rows] > 0)]
     if not rows.size:
         return None
@@ -154,7 +156,7 @@ def error_by(
 
 def typical_context(run: TrainingRun) -> FloatArray:
     """An ordinary training context: median weather, the commonest day and month, no holiday."""
-    rows, columns = run.problem.trips.contexts[run.split.train], run.model.encoding.columns
+    rows, columns = run.data.trips.contexts[run.split.train], run.model.encoding.columns
     typical = np.full(len(columns), np.nan)
     for index, column in enumerate(rows.T):
         known = column[~np.isnan(column)]
@@ -178,7 +180,7 @@ def slowest_hour(run: TrainingRun) -> tuple[FloatArray, int | None]:
 
     def seconds(hour: int) -> float:
         row[column] = hour
-        return float(run.model.forecast(row, run.problem.network).nominal_times.sum())
+        return float(run.model.forecast(row, run.data.network).nominal_times.sum())
 
     slowest = max(hours, key=seconds)
     row[column] = slowest

@@ -11,13 +11,13 @@ from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.drift import PURPOSE, DriftModel, drift_rows
-from ideal_dispatch.learning.export import export
+from ideal_dispatch.learning.encoders import export
 from ideal_dispatch.learning.lower_level import Routes
 from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.problem import LearningProblem
 from ideal_dispatch.learning.splits import local_days, split
 from ideal_dispatch.learning.trainer import Trainer
 from ideal_dispatch.learning.training import one_thread, versions
+from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog
@@ -79,16 +79,15 @@ def fit_drift(
     if np.unique(days).size < 2:
         raise InputError("the quotes are of one day: at least two are needed, one to stop with")
     parts = split(trips, _SHARES, seed, "day", zone)
-    problem = LearningProblem.prepare(
-        network, trips, parts.train, parts.validation, params.architecture, seed,
-        routes=_routes(lines, network), quoted_s=quoted_s,
-    )  # fmt: skip
+    data = TrainingData.prepare(
+        network, trips, parts, params, routes=_routes(lines, network), quoted_s=quoted_s
+    )
     with one_thread():
-        trainer = Trainer(problem, params)
+        trainer = Trainer(data, params)
         trainer.run(watch)
-        model = export(trainer.finish(), problem)
+        model = export(trainer.finish(), data)
         held_out = parts.validation
-        missed_s = problem.target_s[held_out] - trainer.predict(held_out)
+        missed_s = data.target_s[held_out] - trainer.predict(held_out)
     before_s = trips.observed_s[held_out] - quoted_s[held_out]
     details = {
         "purpose": PURPOSE,

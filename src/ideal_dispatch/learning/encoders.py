@@ -1,15 +1,24 @@
 """The three networks ϑ, θ, ψ in torch; :mod:`forecast.architecture` is their twin."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.forecast.radius import RadiusRule
+
+if TYPE_CHECKING:
+    from ideal_dispatch.learning.training_data import TrainingData
 
 _CELLS_AT_ONCE = 131_072  # edges × width at once: what stays in a processor's cache is 3 × faster
 _FLAT = 1e-6  # a principal component this much weaker than the first is noise
 _ROUNDING = 1e-10  # so is one this much weaker than the layer itself: single precision
+_OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
 
 
 class RepresentationNetwork(nn.Module):
@@ -158,3 +167,76 @@ def whitening(
         if value > noise:
             row[:] = vector / np.sqrt(value)
     return matrix, -matrix @ mean
+
+
+# --- what dispatch uses ----------------------------------------------------------
+
+
+def export(network: RepresentationNetwork, data: "TrainingData") -> Model:
+    """The model with a radius of zero; a polar head gets its directions here.
+
+    The loss says nothing about them. They are the principal components of ψ's
+    hidden layer over all edges: edges that the model treats alike point alike,
+    and no direction dominates.
+    """
+    weights: dict[str, npt.NDArray[Any]] = {
+        name: value.numpy().copy() for name, value in network.state_dict().items()
+    }
+    if network.architecture.head == "polar":
+        weights |= _directions(network, data)
+    weights |= data.context_scale.rows("context") | data.edge_scale.rows("edge")
+    weights |= _range(network, data)
+    weights |= {
+        "location.centre": np.nan_to_num(data.centre),
+        "location.frequencies": data.frequencies,
+    }
+    roads = data.network
+    known = not np.isnan(roads.lon).any()
+    bounds = (
+        (roads.lon.min(), roads.lat.min(), roads.lon.max(), roads.lat.max())
+        if known
+        else (0.0,) * 4
+    )
+    return Model(
+        architecture=network.architecture,
+        encoding=data.trips.encoding,
+        weights=weights,
+        base_ratio=data.base_ratio,
+        radius_rule=RadiusRule(constant=0.0),
+        seen=data.seen,
+        network_checksum=roads.checksum,
+        network_bounds=tuple(float(b) for b in bounds),  # type: ignore[arg-type]
+        bounds=data.bounds,
+    )
+
+
+def _range(
+    network: RepresentationNetwork, data: "TrainingData"
+) -> dict[str, npt.NDArray[np.float32]]:
+    """The least and the greatest time of every edge in a training context, over its base time."""
+    distinct = np.unique(data.contexts[data.train].astype(np.float32), axis=0)
+    edges = network.edge_part().detach()
+    least, greatest = np.full(len(edges), np.inf), np.zeros(len(edges))
+    for rows in np.array_split(distinct, -(-len(distinct) // 32)):
+        times = network.all_times(torch.from_numpy(rows), edges)
+        np.minimum(least, times.min(axis=0), out=least)
+        np.maximum(greatest, times.max(axis=0), out=greatest)
+    return {
+        f"range.{name}": (times / data.base_s).astype(np.float32)
+        for name, times in (("least", least), ("greatest", greatest))
+    }
+
+
+@torch.no_grad()
+def _directions(
+    network: RepresentationNetwork, data: "TrainingData"
+) -> dict[str, npt.NDArray[np.float32]]:
+    """The polar head's directions: principal components, each scaled to unit variance."""
+    contexts = torch.tensor(data.contexts[data.train], dtype=torch.float32)
+    context = network.context_part(contexts).mean(dim=0)
+    hidden = torch.nn.functional.silu(network.edge_part() + context).double().numpy()
+    share = data.base_s / data.base_s.sum()  # long edges matter as much as many short ones
+    matrix, offset = whitening(hidden, share, network.architecture.dimension)
+    offset[0] += _OFF_ZERO
+    named = {"context": context.numpy(), "weight": matrix, "bias": offset}
+    return {f"direction.{name}": value.astype(np.float32) for name, value in named.items()}

@@ -8,14 +8,9 @@ from pathlib import Path
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
+from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
 from ideal_dispatch.learning.parameters import TrainingSettings
-from ideal_dispatch.learning.training import (
-    CHECKPOINT,
-    TrainingProgress,
-    Watch,
-    default_split,
-    train,
-)
+from ideal_dispatch.learning.training import TrainingProgress, Watch, train
 from ideal_dispatch.learning.training_report import TrainingReport
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
@@ -57,15 +52,13 @@ def train_model(
     for half_written in place.glob(f".{'[0-9a-f]' * 16}.part"):
         half_written.unlink()
     if not resume:
-        (place / CHECKPOINT).unlink(missing_ok=True)
+        for name in (CHECKPOINT, OLD_CHECKPOINT):
+            (place / name).unlink(missing_ok=True)
     show = watch or (lambda progress: None)
-    parts = default_split(trips, settings.params.seed, settings.split)
-    run = train(
-        network, trips, settings.params, settings.radius,
-        parts=parts, folder=place, resume=resume, watch=show, jobs=jobs,
-    )  # fmt: skip
+    run = train(network, trips, settings, folder=place, resume=resume, watch=show, jobs=jobs)
     show(TrainingProgress("baselines on the same trips", 0.0))
-    baselines = fit_baselines(network, trips.select(parts.train), trips.select(parts.validation))
+    train_trips, held_out = map(trips.select, (run.split.train, run.split.validation))
+    baselines = fit_baselines(network, train_trips, held_out)
     show(TrainingProgress("the report", 0.5))
     report = TrainingReport.of(run, baselines)
     facts = report.as_dict()

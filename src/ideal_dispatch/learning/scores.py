@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, first_where, numbers
+from ideal_dispatch.arrays import FloatArray, first_where
 from ideal_dispatch.errors import InputError
 
 
@@ -23,8 +23,7 @@ class Scores:
 
 def scores(observed_s: npt.ArrayLike, predicted_s: npt.ArrayLike) -> Scores:
     """Mean, root-mean-square, median and 90th percentile of the errors."""
-    observed = _observed(observed_s)
-    errors = _errors(observed, predicted_s, "predicted")
+    observed, errors = _errors(observed_s, predicted_s)
     return Scores(
         trips=errors.size,
         mae_s=float(errors.mean()),
@@ -46,10 +45,7 @@ def paired_interval(
 
     Below zero: a is better than b beyond the chance of which trips were tested.
     """
-    observed = _observed(observed_s)
-    worse_s = _errors(observed, a_s, "a") - _errors(observed, b_s, "b")
-    if draws < 1:
-        raise InputError(f"{draws} draws: at least one is needed")
+    worse_s = _errors(observed_s, a_s)[1] - _errors(observed_s, b_s)[1]
     rng = np.random.default_rng(seed)
     n = worse_s.size
     means = [worse_s[rng.integers(n, size=n)].mean() for _ in range(draws)]
@@ -68,21 +64,18 @@ def best_factor(observed_s: FloatArray, base_s: FloatArray) -> float:
     return float(ratio[order][np.searchsorted(weight, weight[-1] / 2.0)])
 
 
-def _observed(values: npt.ArrayLike) -> FloatArray:
-    observed: FloatArray = numbers(values, np.float64, "observed")
-    if observed.ndim != 1 or not observed.size:
-        raise InputError("observed: a row of at least one travel time is needed")
-    wrong = first_where(~((observed > 0) & np.isfinite(observed)))
+def _errors(observed_s: npt.ArrayLike, predicted_s: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Observed seconds, and how far predictions are off."""
+    observed, predicted = np.asarray(observed_s, float), np.asarray(predicted_s, float)
+    if observed.shape != predicted.shape or not observed.size:
+        raise InputError(
+            f"{observed.size} observed and {predicted.size} predicted times: as many of both are "
+            "needed, at least one"
+        )
+    wrong = first_where(~(np.isfinite(predicted) & np.isfinite(observed) & (observed > 0)))
     if wrong is not None:
-        raise InputError(f"observed {wrong}: {observed[wrong]} s; it must be finite and positive")
-    return observed
-
-
-def _errors(observed: FloatArray, values: npt.ArrayLike, what: str) -> FloatArray:
-    predicted: FloatArray = numbers(values, np.float64, what)
-    if predicted.shape != observed.shape:
-        raise InputError(f"{what}: expected {observed.size} values, got {predicted.size}")
-    wrong = first_where(~np.isfinite(predicted))
-    if wrong is not None:
-        raise InputError(f"{what} {wrong}: {predicted[wrong]} s; it must be finite")
-    return np.abs(observed - predicted)
+        raise InputError(
+            f"trip {wrong}: observed {observed[wrong]} s, predicted {predicted[wrong]} s; both "
+            "must be finite, the first positive"
+        )
+    return observed, np.abs(observed - predicted)

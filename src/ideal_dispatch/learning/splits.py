@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import first_where, numbers, whole_number
+from ideal_dispatch.arrays import first_where, numbers
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning.parameters import SplitBy
+from ideal_dispatch.ranges import Range
 from ideal_dispatch.records import Trips
 
 SHARES = (0.7, 0.1, 0.2)
@@ -45,8 +46,7 @@ def split(
     how well a new one is forecast.
     """
     wanted = _checked(shares)
-    if whole_number(seed, "seed") < 0:
-        raise InputError(f"seed {seed}: zero or more is needed")
+    Range(whole=True).check(seed, "seed")
     if by == "trip":
         group, sizes = np.arange(len(trips)), np.ones(len(trips), np.int64)
     elif by == "day":

@@ -12,8 +12,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from ideal_dispatch.arrays import BoolArray
@@ -26,9 +28,10 @@ from ideal_dispatch.learning.lower_level import (
     Rows,
     TrainingError,
 )
-from ideal_dispatch.learning.objective import SpatialRegulariser, losses
 from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning.training_data import TrainingData
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.features import meetings
 
 Tensors = dict[str, torch.Tensor]
 
@@ -48,22 +51,22 @@ class Epoch:
 class Trainer:
     """The state of training between two epochs, and how to go on from it."""
 
-    def __init__(self, problem: LearningProblem, params: TrainParams) -> None:
-        self.problem, self.params = problem, params
+    def __init__(self, data: TrainingData, params: TrainParams) -> None:
+        self.data, self.params = data, params
         self.model = RepresentationNetwork(
-            params.architecture, problem.edges, problem.base_s,
-            problem.bounds.on(problem.network).expected_s, problem.contexts.shape[1], params.seed,
+            params.architecture, data.edges, data.base_s,
+            data.bounds.on(data.network).expected_s, data.contexts.shape[1], params.seed,
         )  # fmt: skip
         self.lower_level = (
-            LowerLevel(problem.network, problem.trips, problem.contexts)
-            if problem.routes is None
-            else GivenRoutes(problem.routes, problem.contexts)
+            LowerLevel(data.network, data.trips, data.contexts)
+            if data.routes is None
+            else GivenRoutes(data.routes, data.contexts)
         )
-        self._target = torch.tensor(problem.target_s, dtype=torch.float32)
-        self._mean_s = float(problem.trips.observed_s[problem.train].mean())
-        self._regulariser = SpatialRegulariser(problem.network) if params.smoothness else None
-        self._position = np.full(len(problem.trips), -1)
-        self._train = distributed.own(problem.train)
+        self._target = torch.tensor(data.target_s, dtype=torch.float32)
+        self._mean_s = float(data.trips.observed_s[data.train].mean())
+        self._regulariser = SpatialRegulariser(data.network) if params.smoothness else None
+        self._position = np.full(len(data.trips), -1)
+        self._train = distributed.own(data.train)
         self._position[self._train] = np.arange(self._train.size)
         self._routes: Routes | None = None
         rate, decay = params.learning_rate, params.weight_decay
@@ -72,7 +75,7 @@ class Trainer:
             if params.optimiser == "adam"
             else torch.optim.SGD(self.model.parameters(), lr=rate, weight_decay=decay)
         )
-        self.steps_per_epoch = -(-problem.train.size // params.batch_size)
+        self.steps_per_epoch = -(-data.train.size // params.batch_size)
         self.total_steps = self.steps_per_epoch * params.epochs
         self._output_steps = (
             output_steps(params, self.total_steps) if params.output == "random" else None
@@ -124,7 +127,7 @@ class Trainer:
 
     def _batches(self, epoch: int) -> list[Rows]:
         rng = np.random.default_rng([self.params.seed, epoch])
-        train, size = self.problem.train, self.params.batch_size
+        train, size = self.data.train, self.params.batch_size
         if self.params.batches == "uniform":
             return [rng.choice(train, min(size, train.size), replace=False)
                     for _ in range(self.steps_per_epoch)]  # fmt: skip
@@ -138,7 +141,8 @@ class Trainer:
         kept = self._perturb(radius, step) if radius else None
         loss = self.direction(rows)
         if kept is not None:
-            self._restore(kept)
+            with torch.no_grad():
+                torch.nn.utils.vector_to_parameters(kept, self.model.parameters())
         if not np.isfinite(loss):
             raise TrainingError(
                 f"the loss became {loss} at step {step}; lower learning_rate "
@@ -193,9 +197,9 @@ class Trainer:
 
     def validation_error_s(self) -> float:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
-        held_out = self.problem.validation
-        rows = distributed.own(held_out if held_out.size else self.problem.train)
-        errors = np.abs(self.predict(rows) - self.problem.target_s[rows])
+        held_out = self.data.validation
+        rows = distributed.own(held_out if held_out.size else self.data.train)
+        errors = np.abs(self.predict(rows) - self.data.target_s[rows])
         both = distributed.total(torch.tensor([errors.sum(), rows.size], dtype=torch.float64))
         return float(both[0] / both[1])
 
@@ -214,10 +218,6 @@ class Trainer:
         moved = kept + radius * uniform_in_ball(kept.numel(), rng).to(kept.dtype)
         torch.nn.utils.vector_to_parameters(moved, self.model.parameters())
         return kept
-
-    @torch.no_grad()
-    def _restore(self, kept: torch.Tensor) -> None:
-        torch.nn.utils.vector_to_parameters(kept, self.model.parameters())
 
 
 # --- step sizes and perturbations --------------------------------------------------
@@ -258,3 +258,61 @@ def output_steps(params: TrainParams, total: int) -> BoolArray:
 def perturbation_rng(seed: int, step: int) -> np.random.Generator:
     """The random numbers of one step: nothing to store when training is resumed."""
     return np.random.default_rng([seed, step, _PERTURBATION])
+
+
+# --- the upper level ----------------------------------------------------------------
+
+
+def losses(
+    params: TrainParams, predicted: torch.Tensor, observed: torch.Tensor, mean_s: float
+) -> torch.Tensor:
+    """ℓ(g, t) per trip; see :class:`TrainParams` for the three kinds and their unit."""
+    unit = observed if params.loss == "relative" else mean_s
+    error = (predicted - observed) / unit
+    if params.loss == "squared":
+        return 0.5 * error**2
+    return torch.nn.functional.huber_loss(
+        error, torch.zeros_like(error), reduction="none", delta=params.huber_s / mean_s
+    )
+
+
+class SpatialRegulariser:
+    """R(ϑ) = Σ ‖ϑ[e]/√l[e] − ϑ[e′]/√l[e′]‖² over ordered pairs that share an end.
+
+    [IDEAL] equation 7, as the quadratic form 2 tr(UᵀLU) of the graph Laplacian
+    L of the edges, U = ϑ/√l, whose gradient in U is 4LU.
+    """
+
+    def __init__(self, network: RoadNetwork) -> None:
+        adjacent = adjacency(network)
+        laplacian = sp.diags_array(adjacent.sum(axis=1)) - adjacent
+        root = sp.diags_array(network.length_m**-0.5)
+        self._form = (root @ laplacian @ root).tocsr().astype(np.float32)
+
+    def __call__(self, static: torch.Tensor) -> torch.Tensor:
+        value: torch.Tensor = _QuadraticForm.apply(static, self._form)  # type: ignore[no-untyped-call]
+        return 2.0 * value
+
+
+class _QuadraticForm(torch.autograd.Function):
+    """tr(UᵀMU) of a sparse symmetric M: SciPy's product serves value and gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, form: "sp.csr_array") -> torch.Tensor:
+        product = torch.from_numpy(form @ rows.detach().numpy())
+        ctx.save_for_backward(product)
+        return (rows.detach() * product).sum()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (product,) = ctx.saved_tensors
+        return 2.0 * gradient * product, None
+
+
+def adjacency(network: RoadNetwork) -> "sp.csr_array":
+    """One where two different edges share an end, zero elsewhere, (E, E)."""
+    shared = meetings(network).tocoo()
+    other = shared.row != shared.col
+    return sp.csr_array(
+        (np.ones(int(other.sum())), (shared.row[other], shared.col[other])), shape=shared.shape
+    )

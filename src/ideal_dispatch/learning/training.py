@@ -20,20 +20,22 @@ from ideal_dispatch.context import Context
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.learning import distributed
-from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
-from ideal_dispatch.learning.export import export
-from ideal_dispatch.learning.parameters import RadiusParams, SplitBy, TrainParams
-from ideal_dispatch.learning.problem import LearningProblem
-from ideal_dispatch.learning.radius_training import FittedRadius, fit_radius
+from ideal_dispatch.learning.checkpoint import (
+    CHECKPOINT,
+    load_checkpoint,
+    refuse_old,
+    save_checkpoint,
+)
+from ideal_dispatch.learning.encoders import export
+from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
+from ideal_dispatch.learning.radius_training import FittedRadius, TripRadii, fit_radius, trip_radii
 from ideal_dispatch.learning.scores import scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
 from ideal_dispatch.learning.splits import PARTS, Split, local_days, split
 from ideal_dispatch.learning.trainer import Epoch, Trainer
-from ideal_dispatch.learning.trip_radii import TripRadii, trip_radii
+from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
-
-CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class TrainingRun:
     """A model and how it came about; arrays have one entry per trip."""
 
     model: Model
-    problem: LearningProblem
+    data: TrainingData
     split: Split
     history: tuple[Epoch, ...]
     radii: TripRadii
@@ -83,8 +85,7 @@ class TrainingRun:
 def train(
     network: RoadNetwork,
     trips: Trips,
-    params: TrainParams | None = None,
-    radius: RadiusParams | None = None,
+    settings: TrainingSettings | None = None,
     *,
     parts: Split | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -95,21 +96,21 @@ def train(
     """Learn travel times and radii from trips.
 
     ``parts`` says which trips are learned from, held out and tested; by
-    default days are split 70/10/20, or trips where their days are unknown.
-    With ``folder``, a checkpoint is kept there after every epoch and
-    ``resume`` goes on from it. See :func:`train_model` for a whole model directory.
+    default 70/10/20, as ``settings.split`` says. With ``folder``, a checkpoint is
+    kept there after every epoch and ``resume`` goes on from it. See
+    :func:`train_model` for a whole model directory.
     """
-    params, radius = params or TrainParams(), radius or RadiusParams()
-    parts = parts or default_split(trips, params.seed)
+    settings = settings or TrainingSettings()
+    parts = parts or default_split(trips, settings)
     show = watch or (lambda progress: None)
     with one_thread():
-        trainer = _trained(network, trips, params, parts, folder, resume, show)
-        problem, model = trainer.problem, export(trainer.finish(), trainer.problem)
+        trainer = _trained(network, trips, settings.params, parts, folder, resume, show)
+        model = export(trainer.finish(), trainer.data)
         radii = trip_radii(
             model, network, trips, jobs=jobs,
             report=lambda done: show(TrainingProgress("target radii", done)),
         )  # fmt: skip
-        fitted = _fitted_radius(radius, radii, parts)
+        fitted = _fitted_radius(settings.radius, radii, parts)
     weights = {**model.weights, **fitted.weights}
     model = replace(model, weights=weights, radius_rule=fitted.rule)
     predicted = fitted.rule(weights, radii.contexts.astype(np.float32), radii.features)
@@ -118,9 +119,10 @@ def train(
     scenarios = model.scenario_set(trips.contexts[middle], network)
     shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])
     run = TrainingRun(
-        model, problem, parts, tuple(trainer.history), radii, predicted, shape, fitted.warnings
-    )
-    details = _details(run, params, radius, fitted.promised)
+        model, trainer.data, parts, tuple(trainer.history), radii, predicted, shape,
+        fitted.warnings,
+    )  # fmt: skip
+    details = _details(run, settings, fitted.promised)
     return replace(run, model=replace(model, details=details))
 
 
@@ -154,28 +156,30 @@ def fit(
         if len(given) and isinstance(given[0], Context):
             given = table.encoding.encode(given)
         table = replace(table, contexts=given)
-    return train(network, table, params, radius, parts=parts).model
+    settings = TrainingSettings(params or TrainParams(), radius or RadiusParams())
+    return train(network, table, settings, parts=parts).model
 
 
 def take_part(
     network: RoadNetwork,
     trips: Trips,
-    params: TrainParams,
-    parts: Split,
+    settings: TrainingSettings,
     folder: str | os.PathLike[str],
     resume: bool = False,
 ) -> None:
     """Train beside the first of several processes; what comes after training is its own."""
+    parts = default_split(trips, settings)
     with one_thread():
-        _trained(network, trips, params, parts, folder, resume, lambda progress: None)
+        _trained(network, trips, settings.params, parts, folder, resume, lambda progress: None)
 
 
-def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
+def default_split(trips: Trips, settings: TrainingSettings) -> Split:
     """70/10/20 as told; else by day where all days are known and enough, or by trip."""
+    by = settings.split
     if by is None:
         known = not np.isnat(np.asarray(trips.at)).any()
         by = "day" if known and np.unique(local_days(trips)).size >= 10 else "trip"
-    return split(trips, seed=seed, by=by)
+    return split(trips, seed=settings.params.seed, by=by)
 
 
 def _trained(
@@ -188,13 +192,12 @@ def _trained(
     show: Watch,
 ) -> Trainer:
     """A trainer that is done; with ``folder``, its checkpoints are there."""
-    problem = LearningProblem.prepare(
-        network, trips, parts.train, parts.validation, params.architecture, params.seed
-    )
-    trainer = Trainer(problem, params)
+    trainer = Trainer(TrainingData.prepare(network, trips, parts, params), params)
     checkpoint = FilePath(folder) / CHECKPOINT if folder is not None else None
-    if checkpoint is not None and resume and checkpoint.exists():
-        load_checkpoint(trainer, checkpoint)
+    if checkpoint is not None and resume:
+        refuse_old(checkpoint.parent)
+        if checkpoint.exists():
+            load_checkpoint(trainer, checkpoint)
 
     def after_epoch(trainer: Trainer) -> None:
         if checkpoint is not None and distributed.is_first():
@@ -207,29 +210,30 @@ def _trained(
 
 
 def _details(
-    run: TrainingRun, params: TrainParams, radius: RadiusParams, promised: float | None
+    run: TrainingRun, settings: TrainingSettings, promised: float | None
 ) -> dict[str, Any]:
-    trips, parts = run.problem.trips, run.split
+    trips, parts = run.data.trips, run.split
     known = len(trips) and not np.isnat(np.asarray(trips.at)).any()
     days = local_days(trips) if known else np.empty(0, int)
     scored_on = next(part for part in reversed(PARTS) if getattr(parts, part).size)
     test = getattr(parts, scored_on)
     own = scores(trips.observed_s[test], run.predicted_s[test])
+    whole_days = known and not np.intersect1d(days[parts.train], days[test]).size
     details = {
         "data": {
             "trips": len(trips),
             "train": int(parts.train.size),
             "validation": int(parts.validation.size),
             "test": int(parts.test.size),
-            "split": "day" if _by_day(trips, parts.train, test) else "trip",
+            "split": "day" if whole_days else "trip",
             "scored_on": scored_on,
             "first": str(date.fromordinal(int(days.min()))) if known else None,
             "last": str(date.fromordinal(int(days.max()))) if known else None,
             "weather": trips.weather_source,
             "checksum": trips.checksum,
         },
-        "params": params.as_dict(),
-        "radius_params": asdict(radius),
+        "params": settings.params.as_dict(),
+        "radius_params": asdict(settings.radius),
         "history": [asdict(replace(epoch, seconds=0.0)) for epoch in run.history],
         "scores": [{"name": "IDEAL", **asdict(own)}],
         "radius": {
@@ -257,13 +261,6 @@ def versions() -> dict[str, str]:
     """What a model was made by, for its manifest."""
     packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "torch")}
     return {"python": platform.python_version(), **packages}
-
-
-def _by_day(trips: Trips, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> bool:
-    if np.isnat(np.asarray(trips.at)).any():
-        return False
-    days = local_days(trips)
-    return not np.intersect1d(days[train], days[test]).size
 
 
 @contextmanager

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SPEEDS = ("#B5482F", ORANGE, "#D8C58F", "#6FB1D6", ACCENT)  # slow to fast
 _WIDTHS = {"motorway": 2.4, "trunk": 2.4, "primary": 2.0, "secondary": 1.5, "tertiary": 1.1}
 _DASHES = (0, (4, 2))
+_LINE: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3.5}
 
 Bars = tuple[FloatArray, FloatArray]
 """Means and the half widths of their intervals."""
@@ -32,10 +33,10 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
 
     figure, (left, right) = plain_axes(2, (10, 3.2))
     epochs = [epoch.epoch for epoch in history]
-    left.plot(epochs, [epoch.loss for epoch in history], color=ACCENT, **_line())
+    left.plot(epochs, [epoch.loss for epoch in history], color=ACCENT, **_LINE)
     left.set(xlabel="epoch", ylabel="training loss")
     errors = [epoch.validation_mae_s for epoch in history]
-    right.plot(epochs, errors, color=ORANGE, **_line())
+    right.plot(epochs, errors, color=ORANGE, **_LINE)
     right.set(xlabel="epoch", ylabel=f"error on {held_out} (s)")
     if best_epoch is not None:
         best = errors[best_epoch - 1]
@@ -135,7 +136,7 @@ def radius(
     left.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
     left.fill_between(found.level, found.low, found.high, color=MUTED, alpha=0.25, linewidth=0,
                       label="chance, 95 %")  # fmt: skip
-    left.plot(found.level, found.covered, color=ACCENT, **_line(), label="test trips")
+    left.plot(found.level, found.covered, color=ACCENT, **_LINE, label="test trips")
     if promised is not None:
         left.plot(*promised, marker="D", markersize=9, color=ORANGE, markeredgecolor="white",
                   linestyle="none", zorder=4, label="this model")  # fmt: skip
@@ -181,7 +182,3 @@ def shape_bars(shape: Shape) -> "Figure":
         axes.set(xlabel=label, ylabel="implied correlation", ylim=(0, 1.1))
         axes.tick_params(axis="x", length=0)
     return figure
-
-
-def _line() -> dict[str, Any]:
-    return {"linewidth": 1.8, "marker": "o", "markersize": 3.5}

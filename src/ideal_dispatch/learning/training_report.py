@@ -120,7 +120,7 @@ class TrainingReport:
         )
         page = Page(
             "Training report",
-            f"Model {model.checksum}, learned from trips {run.problem.trips.checksum} on network "
+            f"Model {model.checksum}, learned from trips {run.data.trips.checksum} on network "
             f"{model.network_checksum}.",
         )
         return template("training_report.html").render(
@@ -143,7 +143,7 @@ class TrainingReport:
 def _errors_by_kind(report: TrainingReport) -> dict[str, str]:
     """Figures of the error by hour, where hours are known, and by length and road class."""
     run, rows = report.run, judged_rows(report.run)
-    table = TripTable.of(run.problem.network, run.problem.trips.select(rows))
+    table = TripTable.of(run.data.network, run.data.trips.select(rows))
     shown = [report.rivals[0], *filter(None, [report.best_rival])]
     found = {"by_hour": ""}
     hours = (table.hour[:, None] == np.arange(24)).astype(float)
@@ -163,7 +163,7 @@ def _errors_by_kind(report: TrainingReport) -> dict[str, str]:
 
 def _speeds(run: TrainingRun) -> dict[str, Any] | None:
     """The map of learned speeds at the slowest hour, and of what moment it is."""
-    network, columns = run.problem.network, run.model.encoding.columns
+    network, columns = run.data.network, run.model.encoding.columns
     if np.isnan(network.lon).any():
         return None
     row, hour = slowest_hour(run)

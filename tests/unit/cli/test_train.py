@@ -239,6 +239,14 @@ def test_folders_of_something_else(trained: Path, tmp_path: Path) -> None:
     _check_output(tmp_path / "new", [], resume=True, force=False)
 
 
+def test_a_training_of_version_0_1_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"of version 0.1")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="version 0.1, which this version cannot continue"):
+            _check_output(tmp_path, [], resume=resume, force=False)
+    _check_output(tmp_path, [], resume=False, force=True)
+
+
 def test_a_checkpoint_that_is_none(world: Path, tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(b"not one")
     with pytest.raises(FileFormatError, match="not a whole checkpoint"):

@@ -11,9 +11,8 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 from ideal_dispatch import Model, RoadNetwork, Trips
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import RadiusParams, TrainParams
-from ideal_dispatch.learning.export import export
-from ideal_dispatch.learning.radius_training import fit_radius
-from ideal_dispatch.learning.trip_radii import trip_radii
+from ideal_dispatch.learning.encoders import export
+from ideal_dispatch.learning.radius_training import fit_radius, trip_radii
 from tests.unit.learning.worlds import town, trainer, trips
 
 
@@ -27,7 +26,7 @@ def small_model(
     params = TrainParams(Architecture(**sizes | shape), epochs=1, seed=seed)
     made = trainer(network, table, params)
     made.run()
-    model = export(made.finish(), made.problem)
+    model = export(made.finish(), made.data)
     radii = trip_radii(model, network, table, jobs=1)
     fitted = fit_radius(
         RadiusParams(epochs=20, uses_trip=True), radii.contexts, radii.features, radii.upper,

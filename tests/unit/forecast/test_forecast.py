@@ -24,7 +24,7 @@ from ideal_dispatch.forecast.inputs import Standardisation
 from ideal_dispatch.forecast.radius import RadiusRule, trip_features
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.export import export
+from ideal_dispatch.learning.encoders import export
 from tests.unit.forecast.models import small_model
 from tests.unit.learning.worlds import contexts, town, trainer, trips
 
@@ -59,10 +59,10 @@ def test_times_are_those_of_torch(
     made = trainer(grid, table, TrainParams(shape, epochs=2), held_out=30)
     made.run()
     made.finish()
-    ours = export(made.model, made.problem)
+    ours = export(made.model, made.data)
     inputs = made.lower_level.contexts[made.lower_level.group]
     theirs = made.model.all_times(inputs, made.model.edge_part().detach())
-    seen = theirs[made.problem.train]
+    seen = theirs[made.data.train]
     theirs = np.clip(theirs, seen.min(axis=0), seen.max(axis=0))
     dynamic = made.model.dynamic(inputs).detach().numpy()
     for i in range(60):
@@ -226,7 +226,7 @@ def test_a_city_of_equal_roads_has_times_too() -> None:
     table = trips(ring)
     for sizes in ({}, {"dimension": 1, "width": 1}, {"dimension": 9, "width": 3}):
         made = trainer(ring, table, TrainParams(Architecture("attributes", **sizes)))  # type: ignore[arg-type]
-        model = export(made.model, made.problem)
+        model = export(made.model, made.data)
         group = made.lower_level.contexts[made.lower_level.group[:1]]
         theirs = made.model.all_times(group, made.model.edge_part().detach())[0]
         times = model.forecast(table.contexts[0], ring).nominal_times
@@ -333,9 +333,9 @@ def test_standardisation_ignores_what_never_varied() -> None:
         ({"features": "colour"}, "features 'colour': choose attributes or location"),
         ({"head": "round"}, "head 'round': choose polar or plain"),
         ({"dimension": 0}, "dimension 0: at least 1 is needed"),
-        ({"width": 1.5}, "width 1.5 is not a whole number"),
-        ({"hour_harmonics": -1}, "hour_harmonics -1: at least 0 is needed"),
-        ({"location_waves": -1}, "location_waves -1: at least 0 is needed"),
+        ({"width": 1.5}, "width 1.5: a whole number is needed"),
+        ({"hour_harmonics": -1}, "hour_harmonics -1: zero or more is needed"),
+        ({"location_waves": -1}, "location_waves -1: zero or more is needed"),
     ],
 )
 def test_shapes_that_are_refused(changes: dict[str, Any], message: str) -> None:

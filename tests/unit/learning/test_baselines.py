@@ -32,6 +32,7 @@ pytest.importorskip("sklearn", reason="the train extra is not installed")
 ALL: tuple[Baseline, ...] = (
     constant(), hour_of_week(), linear(), boosting(30), boosting(30, located=True), nearest(),
 )  # fmt: skip
+of = TripTable.of
 each = pytest.mark.parametrize("baseline", ALL, ids=lambda b: b.name)
 
 
@@ -56,13 +57,15 @@ def _trips(network: RoadNetwork, count: int = 600, seed: int = 0, factor: Any = 
         contexts=_contexts(rng, count),
         network_checksum=network.checksum,
     )
-    table = TripTable.of(network, trips)
+    table = of(network, trips)
     ratio = np.full(count, 2.0) if factor is None else factor(table)
     return replace(trips, observed_s=table.free_flow_s * ratio)
 
 
 def _mae_s(baseline: Baseline, network: RoadNetwork, train: Trips, test: Trips) -> float:
-    return scores(test.observed_s, baseline.fit(network, train).predict(network, test)).mae_s
+    return scores(
+        test.observed_s, baseline.fit(of(network, train)).predict(of(network, test))
+    ).mae_s
 
 
 # --- the table ----------------------------------------------------------------------
@@ -70,7 +73,7 @@ def _mae_s(baseline: Baseline, network: RoadNetwork, train: Trips, test: Trips) 
 
 def test_the_table_of_one_trip(grid: RoadNetwork) -> None:
     trips = _trips(grid, 5)
-    table = TripTable.of(grid, trips)
+    table = of(grid, trips)
     for row in range(5):
         path = grid.shortest_path(
             grid.free_flow_times_s, int(trips.origin[row]), int(trips.destination[row])
@@ -91,7 +94,7 @@ def test_the_table_of_one_trip(grid: RoadNetwork) -> None:
 @each
 def test_one_factor_everywhere_is_found_by_all(baseline: Baseline, grid: RoadNetwork) -> None:
     train, test = _trips(grid), _trips(grid, 50, seed=1)
-    predicted = baseline.fit(grid, train).predict(grid, test)
+    predicted = baseline.fit(of(grid, train)).predict(of(grid, test))
     assert predicted == pytest.approx(test.observed_s, rel=1e-9)
 
 
@@ -101,8 +104,10 @@ def test_same_trips_same_bytes_and_observed_times_are_not_read(
 ) -> None:
     noisy = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.3, len(t)))
     test = _trips(grid, 50, seed=1)
-    first = baseline.fit(grid, noisy).predict(grid, test)
-    again = baseline.fit(grid, noisy).predict(grid, replace(test, observed_s=np.full(50, 1e6)))
+    first = baseline.fit(of(grid, noisy)).predict(of(grid, test))
+    again = baseline.fit(of(grid, noisy)).predict(
+        of(grid, replace(test, observed_s=np.full(50, 1e6)))
+    )
     assert first.tobytes() == again.tobytes()
 
 
@@ -112,19 +117,19 @@ def test_trips_within_a_node(baseline: Baseline, grid: RoadNetwork) -> None:
     destination = trips.destination.copy()
     destination[:20] = trips.origin[:20]
     stays = replace(trips, destination=destination, observed_s=trips.observed_s + 1e-3)
-    predicted = baseline.fit(grid, stays).predict(grid, stays)
+    predicted = baseline.fit(of(grid, stays)).predict(of(grid, stays))
     assert (predicted[:20] == 0.0).all()
     assert (predicted[20:] > 0.0).all()
     with pytest.raises(InputError, match=f"{baseline.name}: no trip to learn from drives a road"):
-        baseline.fit(grid, stays.select(np.arange(20)))
+        baseline.fit(of(grid, stays.select(np.arange(20))))
 
 
 @each
 @pytest.mark.parametrize("count", [1, 3])
 def test_very_few_trips_and_no_question(baseline: Baseline, count: int, grid: RoadNetwork) -> None:
-    fitted = baseline.fit(grid, _trips(grid, count))
-    assert np.isfinite(fitted.predict(grid, _trips(grid, 20, seed=1))).all()
-    assert fitted.predict(grid, _trips(grid).select(np.arange(0))).shape == (0,)
+    fitted = baseline.fit(of(grid, _trips(grid, count)))
+    assert np.isfinite(fitted.predict(of(grid, _trips(grid, 20, seed=1)))).all()
+    assert fitted.predict(of(grid, _trips(grid).select(np.arange(0)))).shape == (0,)
 
 
 @each
@@ -133,7 +138,7 @@ def test_contexts_of_which_nothing_is_known(baseline: Baseline, grid: RoadNetwor
     unknown = replace(known, contexts=np.full((600, 27), np.nan))
     blank = replace(test, contexts=np.full((50, 27), np.nan))
     for train, asked in ((unknown, test), (known, blank), (unknown, blank)):
-        predicted = baseline.fit(grid, train).predict(grid, asked)
+        predicted = baseline.fit(of(grid, train)).predict(of(grid, asked))
         assert predicted == pytest.approx(test.observed_s, rel=1e-9)
 
 
@@ -142,15 +147,15 @@ def test_another_network_and_another_encoding_are_refused(
     baseline: Baseline, grid: RoadNetwork
 ) -> None:
     trips = _trips(grid, 50)
-    fitted = baseline.fit(grid, trips)
+    fitted = baseline.fit(of(grid, trips))
     other = RoadNetwork.from_arrays([0, 1], [1, 0], [100.0, 100.0])
     with pytest.raises(InputError, match="another network"):
-        baseline.fit(other, trips)
+        baseline.fit(of(other, trips))
     with pytest.raises(InputError, match="another network"):
-        fitted.predict(other, trips)
+        fitted.predict(of(other, trips))
     wider = replace(trips, encoding=ContextEncoding(("visibility_m",)), contexts=np.zeros((50, 28)))
     with pytest.raises(InputError, match="context columns are not those it was fitted with"):
-        fitted.predict(grid, wider)
+        fitted.predict(of(grid, wider))
 
 
 # --- each of them -------------------------------------------------------------------
@@ -158,7 +163,7 @@ def test_another_network_and_another_encoding_are_refused(
 
 def test_no_other_constant_has_a_smaller_error(grid: RoadNetwork) -> None:
     train = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.5, len(t)))
-    table = TripTable.of(grid, train)
+    table = of(grid, train)
     found = _mae_s(constant(), grid, train, train)
     for factor in np.linspace(0.5, 4.0, 200):
         assert found <= scores(train.observed_s, factor * table.free_flow_s).mae_s + 1e-9
@@ -170,10 +175,10 @@ def test_hours_of_the_week_are_found_and_drawn_to_the_constant(grid: RoadNetwork
 
     train, test = _trips(grid, 3000, factor=factor), _trips(grid, 200, seed=1, factor=factor)
     assert _mae_s(hour_of_week(0.0), grid, train, test) == pytest.approx(0.0, abs=1e-9)
-    usual = constant().fit(grid, train).predict(grid, test)
-    drawn = hour_of_week(1e12).fit(grid, train).predict(grid, test)
+    usual = constant().fit(of(grid, train)).predict(of(grid, test))
+    drawn = hour_of_week(1e12).fit(of(grid, train)).predict(of(grid, test))
     assert drawn == pytest.approx(usual)
-    between = hour_of_week(20.0).fit(grid, train).predict(grid, test)
+    between = hour_of_week(20.0).fit(of(grid, train)).predict(of(grid, test))
     outside = (
         np.minimum(usual, test.observed_s) - between,
         between - np.maximum(usual, test.observed_s),
@@ -185,8 +190,8 @@ def test_hours_without_trips_get_the_constant(grid: RoadNetwork) -> None:
     train = _trips(grid, 300, factor=lambda t: 1.0 + t.hour / 10.0)
     mornings = train.select(train.contexts[:, 5] < 12)
     evening = train.select(train.contexts[:, 5] >= 12)
-    fitted = hour_of_week().fit(grid, mornings).predict(grid, evening)
-    assert fitted == pytest.approx(constant().fit(grid, mornings).predict(grid, evening))
+    fitted = hour_of_week().fit(of(grid, mornings)).predict(of(grid, evening))
+    assert fitted == pytest.approx(constant().fit(of(grid, mornings)).predict(of(grid, evening)))
 
 
 def test_a_linear_world_is_found_though_weather_is_missing_for_a_part(grid: RoadNetwork) -> None:
@@ -208,8 +213,8 @@ def test_linear_goes_not_beyond_what_was_seen(grid: RoadNetwork) -> None:
     hot = train.contexts.copy()
     hot[:, 0] = 1e4
     asked = replace(train, contexts=hot)
-    ratio = linear().fit(grid, train).predict(grid, asked) / TripTable.of(grid, train).free_flow_s
-    assert ratio == pytest.approx(TripTable.of(grid, train).ratio.max())
+    ratio = linear().fit(of(grid, train)).predict(of(grid, asked)) / of(grid, train).free_flow_s
+    assert ratio == pytest.approx(of(grid, train).ratio.max())
 
 
 def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
@@ -218,24 +223,24 @@ def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
         return np.where(east, 3.0, 1.5)
 
     train, test = _trips(grid, 2000, factor=factor), _trips(grid, 300, seed=1)
-    test = replace(test, observed_s=test.observed_s / 2 * factor(TripTable.of(grid, test)))
+    test = replace(test, observed_s=test.observed_s / 2 * factor(of(grid, test)))
     blind = _mae_s(boosting(), grid, train, test)
     assert _mae_s(boosting(located=True), grid, train, test) < 0.2 * blind
     assert _mae_s(nearest(10, 0.2, 0.0), grid, train, test) < 0.5 * blind
     moved = replace(grid, lon=grid.lon[::-1], lat=grid.lat[::-1])
     train, test = (replace(trips, network_checksum="") for trips in (train, test))
     for baseline, same in ((boosting(), True), (boosting(located=True), False)):
-        here = baseline.fit(grid, train).predict(grid, test)
-        there = baseline.fit(grid, train).predict(moved, test)
+        here = baseline.fit(of(grid, train)).predict(of(grid, test))
+        there = baseline.fit(of(grid, train)).predict(of(moved, test))
         assert np.array_equal(here, there) is same
 
 
 def test_one_nearest_trip_repeats_the_past(grid: RoadNetwork) -> None:
     train = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.3, len(t)))
-    predicted = nearest(neighbours=1).fit(grid, train).predict(grid, train)
+    predicted = nearest(neighbours=1).fit(of(grid, train)).predict(of(grid, train))
     assert predicted == pytest.approx(train.observed_s)
-    everyone = nearest(neighbours=10**6).fit(grid, train).predict(grid, train)
-    table = TripTable.of(grid, train)
+    everyone = nearest(neighbours=10**6).fit(of(grid, train)).predict(of(grid, train))
+    table = of(grid, train)
     assert everyone / table.free_flow_s == pytest.approx(np.exp(np.log(table.ratio).mean()))
 
 
@@ -244,7 +249,7 @@ def test_boosting_says_which_extra_it_needs(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"gradient boosting needs .*\[train\]"):
-        boosting().fit(grid, _trips(grid, 30))
+        boosting().fit(of(grid, _trips(grid, 30)))
 
 
 # --- all of them at once ------------------------------------------------------------
@@ -262,7 +267,7 @@ def test_settings_are_chosen_on_the_validation_trips(grid: RoadNetwork) -> None:
         if "boosting" in one.name:
             continue  # the same choice, at many times the cost
         errors = [_mae_s(candidate, grid, train, validation) for candidate in kind]
-        chosen = scores(validation.observed_s, one.predict(grid, validation)).mae_s
+        chosen = scores(validation.observed_s, one.predict(of(grid, validation))).mae_s
         assert chosen == pytest.approx(min(errors))
 
 
@@ -274,7 +279,7 @@ def test_without_coordinates_the_located_ones_are_left_out() -> None:
     assert names == [constant().name, hour_of_week().name, linear().name, boosting().name]
     for baseline in (boosting(located=True), nearest()):
         with pytest.raises(InputError, match="no coordinates; a baseline with location needs them"):
-            baseline.fit(around, trips)
+            baseline.fit(of(around, trips))
 
 
 def test_parts_that_do_not_fit_together(grid: RoadNetwork) -> None:
@@ -294,7 +299,7 @@ def test_real_trips_rank_the_baselines(shared_data: Path) -> None:
     parts = split(trips)
     train, validation, test = map(trips.select, (parts.train, parts.validation, parts.test))
     error = {
-        one.name: scores(test.observed_s, one.predict(network, test)).mae_s
+        one.name: scores(test.observed_s, one.predict(of(network, test))).mae_s
         for one in fit_baselines(network, train, validation)
     }
     assert list(error) == [kind[0].name for kind in CANDIDATES]

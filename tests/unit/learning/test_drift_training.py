@@ -16,10 +16,11 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.learning import TrainParams, split
 from ideal_dispatch.learning.drift_training import DRIFT_PARAMS, fit_drift
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import GivenRoutes, LowerLevel, Routes
-from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.traffic.quote_log import TIMES, LogLine, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -168,18 +169,18 @@ def test_logs_that_cannot_be_learned_from() -> None:
 def test_given_routes_are_timed_as_they_are() -> None:
     network = town()
     table = trips(network, 50)
-    problem = LearningProblem.prepare(network, table, np.arange(50), [], SMALL, 0)
-    columns = problem.contexts.shape[1]
+    data = TrainingData.prepare(network, table, split(table, (1.0, 0.0, 0.0)), TrainParams(SMALL))
+    columns = data.contexts.shape[1]
     model = RepresentationNetwork(
         SMALL,
-        problem.edges,
-        problem.base_s,
-        problem.bounds.on(problem.network).expected_s,
+        data.edges,
+        data.base_s,
+        data.bounds.on(data.network).expected_s,
         columns,
         0,
     )
-    solved, seconds = LowerLevel(network, table, problem.contexts).solve(model, np.arange(50))
-    given = GivenRoutes(solved, problem.contexts)
+    solved, seconds = LowerLevel(network, table, data.contexts).solve(model, np.arange(50))
+    given = GivenRoutes(solved, data.contexts)
     rows = np.array([7, 3, 49, 3])
     routes, again = given.solve(model, rows)
     np.testing.assert_allclose(again, seconds[rows], rtol=1e-12)
@@ -187,7 +188,7 @@ def test_given_routes_are_timed_as_they_are() -> None:
         one = routes.edges[routes.start[position] : routes.start[position + 1]]
         np.testing.assert_array_equal(one, solved.of(np.array([row]))[0])
     detour = Routes(np.repeat(solved.edges, 2), 2 * solved.start)
-    twice = GivenRoutes(detour, problem.contexts).solve(model, rows)[1]
+    twice = GivenRoutes(detour, data.contexts).solve(model, rows)[1]
     np.testing.assert_allclose(twice, 2 * seconds[rows], rtol=1e-12)
 
 

@@ -40,15 +40,13 @@ def test_an_interval_of_equal_models_holds_zero_about_95_times_in_100() -> None:
 
 
 def test_bad_numbers() -> None:
-    with pytest.raises(InputError, match="observed 1: 0.0 s; it must be finite and positive"):
+    with pytest.raises(InputError, match=r"trip 1: observed 0.0 s, .* the first positive"):
         scores([1.0, 0.0], [1.0, 1.0])
-    with pytest.raises(InputError, match="predicted 0: nan s; it must be finite"):
+    with pytest.raises(InputError, match=r"trip 0: .* predicted nan s; both must be finite"):
         scores([1.0, 2.0], [np.nan, 1.0])
-    with pytest.raises(InputError, match="predicted: expected 2 values, got 1"):
+    with pytest.raises(InputError, match="2 observed and 1 predicted times: as many of both"):
         scores([1.0, 2.0], [1.0])
-    with pytest.raises(InputError, match="at least one travel time"):
+    with pytest.raises(InputError, match="0 predicted times: .* at least one"):
         scores([], [])
-    with pytest.raises(InputError, match="b: expected 1 values, got 2"):
+    with pytest.raises(InputError, match="1 observed and 2 predicted times"):
         paired_interval([1.0], [1.0], [1.0, 2.0])
-    with pytest.raises(InputError, match="0 draws: at least one is needed"):
-        paired_interval([1.0], [1.0], [1.0], draws=0)

@@ -106,7 +106,7 @@ def test_as_few_trips_as_parts() -> None:
         ({"shares": (0.0, 0.5, 0.5)}, "training part must not be empty"),
         ({"by": "week"}, "split by 'week': it must be 'trip' or 'day'"),
         ({"seed": -1}, "seed -1"),
-        ({"seed": 0.5}, "seed 0.5 is not a whole number"),
+        ({"seed": 0.5}, "seed 0.5: a whole number is needed"),
     ],
 )
 def test_bad_arguments(arguments: Any, message: str) -> None:

@@ -292,8 +292,8 @@ def test_everything_is_fitted_on_the_training_part() -> None:
         NETWORK, replace(TRIPS, contexts=strange, observed_s=TRIPS.observed_s * np.where(
             np.arange(40) < 20, 1.0, 50.0)), held_out=20,
     )  # fmt: skip
-    assert made.problem.base_ratio == other.problem.base_ratio
-    np.testing.assert_array_equal(made.problem.contexts[:20], other.problem.contexts[:20])
+    assert made.data.base_ratio == other.data.base_ratio
+    np.testing.assert_array_equal(made.data.contexts[:20], other.data.contexts[:20])
     made.run()
     other.run()
     last = [trainer.history[-1].loss for trainer in (made, other)]

@@ -18,10 +18,12 @@ from ideal_dispatch.learning import (
     Split,
     TrainingProgress,
     TrainingRun,
+    TrainingSettings,
     TrainParams,
     train,
 )
-from ideal_dispatch.learning.training import CHECKPOINT, default_split
+from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
+from ideal_dispatch.learning.training import default_split
 from tests.planted import planted_trips
 from tests.unit.learning.worlds import SMALL, contexts, town, trainer, trips
 
@@ -33,7 +35,7 @@ ROWS = np.arange(60)
 
 
 def _run(table: Trips = TRIPS, params: TrainParams = PARAMS, **changes: Any) -> TrainingRun:
-    return train(NETWORK, table, params, RADIUS, jobs=1, **changes)
+    return train(NETWORK, table, TrainingSettings(params, RADIUS), jobs=1, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +105,12 @@ def test_killed_and_resumed(run: TrainingRun, tmp_path: Path) -> None:
     assert anew.model.checksum != run.model.checksum, "without --resume it starts anew"
 
 
+def test_a_checkpoint_of_an_older_version_is_told(tmp_path: Path) -> None:
+    (tmp_path / OLD_CHECKPOINT).write_bytes(b"of version 0.1")
+    with pytest.raises(InputError, match="a checkpoint of version 0.1, .*; delete it to start"):
+        _run(folder=tmp_path, resume=True)
+
+
 def test_resume_without_a_checkpoint_starts(run: TrainingRun, tmp_path: Path) -> None:
     assert _run(folder=tmp_path, resume=True).model.checksum == run.model.checksum
 
@@ -129,7 +137,7 @@ def test_parts_may_be_empty(parts: Split, scored_on: str, heading: str, tmp_path
 def test_trips_of_known_days_are_split_by_day() -> None:
     at = np.datetime64("2024-01-01", "s") + ROWS * np.timedelta64(8, "h")
     by_day = replace(TRIPS, at=at)
-    parts = default_split(by_day, seed=0)
+    parts = default_split(by_day, TrainingSettings())
     days = [set(at[part].astype("M8[D]").tolist()) for part in (parts.train, parts.test)]
     assert not days[0] & days[1]
     run = _run(by_day)
@@ -167,9 +175,9 @@ def test_fit_takes_single_trips_and_contexts() -> None:
 
 def test_trips_of_another_network_are_refused() -> None:
     with pytest.raises(InputError, match="the trips belong to another network"):
-        train(town(1), TRIPS, PARAMS)
+        train(town(1), TRIPS)
     with pytest.raises(InputError, match="cannot be split|give more trips"):
-        train(NETWORK, TRIPS.select([]), PARAMS)
+        train(NETWORK, TRIPS.select([]))
 
 
 def test_the_papers_algorithm_runs_as_printed() -> None:

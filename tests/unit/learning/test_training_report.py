@@ -11,7 +11,14 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.forecast import Architecture
-from ideal_dispatch.learning import RadiusParams, Split, TrainingRun, TrainParams, train
+from ideal_dispatch.learning import (
+    RadiusParams,
+    Split,
+    TrainingRun,
+    TrainingSettings,
+    TrainParams,
+    train,
+)
 from ideal_dispatch.learning.baselines import (
     FittedBaseline,
     boosting,
@@ -28,6 +35,7 @@ from ideal_dispatch.learning.diagnostics import (
     typical_context,
 )
 from ideal_dispatch.learning.training_report import TrainingReport
+from ideal_dispatch.learning.trip_table import TripTable
 from tests.planted import planted_trips
 
 SMALL = TrainParams(
@@ -37,14 +45,14 @@ SMALL = TrainParams(
 
 @pytest.fixture(scope="module")
 def run(grid: RoadNetwork) -> TrainingRun:
-    return train(grid, planted_trips(grid, 260, seed=1), SMALL)
+    return train(grid, planted_trips(grid, 260, seed=1), TrainingSettings(SMALL))
 
 
 @pytest.fixture(scope="module")
 def baselines(run: TrainingRun) -> list[FittedBaseline]:
-    trips = run.problem.trips.select(run.split.train)
+    trips = run.data.trips.select(run.split.train)
     chosen = (constant(), hour_of_week(), linear(), boosting(trees=20))
-    return [one.fit(run.problem.network, trips) for one in chosen]
+    return [one.fit(TripTable.of(run.data.network, trips)) for one in chosen]
 
 
 def test_the_page_has_all_parts_and_every_figure_its_words(
@@ -72,7 +80,7 @@ def test_numbers_are_json_and_those_of_the_page(
     facts = TrainingReport.of(run, baselines).as_dict()
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     test = run.split.test
-    observed = run.problem.trips.observed_s[test]
+    observed = run.data.trips.observed_s[test]
     assert facts["scores"][0]["mae_s"] == pytest.approx(
         np.abs(observed - run.predicted_s[test]).mean()
     )
@@ -109,7 +117,7 @@ def _with_radii(run: TrainingRun, targets: Any, predicted: float = 0.1) -> Train
 
 
 def test_reliability_of_exchangeable_trips_stays_in_its_band(run: TrainingRun) -> None:
-    count = len(run.problem.trips)
+    count = len(run.data.trips)
     inside, levels = 0, 0
     for seed in range(40):
         found = reliability(_with_radii(run, np.random.default_rng(seed).exponential(1, count)))
@@ -121,7 +129,7 @@ def test_reliability_of_exchangeable_trips_stays_in_its_band(run: TrainingRun) -
 
 
 def test_reliability_by_hand(run: TrainingRun) -> None:
-    targets = np.zeros(len(run.problem.trips))
+    targets = np.zeros(len(run.data.trips))
     targets[run.split.validation] = np.arange(run.split.validation.size)
     targets[run.split.test] = np.linspace(0, run.split.validation.size - 1, run.split.test.size)
     found = reliability(_with_radii(run, targets))
@@ -137,7 +145,7 @@ def test_reliability_by_hand(run: TrainingRun) -> None:
 def test_a_radius_that_breaks_its_promise_is_told(
     run: TrainingRun, baselines: Sequence[FittedBaseline]
 ) -> None:
-    targets = np.full(len(run.problem.trips), 0.05)
+    targets = np.full(len(run.data.trips), 0.05)
     targets[run.split.test] = 0.2
     broken = _with_radii(run, targets)
     lines = TrainingReport.of(broken, baselines).warnings
@@ -148,9 +156,10 @@ def test_a_radius_that_breaks_its_promise_is_told(
 def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
     trips = planted_trips(grid, 80, seed=2)
     radius = RadiusParams(loss="mean_absolute", coverage=None)
-    run = train(grid, trips, replace(SMALL, epochs=2), radius)
+    run = train(grid, trips, TrainingSettings(replace(SMALL, epochs=2), radius))
     run = replace(run, warnings=("the radius has collapsed: <b>",))
-    html = TrainingReport.of(run, [constant().fit(grid, trips.select(run.split.train))]).html()
+    simplest = constant().fit(TripTable.of(grid, trips.select(run.split.train)))
+    html = TrainingReport.of(run, [simplest]).html()
     assert '<p class="warning">the radius has collapsed: &lt;b&gt;</p>' in html
     assert "This model promises no level" in html
 
@@ -160,15 +169,15 @@ def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
 
 def test_a_planted_shared_part_is_found(run: TrainingRun) -> None:
     rng = np.random.default_rng(3)
-    count = len(run.problem.trips)
+    count = len(run.data.trips)
     hour = rng.integers(0, 40, count)
     at = np.datetime64("2024-03-04", "s") + (3600 * hour).astype("m8[s]")
 
     def with_noise(shared: float) -> TrainingRun:
         noise = shared * rng.normal(size=40)[hour] + np.sqrt(1 - shared**2) * rng.normal(size=count)
-        trips = replace(run.problem.trips, at=at, observed_s=run.predicted_s * np.exp(0.2 * noise))
+        trips = replace(run.data.trips, at=at, observed_s=run.predicted_s * np.exp(0.2 * noise))
         everything = Split(run.split.train, run.split.validation, np.arange(count))
-        return replace(run, problem=replace(run.problem, trips=trips), split=everything)
+        return replace(run, data=replace(run.data, trips=trips), split=everything)
 
     much, none = shared_part(with_noise(0.8)), shared_part(with_noise(0.0))
     assert much is not None
@@ -205,7 +214,10 @@ def test_a_network_without_coordinates_or_hours(grid: RoadNetwork) -> None:
     contexts[:, :25] = np.nan
     trips = replace(trips, contexts=contexts, at=None)
     run = train(
-        bare, trips, replace(SMALL, epochs=1), parts=Split(*np.split(np.arange(60), [40, 60]))
+        bare,
+        trips,
+        TrainingSettings(replace(SMALL, epochs=1)),
+        parts=Split(*np.split(np.arange(60), [40, 60])),
     )
     html = TrainingReport.of(run, []).html()
     assert "<p>This network has no coordinates, so there is no map.</p>" in html

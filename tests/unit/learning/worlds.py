@@ -9,9 +9,9 @@ from ideal_dispatch import RoadNetwork, Trips
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.forecast import Architecture
-from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.problem import LearningProblem
+from ideal_dispatch.learning import Split, TrainParams
 from ideal_dispatch.learning.trainer import Trainer
+from ideal_dispatch.learning.training_data import TrainingData
 
 SMALL = Architecture("attributes", dimension=3, width=5, hour_harmonics=1)
 
@@ -75,21 +75,19 @@ def trainer(
         params = TrainParams(**given | changes)
     rows = np.arange(len(table))
     last = len(table) - held_out
-    problem = LearningProblem.prepare(
-        network, table, rows[:last], rows[last:], params.architecture, params.seed
-    )
-    return Trainer(problem, params)
+    parts = Split(rows[:last], rows[last:], rows[:0])
+    return Trainer(TrainingData.prepare(network, table, parts, params), params)
 
 
 def in_double(made: Trainer) -> Trainer:
     """The same trainer computing in double precision, so that differences are sharp."""
     made.model.double()
-    made.model.base_s = torch.tensor(made.problem.base_s)
-    bounds_s = made.problem.bounds.on(made.problem.network).expected_s
+    made.model.base_s = torch.tensor(made.data.base_s)
+    bounds_s = made.data.bounds.on(made.data.network).expected_s
     made.model.least_s, made.model.greatest_s = map(torch.tensor, bounds_s)
-    made.model.inputs = torch.tensor(made.problem.edges)
+    made.model.inputs = torch.tensor(made.data.edges)
     made.lower_level.contexts = made.lower_level.contexts.double()
-    made._target = torch.tensor(made.problem.target_s)
+    made._target = torch.tensor(made.data.target_s)
     return made
 
 

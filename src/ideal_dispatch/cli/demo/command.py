@@ -150,10 +150,12 @@ def _show_records(facts: dict[str, Any]) -> None:
 def _show_training(run: "TrainingRun", trips: "Trips") -> None:
     from ideal_dispatch.learning.baselines import constant
     from ideal_dispatch.learning.scores import scores
+    from ideal_dispatch.learning.trip_table import TripTable
 
-    rows, network = run.split.test, run.problem.network
+    rows, network = run.split.test, run.data.network
     test = trips.select(rows)
-    plain = constant().fit(network, trips.select(run.split.train)).predict(network, test)
+    learned_from = TripTable.of(network, trips.select(run.split.train))
+    plain = constant().fit(learned_from).predict(TripTable.of(network, test))
     own = scores(test.observed_s, run.predicted_s[rows])
     _say(
         f"Nobody recorded routes: times of roads are learned through shortest paths. On "

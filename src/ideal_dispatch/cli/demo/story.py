@@ -136,7 +136,7 @@ class Story:
 
     def train(self, trips: "Trips") -> "TrainingRun":
         """The model of the trips, kept where the policies look for it."""
-        from ideal_dispatch.learning import RadiusParams, TrainParams, train
+        from ideal_dispatch.learning import RadiusParams, TrainingSettings, TrainParams, train
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(
@@ -144,7 +144,7 @@ class Story:
             smoothness=1e-4,
         ).with_architecture(features="attributes", dimension=8, width=32)  # fmt: skip
         self.watch("training", 0.0, "")
-        run = train(self.city.network, trips, params, watch=self._training)
+        run = train(self.city.network, trips, TrainingSettings(params), watch=self._training)
         folder = self.folder / "learned"
         run.model.save(model_folder(folder, USUAL))
         paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))

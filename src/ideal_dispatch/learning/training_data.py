@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError, UnreachableError
-from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.learning.lower_level import Routes, Rows
+from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.splits import Split
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.records import Trips
@@ -19,7 +19,7 @@ _WAVES_PER_KM = 0.35  # spread of the random frequencies, chosen on held-out Man
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LearningProblem:
+class TrainingData:
     """Trips on a network, ready for training.
 
     ``train`` and ``validation`` are rows of ``trips``; all that is fitted here
@@ -54,44 +54,42 @@ class LearningProblem:
         cls,
         network: RoadNetwork,
         trips: Trips,
-        train: npt.ArrayLike,
-        validation: npt.ArrayLike,
-        architecture: Architecture,
-        seed: int,
+        parts: Split,
+        params: TrainParams,
         *,
         routes: Routes | None = None,
         quoted_s: FloatArray | None = None,
-    ) -> "LearningProblem":
+    ) -> "TrainingData":
         """Check the trips, find their free-flow times, and fit all scales.
 
         The target of a trip is its observed time. With ``quoted_s`` it is what
         it took beyond its quote, on top of its base time, and may be negative.
         """
         trips.check(network)
-        parts = [np.asarray(rows, np.int64) for rows in (train, validation)]
-        if parts[0].size < 2:
-            raise InputError(f"{parts[0].size} trips to learn from: at least two are needed")
+        train, shape = parts.train, params.architecture
+        if train.size < 2:
+            raise InputError(f"{train.size} trips to learn from: at least two are needed")
         free_flow = _free_flow_s(network, trips, routes)
-        driven = parts[0][free_flow[parts[0]] > 0]
+        driven = train[free_flow[train] > 0]
         if not driven.size:
             raise InputError("every trip ends where it starts: there is nothing to learn from")
         ratio = float(np.median(trips.observed_s[driven] / free_flow[driven]))
         target_s = trips.observed_s
         if quoted_s is not None:
             target_s = target_s - quoted_s + ratio * free_flow
-        rng = np.random.default_rng(seed)
-        frequencies = _WAVES_PER_KM * rng.standard_normal((2, architecture.location_waves))
+        rng = np.random.default_rng(params.seed)
+        frequencies = _WAVES_PER_KM * rng.standard_normal((2, shape.location_waves))
         centre = np.array([network.lon.mean(), network.lat.mean()])
-        edges = edge_inputs(network, architecture.features, centre, frequencies)
+        edges = edge_inputs(network, shape.features, centre, frequencies)
         bounds, base_s = TimeBounds(), ratio * network.free_flow_times_s
         _check_base(bounds, network, base_s)
-        seen = SeenContexts.of(trips.contexts[parts[0]], trips.encoding, trips.weather_sources)
+        seen = SeenContexts.of(trips.contexts[train], trips.encoding, trips.weather_sources)
         held = seen.held(trips.contexts, trips.encoding)
-        contexts = context_inputs(held, trips.encoding, architecture.hour_harmonics)
+        contexts = context_inputs(held, trips.encoding, shape.hour_harmonics)
         edge_scale = Standardisation.fit(edges)
-        context_scale = Standardisation.fit(contexts[parts[0]])
+        context_scale = Standardisation.fit(contexts[train])
         return cls(
-            network, trips, parts[0], parts[1], free_flow, base_s, ratio, centre, frequencies,
+            network, trips, train, parts.validation, free_flow, base_s, ratio, centre, frequencies,
             bounds, seen, edge_scale, context_scale, edge_scale(edges), context_scale(contexts),
             target_s, routes,
         )  # fmt: skip
