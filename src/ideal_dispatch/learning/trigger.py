@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
-from ideal_dispatch.arrays import FloatArray, first_where, numbers, read_only
+from ideal_dispatch.arrays import FloatArray, first_where, numbers, read_only, whole_number
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.ranges import SEED
 
 KIND = ArchiveKind("trigger", 1, "fit and save one again")
 LEAST_ROWS = 20
@@ -43,14 +42,15 @@ class Trigger:
                 f"trigger: {rows} calls with {columns} features; at least {LEAST_ROWS} calls "
                 "and one feature are needed"
             )
-        known = ~np.isinf(features).any(axis=1) & (saved_s >= 0) & (saved_s < np.inf)
-        wrong = first_where(~known)
-        if wrong is not None:
-            raise InputError(
-                f"trigger, call {wrong}: features must not be infinite, and seconds saved must be "
-                "finite and zero or more"
-            )
-        SEED.check(self.seed, "seed")
+        for what, fine in (
+            ("a feature is infinite", ~np.isinf(features).any(axis=1)),
+            ("seconds saved must be finite and zero or more", (saved_s >= 0) & (saved_s < np.inf)),
+        ):
+            row = first_where(~fine)
+            if row is not None:
+                raise InputError(f"trigger, call {row}: {what}")
+        if not 0 <= whole_number(self.seed, "seed") < 2**32:
+            raise InputError(f"seed {self.seed}: it must be from 0 to 2**32 − 1")
         names = tuple(self.names)
         if names and len(names) != columns:
             raise InputError(f"trigger: {len(names)} names for {columns} features")
