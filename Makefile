@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -72,6 +72,11 @@ EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
 	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%)
+
+# every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
+pictures: setup
+	mkdir -p out
+	@$(BIN)/python -m workshop.pictures $(ONLY)
 
 # the table and the figure of docs/evidence.md, from the CSV files beside it
 evidence-summary: setup

@@ -114,11 +114,6 @@ def main(begun: object = None) -> None:
     try:
         app(obj=begun)
     except (IdealError, OSError) as error:
-        sys.exit(_complain(in_one_line(error)))
-
-
-def _complain(line: str) -> int:
-    from rich.markup import escape
-
-    err.print(f"[bold red]error:[/] {escape(line)}", soft_wrap=True)
-    return 2
+        err.print("[bold red]error:[/]", end=" ")
+        err.print(in_one_line(error), markup=False, soft_wrap=True)
+        sys.exit(2)

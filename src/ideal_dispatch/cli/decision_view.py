@@ -34,17 +34,15 @@ _UNITS = {"s": "s", "m": "m", "kmh": "km/h", "c": "°C", "mm": "mm", "hpa": "hPa
 
 
 def print_json(answer: Answer) -> None:
-    """Print one JSON object; a threshold of null means that a second always goes."""
-    print(json.dumps(answer_json(answer), ensure_ascii=False, allow_nan=False, indent=1))
+    """Print all of it as one JSON object, with the trace where there is one.
 
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """All of it in plain values, with the trace where there is one."""
+    A threshold of null means that a second always goes.
+    """
     made, advised = _decision(answer), answer.refusal is None
     situation, limit_s = made.about, made.threshold_s
     incident, sooner = situation.incident, made.sooner if advised else None
     explanation, steps = str(made.explain()), situation.trace.steps
-    return {
+    told = {
         "incident": {
             "node": incident.node,
             "lon": _plain(float(situation.network.lon[incident.node])),
@@ -75,7 +73,10 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         },
         "explanation": explanation,
         "remarks": [asdict(remark) for remark in answer.remarks],
-    } | ({"trace": [step.as_dict() for step in steps]} if steps else {})
+    }
+    if steps:
+        told["trace"] = [step.as_dict() for step in steps]
+    print(json.dumps(told, ensure_ascii=False, allow_nan=False, indent=1))
 
 
 def _assignment(situation: Situation, one: Assignment) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-from ideal_dispatch.cli.demo.past_records import RecordedDrives
+from ideal_dispatch.cli.demo_story import RecordedDrives
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
@@ -38,8 +38,8 @@ CHAPTERS = [
 
 def told(folder: Path) -> str:
     """What the story prints at a small scale."""
-    from ideal_dispatch.cli.demo.command import tell
-    from ideal_dispatch.cli.demo.story import Scale
+    from ideal_dispatch.cli.demo import tell
+    from ideal_dispatch.cli.demo_story import Scale
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
@@ -162,14 +162,11 @@ def test_an_interruption_is_one_line(tmp_path: Path) -> None:
 
 BLOCKED = """
 import sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch", "sklearn", "pandas", "openpyxl"}:
-            raise ImportError(name)
-sys.meta_path.insert(0, Blocked())
+sys.modules |= dict.fromkeys(("torch", "sklearn", "pandas", "openpyxl"))
 from pathlib import Path
-from ideal_dispatch.cli.demo.command import tell
-from ideal_dispatch.cli.demo.story import Scale, Story, _shipped
+from ideal_dispatch.cli.demo import tell
+from ideal_dispatch.cli.demo_story import Scale, Story
+from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.settings import policies_from
 scale = Scale(records=130, epochs=1, calls_per_day=6)
 """
@@ -188,7 +185,8 @@ def test_what_is_told_without_the_packages_to_learn_with(tmp_path: Path) -> None
     program = (
         "story = Story(Path('x'), 7, scale, lambda *told: None)\n"
         "print(story.can_learn)\n"
-        "print([policy.name for policy in policies_from(story.experiment.policies, _shipped())])\n"
+        "shipped = FittedParts(story.city.model, gain=story.city.gain)\n"
+        "print([policy.name for policy in policies_from(story.experiment.policies, shipped)])\n"
     )
     can_learn, policies = _without_training(program, tmp_path).splitlines()
     assert can_learn == "False"

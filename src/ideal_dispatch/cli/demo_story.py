@@ -1,9 +1,9 @@
 """The chapters of the demo: records, training, replay, one call, a report."""
 
+import itertools
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,24 +15,24 @@ from ideal_dispatch.cities import (
     TRAINING_DAYS,
     City,
     harbour_city,
-    harbour_gain_file,
-    harbour_model_folder,
     harbour_traffic,
 )
-from ideal_dispatch.cli.demo.past_records import write_records
-from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.fitted import USUAL, FittedParts
 from ideal_dispatch.dispatch.settings import policies_from
-from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.dispatch.situation import Assignment, Incident
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
-from ideal_dispatch.forecast import Model
-from ideal_dispatch.replay.drive import World
+from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
+from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, model_folder
 from ideal_dispatch.replay.past import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Answer
@@ -63,6 +63,8 @@ _POLICIES: dict[str, Any] = {
 _WITH_SHIPPED_MODEL = {
     name: table for name, table in _POLICIES.items() if table["kind"] != "learned-trigger"
 } | {"paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}}
+
+_YEAR, _WEATHER_SEED = 2025, 5  # of the recorded days, so that records and replay share weather
 
 Watch = Callable[[str, float, str], None]
 """Told the current step, the share of it that is done, and a remark."""
@@ -99,7 +101,7 @@ class Story:
     @cached_property
     def can_learn(self) -> bool:
         """Whether the packages that the first two chapters need are installed."""
-        return _found("sklearn") and _found("torch")
+        return all(find_spec(package) for package in ("sklearn", "torch"))
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -113,16 +115,10 @@ class Story:
         """The trips of the agency's records, and the facts of their report."""
         from ideal_dispatch.records.data_report import write_outputs
         from ideal_dispatch.records.prepare import prepare_records
-        from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
         agency, prepared_at = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
-        self.watch("driving past calls", 0.0, "")
-        settings = write_records(
-            self.city, ReplayedTraffic(self.ground.recording.only(LEARNED)), agency,
-            self.scale.records, self.seed,
-            lambda share: self.watch("driving past calls", share, ""),
-        )  # fmt: skip
+        settings = self._write_agency(agency)
         self.watch(step, 0.0, "")
         prepared = prepare_records(
             agency / "records.csv", network, agency / "depots.csv", settings,
@@ -133,6 +129,26 @@ class Story:
         facts = write_outputs(prepared, network, settings, prepared_at)
         self.watch(step, 1.0, "")
         return prepared.trips, facts
+
+    def _write_agency(self, folder: Path) -> AgencySettings:
+        """Write records of an agency in the city, its drives timed in recorded traffic."""
+        city, count, step = self.city, self.scale.records, "driving past calls"
+        done = itertools.count(1)
+        self.watch(step, 0.0, "")
+        days = self.ground.recording.only(LEARNED)
+        weather = SyntheticWeather.of_year(_YEAR, city.time_zone, _WEATHER_SEED)
+        made = synthesise(
+            city.network, city.depots, city.time_zone, seed=self.seed,
+            params=RecordsParams(count, year=_YEAR),
+            travel_time=RecordedDrives(
+                ReplayedTraffic(days), lambda: self.watch(step, min(next(done) / count, 1.0), "")
+            ),
+            weather=weather, districts=list(city.node_districts),
+        )  # fmt: skip
+        return write_agency(
+            folder, made, weather, city.network, city.depots, name=city.name, country=city.country,
+            weather_name=str(days.provenance["engine"]),
+        )  # fmt: skip
 
     def train(self, trips: "Trips") -> "TrainingRun":
         """The model of the trips, kept where the policies look for it."""
@@ -160,7 +176,10 @@ class Story:
         """What the policies learned from past days, and how they did on other days."""
         from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 
-        parts = _shipped() if trips is None else self._fitted(trips)
+        if trips is None:  # the model that comes with the city has learned from all days here
+            parts = FittedParts(self.city.model, gain=self.city.gain)
+        else:
+            parts = self._fitted(trips)
         outcomes = [
             self._replayed(parts, days, self.folder / name)
             for name, days in (("calibration", CALIBRATED), ("replay", REPLAYED))
@@ -241,13 +260,40 @@ class Story:
         return made[-1]
 
 
-def _found(package: str) -> bool:
-    with suppress(ImportError):
-        return find_spec(package) is not None
-    return False
+class RecordedDrives:
+    """Travel times of made-up records: driven through recorded days at the same time of day.
 
+    All calls of a date drive in the same recorded day, where it has their hour.
+    A drive that leaves the recorded time takes no time, and :func:`synthesise`
+    draws another call. ``progress`` is told after every drive.
+    """
 
-def _shipped() -> FittedParts:
-    """The model that comes with the city, which learned from all days of the demo."""
-    gain = GainModel.load(harbour_gain_file())
-    return FittedParts(Model.load(harbour_model_folder()), gain=gain)
+    def __init__(self, world: ReplayedTraffic, progress: Callable[[], None]) -> None:
+        self._world, self._progress = world, progress
+
+    def __call__(self, origin: int, destination: int, at: datetime, weather: Weather) -> float:
+        world, moments = self._world, self._moments(at)
+        if not moments:
+            return 0.0
+        moment = moments[at.toordinal() % len(moments)]
+        try:
+            told = Assignment(0, world.quote(origin, destination, moment).path)
+            took_s = drive(
+                world, world.network, told, destination, moment, World.EXPERIENCED
+            ).total_s
+        except DriveError:
+            return 0.0
+        self._progress()
+        return took_s
+
+    def _moments(self, at: datetime) -> list[datetime]:
+        """The same time of day on every recorded day that has it."""
+        recording = self._world.recording
+        local, found = recording.calendar.local(at), []
+        clock = timedelta(hours=local.hour, minutes=local.minute, seconds=local.second)
+        for stretch in recording.stretches:
+            start = recording.calendar.local(stretch.start)
+            moment = start.replace(hour=0, minute=0) + clock
+            if start <= moment < recording.end(stretch):
+                found.append(moment)
+        return found

@@ -1,4 +1,4 @@
-"""The command: five chapters, each told in a few lines."""
+"""``ideal demo``: the whole story on the embedded city, in two minutes and without a network."""
 
 import shutil
 import time
@@ -10,7 +10,7 @@ from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table,
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cli.demo.story import Scale, Story
+    from ideal_dispatch.cli.demo_story import Scale, Story
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.learning import TrainingRun
     from ideal_dispatch.records import Trips
@@ -46,7 +46,7 @@ def demo(
     ideal-dispatch[train]; without, the model that comes with the city
     is used.
     """
-    from ideal_dispatch.cli.demo.story import Scale
+    from ideal_dispatch.cli.demo_story import Scale
 
     tell(output, seed, Scale())
 
@@ -54,7 +54,7 @@ def demo(
 def tell(folder: Path, seed: int, scale: "Scale") -> None:
     """Tell the story at some scale."""
     from ideal_dispatch.cli.decision_view import print_answer
-    from ideal_dispatch.cli.demo.story import Story
+    from ideal_dispatch.cli.demo_story import Story
 
     _clear(folder)
     began = time.monotonic()
@@ -65,7 +65,8 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
         f"[bold]{city.name}[/], a fictional harbour city: {city.network.num_nodes:,} junctions, "
         f"{city.network.num_edges:,} road segments, ambulances at "
         f"{' and '.join(depot.name for depot in city.depots)}, {len(ground.recording.days)} days "
-        "of simulated traffic."
+        "of simulated traffic.",
+        markup=True,
     )
     trips = None
     if not story.can_learn:
@@ -115,8 +116,8 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(folder / name)
 
 
-def _say(text: str, **options: Any) -> None:
-    out.print(text, width=min(out.width, 80), **options)
+def _say(text: str, markup: bool = False) -> None:
+    out.print(text, width=min(out.width, 80), markup=markup)
 
 
 def _chapter(number: int, title: str, command: str) -> None:
@@ -130,7 +131,6 @@ def _show_lacking() -> None:
         "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'. Without it "
         "the model is the one that comes with the city. It has learned from the days that are "
         "replayed here, so it looks better than it is.",
-        markup=False,
     )
 
 
@@ -143,7 +143,6 @@ def _show_records(facts: dict[str, Any]) -> None:
         f"be read or placed, {facts['excluded']} are left out by a rule. Where no one noted the "
         "drive, it is what remains of the time from call to CPR; a floor takes "
         f"{slope['seconds_per_floor']:.2f} s ({low:.2f} … {high:.2f}), and 1.90 s in truth.",
-        markup=False,
     )
 
 
@@ -163,12 +162,11 @@ def _show_training(run: "TrainingRun", trips: "Trips") -> None:
         f"the forecast is {own.mae_s:.1f} s off (free flow times one factor: "
         f"{scores(test.observed_s, plain).mae_s:.1f} s), and the slowest scenario is slow enough "
         f"for {100 * run.coverage(rows):.0f} % of them.",
-        markup=False,
     )
 
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
-    from ideal_dispatch.cli.demo.story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.cli.demo_story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
     from ideal_dispatch.evaluation.metrics import day_t_interval
     from ideal_dispatch.evaluation.report import how_sure
     from ideal_dispatch.evaluation.result_tables import regret_table
@@ -182,10 +180,9 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     _say(
         f"{len(outcomes)} calls on {len(outcomes.days)} days, {len(outcomes.policies)} policies, "
         f"all in the same traffic. {learned}",
-        markup=False,
     )
     out.print()
-    _say(f"{table.title}:", markup=False)
+    _say(f"{table.title}:")
     print_table(table.header, table.text_rows(), table.bold)
     router_s = outcomes.policy("router").drives[WORLD].primary_s
     row = judged.at(OWN, SHARE)
@@ -197,15 +194,14 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
         f"{abs(sooner_s.mean):.1f} s {'sooner' if sooner_s.mean >= 0 else 'later'} than the "
         f"router's one ambulance ({router_s.mean():.0f} s; {how_sure(sooner_s)}). Two days show "
         "how it works, not how well: docs/evidence.md does that.",
-        markup=False,
     )
 
 
 def _show_what_happened(entry: dict[str, Any]) -> None:
-    from ideal_dispatch.cli.demo.story import OWN, WORLD
+    from ideal_dispatch.cli.demo_story import OWN, WORLD
     from ideal_dispatch.evaluation.call_maps import words
 
     out.print()
     out.print("What happened then", style="bold")
     told, _, _ = words(entry, OWN, WORLD).partition(f" {OWN}: ")  # the log's threshold is another
-    _say(told, markup=False)
+    _say(told)
