@@ -51,30 +51,6 @@ class Proof:
         return int(self.parent.size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchOutcome:
-    """How a search ended.
-
-    ``upper_s`` is proved. ``found`` holds the edges of a complete path whose
-    largest advantage is above the target the search began with, if any.
-    """
-
-    upper_s: float
-    closed: bool
-    found: IntArray | None
-    proof: Proof
-
-
-def bound_at_depots(problem: GapProblem, target_s: float) -> SearchOutcome:
-    """The quickest bound: one base at each depot; closed if it is no more than the target."""
-    return Search(problem, target_s, stop_at_found=True).run(most_pops=problem.depots.size)
-
-
-def nothing_proved(problem: GapProblem) -> Proof:
-    """The proof before its first step: every depot open."""
-    return _State(problem, 0.0, np.empty(0)).proof
-
-
 class Search:
     """A proof that no second path has a largest advantage above ``target_s``, or such a path.
 
@@ -83,79 +59,33 @@ class Search:
     """
 
     def __init__(self, problem: GapProblem, target_s: float, *, stop_at_found: bool) -> None:
-        self._problem, self._stop_at_found = problem, stop_at_found
-        self._found: IntArray | None = None
-        self._begin(target_s, Corridor.everywhere(problem), np.empty(0))
-
-    def _begin(self, target_s: float, corridor: Corridor, corridor_multiplier: FloatArray) -> None:
-        network, scenarios = self._problem.network, self._problem.scenarios
+        scenarios = problem.scenarios
+        self._problem = problem
         self._claim = kernels.Claim(
             scenarios.embeddings,
             scenarios.nominal_times,
-            self._problem.destination,
-            self._problem.primary_matrix,
+            problem.destination,
+            problem.primary_matrix,
             scenarios.radius,
             scenarios.eigenvalue_bounds.upper_offset,
-            self._stop_at_found,
+            stop_at_found,
         )
-        self._corridor = corridor
-        self._state = _State(self._problem, target_s, corridor_multiplier)
-        self._pops_per_look = max(1, _NODES_PER_LOOK // network.num_nodes)
-        self._end = kernels.PAUSED
+        self._found_before: IntArray | None = None
+        self._begin(target_s, Corridor.everywhere(problem), np.empty(0))
 
-    def narrow(self, time_limit_s: float = np.inf) -> None:
-        """Begin anew inside what the depots' bases leave possible, whose spread is then known.
-
-        Where that is too much, or would last too long, all stays as it is.
-        """
-        self.run(most_pops=self._problem.depots.size - int(self._state.counters[kernels.POPS]))
-        edges, multipliers = self._state.corridor()
-        edges = without_dead_ends(self._problem, edges)
-        lasts_s = _SECONDS_PER_PAIR * edges.size**2
-        if edges.size <= _MOST_CORRIDOR and lasts_s <= time_limit_s:
-            self._found = self._state.found
-            corridor = Corridor.of(self._problem, edges)
-            self._begin(float(self._state.target[0]), corridor, multipliers)
-
-    def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> SearchOutcome:
-        """Go on for so many labels or seconds, or to the end."""
-        started = time.perf_counter()
-        state, left = self._state, np.inf if most_pops is None else most_pops
-        while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
-            before = state.counters[kernels.POPS]
-            budget = int(min(left, self._pops_per_look))
-            self._end = kernels.explore(
-                self._claim, self._corridor, budget,
-                state.tally, state.labels, state.queue, state.bases,
-            )  # fmt: skip
-            left -= state.counters[kernels.POPS] - before
-            if self._end == kernels.LABELS_FULL:
-                state.labels, state.queue = _doubled(state.labels), _doubled(state.queue)
-            elif self._end == kernels.BASES_FULL:
-                state.bases = _doubled(state.bases)
-            used = state.labels.matrix.nbytes + state.bases.ahead.nbytes
-            if time.perf_counter() - started > time_limit_s or used > _MOST_BYTES:
-                break
-        found = self._found if state.found is None else state.found
-        closed = self._end == kernels.CLOSED
-        return SearchOutcome(state.upper_s(closed), closed, found, state.proof)
-
-
-class _State:
-    """The arrays of a running search; they grow by doubling."""
-
-    def __init__(
-        self, problem: GapProblem, target_s: float, corridor_multiplier: FloatArray
-    ) -> None:
+    def _begin(self, target_s: float, corridor: Corridor, corridor_multiplier: FloatArray) -> None:
+        """The arrays of a search at its beginning; they grow by doubling."""
+        problem = self._problem
         size, nodes = problem.scenarios.dimension, problem.network.num_nodes
         depots = problem.depots[np.isfinite(problem.nominal_to_destination[problem.depots])]
         room = max(_FIRST_ROOM, 2 * depots.size)
-        self._problem, self.corridor_multiplier = problem, corridor_multiplier
-        self.counters = np.zeros(4, np.int64)
-        self.target = np.array([target_s, -1.0])
+        self._corridor, self._corridor_multiplier = corridor, corridor_multiplier
+        self._end = kernels.PAUSED
+        self._counters = np.zeros(4, np.int64)
+        self._target = np.array([target_s, -1.0])
         first_at = np.full(nodes, -1, np.int32)
-        self.tally = kernels.Tally(self.counters, self.target, first_at)
-        self.labels = kernels.Labels(
+        self._tally = kernels.Tally(self._counters, self._target, first_at)
+        self._labels = kernels.Labels(
             node=np.empty(room, np.int32),
             parent=np.empty(room, np.int32),
             via=np.empty(room, np.int32),
@@ -167,9 +97,9 @@ class _State:
             dominator=np.empty(room, np.int32),
             next_at=np.empty(room, np.int32),
         )
-        self.queue = kernels.Queue(np.empty(room), np.empty(room, np.int32))
+        self._queue = kernels.Queue(np.empty(room), np.empty(room, np.int32))
         room = max(room // 8, depots.size + 1)
-        self.bases = kernels.Bases(
+        self._bases = kernels.Bases(
             label=np.empty(room, np.int32),
             multiplier=np.empty(room),
             constant=np.empty(room),
@@ -180,72 +110,118 @@ class _State:
         )
         roots = kernels.Labels(depots, -1, -1, 0.0, 0.0, -1, 0.0, kernels.OPEN, -1, -1)  # type: ignore[arg-type]
         for name, value in roots._asdict().items():
-            getattr(self.labels, name)[: depots.size] = value
+            getattr(self._labels, name)[: depots.size] = value
         first_at[depots] = np.arange(depots.size)
         # depots first, in their order, which is a heap: their bases bound everything
-        self.queue.keys[: depots.size] = -np.inf
-        self.queue.labels[: depots.size] = np.arange(depots.size)
-        self.counters[[kernels.LABELS, kernels.WAITING]] = depots.size
+        self._queue.keys[: depots.size] = -np.inf
+        self._queue.labels[: depots.size] = np.arange(depots.size)
+        self._counters[[kernels.LABELS, kernels.WAITING]] = depots.size
 
-    @property
-    def proof(self) -> Proof:
-        labels, bases = self.counters[kernels.LABELS], self.counters[kernels.BASES]
-        columns: dict[str, IntArray | FloatArray] = {
-            name: getattr(self.labels, name)[:labels].astype(np.int32)
-            for name in ("node", "parent", "via", "base", "fate", "dominator")
-        }
-        columns["base_label"] = self.bases.label[:bases].copy()
-        columns["base_multiplier"] = self.bases.multiplier[:bases].copy()
-        columns["corridor_multiplier"] = self.corridor_multiplier
-        return Proof(**{name: frozen(column) for name, column in columns.items()})
+    def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> "Search":
+        """Go on for so many labels or seconds, or to the end."""
+        started = time.perf_counter()
+        counters, left = self._counters, np.inf if most_pops is None else most_pops
+        pops_per_look = max(1, _NODES_PER_LOOK // self._problem.network.num_nodes)
+        while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
+            before = counters[kernels.POPS]
+            self._end = kernels.explore(
+                self._claim, self._corridor, int(min(left, pops_per_look)),
+                self._tally, self._labels, self._queue, self._bases,
+            )  # fmt: skip
+            left -= counters[kernels.POPS] - before
+            if self._end == kernels.LABELS_FULL:
+                self._labels, self._queue = _doubled(self._labels), _doubled(self._queue)
+            elif self._end == kernels.BASES_FULL:
+                self._bases = _doubled(self._bases)
+            late = time.perf_counter() - started > time_limit_s
+            if late and counters[kernels.POPS] >= self._problem.depots.size:
+                break  # not before every depot has a bound
+            if self._labels.matrix.nbytes + self._bases.ahead.nbytes > _MOST_BYTES:
+                break
+        return self
 
-    def corridor(self) -> tuple[IntArray, FloatArray]:
+    def narrow(self, time_limit_s: float = np.inf) -> None:
+        """Begin anew inside what the depots' bases leave possible, whose spread is then known.
+
+        Where that is too much, or would last too long, all stays as it is.
+        """
+        self.run(most_pops=self._problem.depots.size - int(self._counters[kernels.POPS]))
+        edges, multipliers = self._possible()
+        edges = without_dead_ends(self._problem, edges)
+        lasts_s = _SECONDS_PER_PAIR * edges.size**2
+        if edges.size <= _MOST_CORRIDOR and lasts_s <= time_limit_s:
+            self._found_before = self.found
+            self._begin(float(self._target[0]), Corridor.of(self._problem, edges), multipliers)
+
+    def _possible(self) -> tuple[IntArray, FloatArray]:
         """Edges of the paths that the depots' bases allow above the target, and multipliers."""
         network, embeddings = self._problem.network, self._problem.scenarios.embeddings
         inside = np.zeros(network.num_edges, np.bool_)
         multipliers = np.zeros(self._problem.depots.size)
-        for base in range(self.counters[kernels.BASES]):
-            label = self.bases.label[base]
-            if self.labels.parent[label] >= 0:
+        for base in range(self._counters[kernels.BASES]):
+            label = self._bases.label[base]
+            if self._labels.parent[label] >= 0:
                 break
-            depot, ahead = self.labels.node[label], self.bases.ahead[base]
-            limit = self.bases.limit[base] * (1.0 + _ROUNDING)
-            multipliers[self._problem.depots == depot] = self.bases.multiplier[base]
+            depot, ahead = self._labels.node[label], self._bases.ahead[base]
+            limit = self._bases.limit[base] * (1.0 + _ROUNDING)
+            multipliers[self._problem.depots == depot] = self._bases.multiplier[base]
             lengths = kernels.corridor_lengths(
-                network.head, embeddings, self.bases.metric[base], ahead, limit
+                network.head, embeddings, self._bases.metric[base], ahead, limit
             )
             behind = network.distances(lengths, int(depot))
             inside |= behind[network.tail] + lengths + ahead[network.head] < limit
         return np.flatnonzero(inside).astype(np.int32), multipliers
 
+    # --- how far it came --------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether all is proved."""
+        return bool(self._end == kernels.CLOSED)
+
     @property
     def found(self) -> IntArray | None:
-        """The path that set the target, if one did."""
-        label, edges = int(self.target[1]), []
+        """Edges of the path whose largest advantage is the target, if the search found one."""
+        label, edges = int(self._target[1]), []
         if label < 0:
-            return None
-        while self.labels.parent[label] >= 0:
-            edges.append(self.labels.via[label])
-            label = self.labels.parent[label]
+            return self._found_before
+        while self._labels.parent[label] >= 0:
+            edges.append(self._labels.via[label])
+            label = self._labels.parent[label]
         return np.array(edges[::-1], np.int32)
 
-    def upper_s(self, closed: bool) -> float:
-        """What the open labels leave possible, and no less than the target."""
-        upper = float(self.target[0])
-        waiting = self.queue.labels[: self.counters[kernels.WAITING]]
-        for label in () if closed else waiting[self.labels.fate[waiting] == kernels.OPEN]:
-            base = self.labels.base[label]
+    @property
+    def upper_s(self) -> float:
+        """What is proved: no less than the target, and what open labels leave possible."""
+        upper = float(self._target[0])
+        labels, bases = self._labels, self._bases
+        waiting = self._queue.labels[: self._counters[kernels.WAITING]]
+        for label in () if self.closed else waiting[labels.fate[waiting] == kernels.OPEN]:
+            base = labels.base[label]
             if base < 0:  # a depot that was never looked at: the widest bound there is
                 slowest = self._problem.scenarios.eigenvalue_bounds.upper
                 upper = max(upper, slowest * float(np.trace(self._problem.primary_matrix)))
                 continue
-            gamma = self.bases.multiplier[base]
-            length = self.labels.since_base[label]
-            length += self.bases.ahead[base, self.labels.node[label]]
-            gain = least_gain(length / gamma, self.bases.spread[base])
-            bound = float(self.bases.constant[base] - gamma * gain)
+            gamma = bases.multiplier[base]
+            length = labels.since_base[label] + bases.ahead[base, labels.node[label]]
+            bound = float(
+                bases.constant[base] - gamma * least_gain(length / gamma, bases.spread[base])
+            )
             upper = max(upper, bound if np.isfinite(bound) else np.inf)
         return upper
+
+    @property
+    def proof(self) -> Proof:
+        """The record of what is proved so far."""
+        labels, bases = self._counters[[kernels.LABELS, kernels.BASES]]
+        columns: dict[str, IntArray | FloatArray] = {
+            name: getattr(self._labels, name)[:labels].astype(np.int32)
+            for name in ("node", "parent", "via", "base", "fate", "dominator")
+        }
+        columns["base_label"] = self._bases.label[:bases].copy()
+        columns["base_multiplier"] = self._bases.multiplier[:bases].copy()
+        columns["corridor_multiplier"] = self._corridor_multiplier
+        return Proof(**{name: frozen(column) for name, column in columns.items()})
 
 
 def _doubled(columns: Columns) -> Columns:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, frozen, non_negative, whole_number
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.gap import certificate, dca, starts
-from ideal_dispatch.gap.certificate import Proof
+from ideal_dispatch.gap import dca, starts
+from ideal_dispatch.gap.certificate import Proof, Search
 from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source
@@ -97,7 +97,8 @@ def optimistic_gap(
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
     if scenarios.radius < NO_RADIUS:
         found = starts.best_start(problem)
-        return _answer(found, found.gap_s, certificate.nothing_proved(problem), method, threshold_s)
+        nothing = Search(problem, found.gap_s, stop_at_found=True).proof  # every depot open
+        return _answer(found, found.gap_s, nothing, method, threshold_s)
     if method == "certified":
         return _certified(problem, threshold_s, deadline)
     if method == "multistart":
@@ -107,8 +108,8 @@ def optimistic_gap(
             raise InputError(f"seed {seed}: it must be zero or more")
         run = dca.estimate(problem, np.random.default_rng(seed))
         found = starts.Start(run.gap_s, run.metric, run.secondary)
-    bound = certificate.bound_at_depots(problem, found.gap_s)
-    return _answer(found, bound.upper_s, bound.proof, method, threshold_s)
+    search = _bound_at_depots(problem, found.gap_s)
+    return _answer(found, search.upper_s, search.proof, method, threshold_s)
 
 
 def side_of(lower_s: float, upper_s: float, threshold_s: float | None) -> bool | None:
@@ -127,53 +128,60 @@ def status_of(lower_s: float, upper_s: float, threshold_s: float | None) -> Stat
     return "open" if side_of(lower_s, upper_s, threshold_s) is None else "decided"
 
 
+def _bound_at_depots(problem: GapProblem, target_s: float) -> Search:
+    """The quickest bound: one base at each depot; closed if it is no more than the target."""
+    return Search(problem, target_s, stop_at_found=True).run(most_pops=problem.depots.size)
+
+
 def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) -> OptimisticGap:
     if threshold_s is not None:
         return _decided(problem, threshold_s, deadline)
     found = starts.best_start(problem, deadline=deadline)
-    # half a tolerance away, so that rounding cannot undo what the search finds
-    target_s = found.gap_s + TOLERANCE_S / 2
     left_s = deadline - time.perf_counter()
     if left_s > 0:
-        search = certificate.Search(problem, target_s, stop_at_found=False)
-        outcome = search.run(most_pops=_FIRST_POPS, time_limit_s=left_s)
+        # half a tolerance away, so that rounding cannot undo what the search finds
+        search = Search(problem, found.gap_s + TOLERANCE_S / 2, stop_at_found=False)
+        search.run(most_pops=_FIRST_POPS, time_limit_s=left_s)
         left_s = deadline - time.perf_counter()
-        if not outcome.closed and left_s > 0:
+        if not search.closed and left_s > 0:
             search.narrow(left_s)
-            outcome = search.run(time_limit_s=deadline - time.perf_counter())
+            search.run(time_limit_s=deadline - time.perf_counter())
     else:
-        outcome = certificate.bound_at_depots(problem, found.gap_s)
-    if outcome.found is not None:
-        found = starts.polished(problem, outcome.found)
-    return _answer(found, outcome.upper_s, outcome.proof, "certified", None)
+        search = _bound_at_depots(problem, found.gap_s)
+    return _proved(problem, search, found, None)
 
 
 def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> OptimisticGap:
     """Cheapest first: one descent and a short search, then the starts and the narrowed search."""
     target_s = threshold_s + TOLERANCE_S / 2
-    search = certificate.Search(problem, target_s, stop_at_found=True)
-    outcome = search.run(most_pops=problem.depots.size)
+    search = _bound_at_depots(problem, target_s)
     found = starts.best_start(problem, rounds=0)
 
     def undecided() -> bool:
-        proved = outcome.closed or outcome.found is not None or found.gap_s > target_s
+        proved = search.closed or search.found is not None or found.gap_s > target_s
         return not proved and time.perf_counter() < deadline
 
     if undecided():
-        outcome = search.run(most_pops=_FIRST_POPS, time_limit_s=deadline - time.perf_counter())
-    likely_below = outcome.upper_s < _LIKELY_BELOW * target_s
+        search.run(most_pops=_FIRST_POPS, time_limit_s=deadline - time.perf_counter())
+    likely_below = search.upper_s < _LIKELY_BELOW * target_s
     if undecided() and likely_below:
         search.narrow(deadline - time.perf_counter())
-        outcome = search.run(most_pops=_SECOND_POPS, time_limit_s=deadline - time.perf_counter())
+        search.run(most_pops=_SECOND_POPS, time_limit_s=deadline - time.perf_counter())
     if undecided():  # the proof would find what one round misses
         found = starts.best_start(problem, target_s, rounds=1, deadline=deadline)
-    if undecided() and not likely_below:
-        search.narrow(deadline - time.perf_counter())
     if undecided():
-        outcome = search.run(time_limit_s=deadline - time.perf_counter())
-    if outcome.found is not None:
-        found = starts.polished(problem, outcome.found)
-    return _answer(found, outcome.upper_s, outcome.proof, "certified", threshold_s)
+        if not likely_below:
+            search.narrow(deadline - time.perf_counter())
+        search.run(time_limit_s=deadline - time.perf_counter())
+    return _proved(problem, search, found, threshold_s)
+
+
+def _proved(
+    problem: GapProblem, search: Search, found: starts.Start, threshold_s: float | None
+) -> OptimisticGap:
+    if search.found is not None:
+        found = starts.polished(problem, search.found)
+    return _answer(found, search.upper_s, search.proof, "certified", threshold_s)
 
 
 def _answer(

@@ -47,7 +47,7 @@ def route_samples(line, spacing_m):  # type: ignore[no-untyped-def]
 
 @kernel
 def _with_room(array, used):  # type: ignore[no-untyped-def]
-    return array if used < array.size else np.concatenate((array, np.empty_like(array)))
+    return array if used < len(array) else np.concatenate((array, np.empty_like(array)))
 
 
 class Streets(NamedTuple):
@@ -101,9 +101,8 @@ def best_alignment(streets, samples, unmatched_m, starts, stops):  # type: ignor
     reached_m = np.zeros(head.size)
     chain_of_node = np.full(value.size, -1, np.int64)
     chain_of_edge = np.full(head.size, -1, np.int64)
-    link_edge = np.empty(4 * head.size, np.int32)
-    link_before = np.empty(4 * head.size, np.int64)
-    links = 0
+    links = np.empty((4 * head.size, 2), np.int64)  # an edge, and the link before it
+    count = 0
     keys = np.empty(4 * head.size)
     nodes = np.empty(4 * head.size, np.int32)
     size = 0
@@ -134,12 +133,10 @@ def best_alignment(streets, samples, unmatched_m, starts, stops):  # type: ignor
                 back = max(0.0, reached_m[e] - place_m[i]) / reach_m[k]
                 stay = inside[e] - unmatched_m * max(0.0, 1.0 - off - back * back)
                 if enter < stay:
-                    link_edge = _with_room(link_edge, links)
-                    link_before = _with_room(link_before, links)
-                    link_edge[links] = e
-                    link_before[links] = chain_of_node[tail[e]]
-                    chain_of_edge[e] = links
-                    links += 1
+                    links = _with_room(links, count)
+                    links[count, 0], links[count, 1] = e, chain_of_node[tail[e]]
+                    chain_of_edge[e] = count
+                    count += 1
                     inside[e] = enter
                     reached_m[e] = place_m[i]
                 else:
@@ -169,28 +166,20 @@ def best_alignment(streets, samples, unmatched_m, starts, stops):  # type: ignor
                 v = other[j]
                 if usable[v] and cost + length_m[edge[j]] < value[v]:
                     value[v] = cost + length_m[edge[j]]
-                    link_edge = _with_room(link_edge, links)
-                    link_before = _with_room(link_before, links)
-                    link_edge[links] = edge[j]
-                    link_before[links] = chain_of_node[u]
-                    chain_of_node[v] = links
-                    links += 1
+                    links = _with_room(links, count)
+                    links[count, 0], links[count, 1] = edge[j], chain_of_node[u]
+                    chain_of_node[v] = count
+                    count += 1
                     keys = _with_room(keys, size)
                     nodes = _with_room(nodes, size)
                     size = heap_push(keys, nodes, size, value[v], v)
 
     totals = value[targets] + target_costs
     end = targets[np.argmin(totals)] if totals.size and totals.min() < np.inf else -1
-    count = 0
+    path, first = np.empty(count, np.int32), count
     link = chain_of_node[end] if end >= 0 else -1
-    first_link = link
     while link >= 0:
-        count += 1
-        link = link_before[link]
-    path = np.empty(count, np.int32)
-    link = first_link
-    while link >= 0:
-        count -= 1
-        path[count] = link_edge[link]
-        link = link_before[link]
-    return path, end
+        first -= 1
+        path[first] = links[link, 0]
+        link = links[link, 1]
+    return path[first:], end

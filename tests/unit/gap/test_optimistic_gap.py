@@ -54,8 +54,9 @@ class TestCity:
         assert gap.worth_sending is False
         assert len(gap.proof) == len(city_question[2])
         problem = GapProblem.ask(*city_question)
-        assert certificate.bound_at_depots(problem, 1e4).closed
-        assert not certificate.bound_at_depots(problem, 0.0).closed
+        for target_s, closed in ((1e4, True), (0.0, False)):
+            search = certificate.Search(problem, target_s, stop_at_found=True)
+            assert search.run(most_pops=problem.depots.size).closed is closed
 
     def test_a_narrowed_search_needs_fewer_labels(self, city_question: tuple[Any, ...]) -> None:
         problem = GapProblem.ask(*city_question)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.readers.build import Box, Progress, RawRoads, build_network
+from ideal_dispatch.network.readers.build import Box, Progress, build_network
 from ideal_dispatch.network.road_network import RoadNetwork
 
 _OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
@@ -25,48 +25,36 @@ def read_network(
 ) -> RoadNetwork:
     """The network of a file, cut to ``box`` if given, or of a download where there is no file."""
     _check_box(box)
-    roads = _roads(source, nodes, columns, directed, box, place, progress)
-    cut = None if source is None else box
-    return build_network(roads, box=cut, simplify=simplify, progress=progress)
-
-
-def _roads(
-    source: str | os.PathLike[str] | None,
-    nodes: str | os.PathLike[str] | None,
-    columns: Mapping[str, Sequence[str]] | None,
-    directed: bool,
-    box: Box | None,
-    place: str | None,
-    progress: Progress,
-) -> RawRoads:
-    # each reader needs libraries of its own, which take a while to import
     if source is None:
         if (box is None) == (place is None):
             raise InputError("give a file, or one of --bbox and --place to download")
         from ideal_dispatch.network.readers.osmnx_graphs import download
 
-        return download(box, place, progress)
+        return build_network(download(box, place, progress), simplify=simplify, progress=progress)
     if place is not None:
         raise InputError("--place downloads; it cannot be combined with a file")
     where = os.fspath(source)
+    if not where.endswith(_CSV) and (nodes is not None or columns or directed):
+        raise InputError("--nodes, --column and --directed belong to CSV files")
+    # each reader needs libraries of its own, which take a while to import
     if where.endswith(_CSV):
         if nodes is None:
             raise InputError(f"{where}: an edge list needs its nodes: add --nodes NODES.csv")
         from ideal_dispatch.network.readers.csv_files import read_csv_pair
 
-        return read_csv_pair(where, nodes, columns=columns, directed=directed, progress=progress)
-    if nodes is not None or columns or directed:
-        raise InputError("--nodes, --column and --directed belong to CSV files")
-    if where.endswith(_GRAPHML):
+        roads = read_csv_pair(where, nodes, columns=columns, directed=directed, progress=progress)
+    elif where.endswith(_GRAPHML):
         from ideal_dispatch.network.readers.osmnx_graphs import read_graphml
 
-        return read_graphml(where, progress)
-    if where.endswith(_OSM):
+        roads = read_graphml(where, progress)
+    elif where.endswith(_OSM):
         from ideal_dispatch.network.readers.osm import read_osm
 
-        return read_osm(where, progress)
-    known = ", ".join((*_OSM, *_GRAPHML, *_CSV))
-    raise InputError(f"{where}: unknown kind of file; one of {known} is needed")
+        roads = read_osm(where, progress)
+    else:
+        known = ", ".join((*_OSM, *_GRAPHML, *_CSV))
+        raise InputError(f"{where}: unknown kind of file; one of {known} is needed")
+    return build_network(roads, box=box, simplify=simplify, progress=progress)
 
 
 def _check_box(box: Box | None) -> None:

@@ -13,13 +13,7 @@ from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import check_degrees, great_circle_m, polyline_length_m
 from ideal_dispatch.network.readers import table_rows
-from ideal_dispatch.network.readers.build import (
-    BuildReport,
-    Point,
-    Progress,
-    RawRoads,
-    Segment,
-)
+from ideal_dispatch.network.readers.build import BuildReport, Point, Progress, RawRoads, Segment
 from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.readers.table_rows import DEGREES
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class

@@ -13,13 +13,7 @@ import osmium
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.network.readers.build import (
-    BuildReport,
-    Point,
-    Progress,
-    RawRoads,
-    Segment,
-)
+from ideal_dispatch.network.readers.build import BuildReport, Point, Progress, RawRoads, Segment
 from ideal_dispatch.network.readers.osm_tags import WayRule, way_rule
 
 _Input = osmium.io.File | osmium.io.FileBuffer
