@@ -90,9 +90,7 @@ def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
             frame = _pandas().read_excel(
                 book, form.sheet, header=None, dtype=object, keep_default_na=False
             )
-        yield from _filled(
-            enumerate((list(map(_cell, row)) for row in frame.itertuples(index=False)), 1)
-        )
+        yield from _frame_rows(frame, 1)
         return
     with _text(where, form.encoding) as text:
         reader = csv.reader(text, delimiter=form.delimiter, strict=True)
@@ -104,9 +102,12 @@ def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
 def frame_rows(frame: Any) -> Iterator[Row]:
     """The rows of a pandas DataFrame; row 1 is its column names, as in the file it would make."""
     yield 1, [str(name).strip() for name in frame.columns]
-    yield from _filled(
-        enumerate((list(map(_cell, row)) for row in frame.itertuples(index=False)), 2)
-    )
+    yield from _frame_rows(frame, 2)
+
+
+def _frame_rows(frame: Any, first: int) -> Iterator[Row]:
+    rows = frame.itertuples(index=False)
+    return _filled(enumerate((list(map(_cell, row)) for row in rows), first))
 
 
 def decimal_mark(cells: Iterable[str], otherwise: str = ".") -> str:

@@ -1,8 +1,9 @@
 """``ideal audit``: is the record whole, what is in it, and what may go."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from ideal_dispatch.cli.terminal import err, out, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.service.audit import AuditStore
+    from ideal_dispatch.service.audit.store import AuditStore
 
 app = CommandLine(
     "Check, export and shorten the record of all advice that the service gave.",
@@ -56,10 +57,10 @@ def verify(
     It ends with exit code 1 where one was. Write the printed head down somewhere
     else: with it, a record rewritten from beginning to end is found out, too.
     """
-    from ideal_dispatch.service.audit import verification
-
-    noted = None if head is None else verification.parse_mark(head)
     with _store(url, config) as store, stages("Verifying"):
+        from ideal_dispatch.service.audit import verification
+
+        noted = None if head is None else verification.parse_mark(head)
         found = verification.verify(store, noted)
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
@@ -88,11 +89,11 @@ def export(
     force: ForceOption = False,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
-    from ideal_dispatch.service.audit import export as exporting
-
     check_file(output, force)
     first, last = _moment("--since", since), _moment("--until", until)
     with _store(url, config) as store, stages("Exporting"):
+        from ideal_dispatch.service.audit import export as exporting
+
         count = exporting.export(store, output, since=first, until=last)
     out.print(f"{count:,} rows written to {output}", markup=False, soft_wrap=True)
 
@@ -132,29 +133,28 @@ def prune(
 def migrate(url: _Url = None, config: _Config = None) -> None:
     """Bring the database's tables to the version of this program; safe to repeat."""
     address = _address(url, config)
-    with _needing_extra():
-        from ideal_dispatch.service import audit
-    out.print(f"tables are of version {audit.migrate(address)}", markup=False)
+    from ideal_dispatch.service.audit.database import migrate
+
+    out.print(f"tables are of version {migrate(address)}", markup=False)
 
 
 @contextmanager
 def _store(url: str | None, config: Path | None) -> "Iterator[AuditStore]":
     """The store of a record that exists: reading must not make an empty one."""
     address = _address(url, config)
-    with _needing_extra():
-        from ideal_dispatch.service.audit import open_store
-        from ideal_dispatch.service.audit.database import parse_url
+    from ideal_dispatch.service.audit.database import parse_url
+    from ideal_dispatch.service.audit.store import open_store
+
     parsed = parse_url(address)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise InputError(f"{parsed.database}: no such file")
-    store = open_store(address, timeout_s=_PATIENCE_S, create=False)
-    try:
+    with closing(open_store(address, timeout_s=_PATIENCE_S, create=False)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def _address(url: str | None, config: Path | None) -> str:
+    if not find_spec("sqlalchemy"):
+        raise MissingExtraError("the audit", "service")
     if (url is None) == (config is None):
         raise InputError("which database? Give its URL, or the service's settings as --config")
     if url is not None:
@@ -162,14 +162,6 @@ def _address(url: str | None, config: Path | None) -> str:
     from ideal_dispatch.service.settings import ServiceSettings
 
     return ServiceSettings.load(str(config)).database_url
-
-
-@contextmanager
-def _needing_extra() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError:
-        raise MissingExtraError("the audit", "service") from None
 
 
 def _moment(option: str, text: str | None) -> datetime | None:

@@ -1,7 +1,7 @@
 """The process of a solver: ``python -m ideal_dispatch.service.solver.main FD [awaited]``.
 
-Over that connection it is told the settings, then asked: (number, name, given). It tells
-(number, kind, value): answers by their number, and news of itself. When the connection ends, so
+Over the pipe FD it is told the settings, then asked: (number, name, given). It tells
+(number, kind, value): answers by their number, and news of itself. When the pipe ends, so
 does the process. One that is ``awaited`` loads at full priority, for nobody is served before.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
-from multiprocessing.connection import Connection
+from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def main(descriptor: int, awaited: bool) -> None:
         os.putenv(name, "1")
     if not awaited:
         _step_back()
-    service: Connection[Any, Any] = Connection(descriptor)
+    service: connection.Connection[Any, Any] = connection.Connection(descriptor)
 
     from ideal_dispatch.service import logs
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -44,11 +44,10 @@ class SolverLostError(IdealError):
 
 
 class _Child:
-    """One process, and the connection to it."""
+    """One process, and the pipe to it."""
 
     def __init__(self, awaited: bool) -> None:
-        self.connection: Connection[Any, Any]
-        self.connection, there = Pipe()
+        self.pipe, there = connection.Pipe()
         words = [str(there.fileno()), *(["awaited"] if awaited else [])]
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MAIN, *words],  # -P: nothing of this folder
@@ -60,19 +59,19 @@ class _Child:
     def tell(self, given: "tuple[ServiceSettings, Calendar]") -> None:
         """Say what to solve."""
         with suppress(OSError):  # it ended at once: whoever listens to it sees that
-            self.connection.send(given)
+            self.pipe.send(given)
 
     async def streams(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The connection, from now on for the event loop alone."""
-        here = socket.socket(fileno=os.dup(self.connection.fileno()))
-        self.connection.close()
+        """The pipe, from now on for the event loop alone."""
+        here = socket.socket(fileno=os.dup(self.pipe.fileno()))
+        self.pipe.close()
         return await asyncio.open_unix_connection(sock=here)
 
     def end(self) -> None:
         """Kill it: a solver has nothing to save."""
         self.process.kill()
         self.process.wait()
-        self.connection.close()
+        self.pipe.close()
 
 
 class SolverProcess:
@@ -117,7 +116,7 @@ class SolverProcess:
         while self._facts is None:
             assert self._child is not None
             try:
-                self._take(*self._child.connection.recv())
+                self._take(*self._child.pipe.recv())
             except (EOFError, OSError):
                 code = self._child.process.wait()
                 raise InputError(self._failure or f"the solver ended (code {code})") from None

@@ -1,6 +1,8 @@
 """The solver: city, model and traffic loaded, prepared, and asked for advice."""
 
 import gc
+import gzip
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -8,7 +10,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
@@ -24,7 +30,6 @@ from ideal_dispatch.service.solver.messages import (
     Scene,
     Sent,
 )
-from ideal_dispatch.service.solver.road_map import road_map
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +84,7 @@ class Solver:
         return known[name]
 
     def road_map(self) -> RoadMap:
-        return road_map(self.assets.network)
+        return _road_map(self.assets.network)
 
     def model_card(self) -> str:
         from ideal_dispatch.forecast.model_directory import model_card
@@ -153,3 +158,30 @@ def rehearse(adviser: Adviser) -> bool:
         log.exception("the rehearsal failed")
         return False
     return bool(made["decision"] != "no_advice")
+
+
+def _road_map(network: RoadNetwork) -> RoadMap:
+    """The roads for a map: one line per street, for both of its directions."""
+    seen: dict[tuple[int, int, bytes], dict[str, Any]] = {}
+    features = []
+    for edge in range(network.num_edges):
+        ends = int(network.tail[edge]), int(network.head[edge])
+        line = network.polyline(edge)
+        twin = seen.get((ends[1], ends[0], line[::-1].tobytes()))
+        if twin is not None:
+            twin["properties"]["edges"].append(edge)
+            continue
+        feature = {
+            "type": "Feature",
+            "properties": {
+                "name": network.name[edge],
+                "road_class": ROAD_CLASSES[network.road_class[edge]],
+                "edges": [edge],
+            },
+            "geometry": {"type": "LineString", "coordinates": np.round(line, 6).tolist()},
+        }
+        seen[(*ends, line.tobytes())] = feature
+        features.append(feature)
+    document = {"type": "FeatureCollection", "features": features}
+    plain = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    return RoadMap(network.checksum, plain, gzip.compress(plain, 6, mtime=0))
