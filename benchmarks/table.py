@@ -1,27 +1,45 @@
 """Every benchmark by its name; ``ideal bench shortest_paths`` runs one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
 
 from rich.console import Console
+from threadpoolctl import threadpool_limits
 
-from benchmarks import (
-    gap,
-    map_matching,
-    replay,
-    service,
-    shortest_paths,
-    target_radius,
-    traffic,
-    training,
-)
+from ideal_dispatch.errors import InputError
 
-BENCHMARKS: dict[str, Callable[[Console], None]] = {
-    "shortest_paths": shortest_paths.run,
-    "map_matching": map_matching.run,
-    "target_radius": target_radius.run,
-    "gap": gap.run,
-    "training": training.run,
-    "traffic": traffic.run,
-    "replay": replay.run,
-    "service": service.run,
-}
+ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 140
+Benchmark = Callable[[Console], None]
+
+NAMES = (
+    "shortest_paths", "map_matching", "target_radius", "gap", "training", "traffic", "replay",
+    "service",
+)  # fmt: skip
+"""Modules of this package, each with a function ``run``."""
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """Those named, each once, or all."""
+    for name in names:
+        if name not in NAMES:
+            raise InputError(f"no benchmark {name!r}; there are: {', '.join(NAMES)}")
+    return list(dict.fromkeys(names or NAMES))
+
+
+def benchmark(name: str) -> Benchmark:
+    """A benchmark; what it is compared with must be installed."""
+    try:
+        found: Benchmark = import_module(f"benchmarks.{name}").run
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"benchmark {name}: {error.name} is not installed; `make bench` installs what it needs"
+        ) from None
+    return found
+
+
+def run(made: Benchmark, console: Console) -> None:
+    """Run a benchmark on one BLAS thread, also without the environment of `make bench`."""
+    with threadpool_limits(1):
+        made(console)

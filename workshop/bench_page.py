@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ideal_dispatch.cli.bench import WIDTH, Benchmark, checkout, chosen_benchmarks, run
+from benchmarks.table import ROOT, WIDTH, Benchmark, benchmark, chosen, run
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, check_source
 
@@ -40,19 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", help="which benchmarks; all of them by default")
     parser.add_argument("--page", type=Path, help="another page than docs/benchmarks.md")
     given = parser.parse_args(arguments)
-    root = checkout()
-    page = given.page or root / "docs" / "benchmarks.md"
+    page = given.page or ROOT / "docs" / "benchmarks.md"
     check_source(page)
-    for name, benchmark in chosen_benchmarks(root, given.names).items():
-        heading = conditions(root)
-        printed = measured(benchmark)
+    for name in chosen(given.names):
+        heading = conditions(ROOT)
+        printed = measured(benchmark(name))
         if not any(isinstance(one, Table) for one in printed):
             raise InputError(f"benchmark {name}: it printed no table, so nothing is written")
         write_part(page, name, "\n\n".join([heading, *map(markdown, printed)]))
         print(f"wrote {name} to {page}")
 
 
-def measured(benchmark: Benchmark) -> list[Table | str]:
+def measured(made: Benchmark) -> list[Table | str]:
     """The tables and lines that a benchmark prints, while it prints them; no names of files."""
     printed: list[Table | str] = []
 
@@ -62,7 +61,7 @@ def measured(benchmark: Benchmark) -> list[Table | str]:
             printed.extend(str(one) for one in objects if _is_finding(one))
             super().print(*objects, **options)
 
-    run(benchmark, Keeping(width=WIDTH))
+    run(made, Keeping(width=WIDTH))
     return printed
 
 

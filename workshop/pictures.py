@@ -204,7 +204,7 @@ def report(browser: "Browser") -> None:
         top = above["y"] - 20
         height = below["y"] + below["height"] + 20 - top
         part: Any = {"x": 0, "y": top, "width": 1110, "height": height}
-        _save_small(page.screenshot(full_page=True, clip=part), IMAGES / "report.png", colours=128)
+        _save_small(page.screenshot(full_page=True, clip=part), IMAGES / "report.png", colours=256)
 
 
 def browsed(take: "Callable[[Browser], None]") -> None:

@@ -130,7 +130,8 @@ def report(
             network = _network(judged[0].outcomes, network_file)
             made = write_report(judged[0], output, network, incident, progress)
     for table in _main_tables(judged):
-        _print(table)
+        out.print(table.title, style="bold", markup=False)
+        print_table(table.header, table.text_rows(), table.bold)
     for one in judged:
         for line in caveats(one):
             warn(line if len(judged) == 1 else f"{one.outcomes.name}: {line}")
@@ -154,8 +155,3 @@ def _main_tables(judged: "list[Judged]") -> "list[Table]":
     if len(judged) == 1:
         return [arrival_table(judged[0], world) for world in judged[0].outcomes.worlds]
     return [comparison.arrival_comparison(judged, world) for world in comparison.worlds(judged)]
-
-
-def _print(table: "Table") -> None:
-    out.print(table.title, style="bold", markup=False)
-    print_table(table.header, table.text_rows(), table.bold)

@@ -15,9 +15,9 @@ def console() -> Console:
 
 def test_shortest_paths_at_a_tiny_size(console: Console) -> None:
     from benchmarks.shortest_paths import run
-    from benchmarks.table import BENCHMARKS
+    from benchmarks.table import benchmark
 
-    assert BENCHMARKS["shortest_paths"] is run
+    assert benchmark("shortest_paths") is run
     run(console, sizes=(300,), seconds=0.01)
     assert isinstance(console.file, io.StringIO)
     assert "batch of 64" in console.file.getvalue()
@@ -25,10 +25,10 @@ def test_shortest_paths_at_a_tiny_size(console: Console) -> None:
 
 def test_every_benchmark_can_be_called_with_a_console() -> None:
     pytest.importorskip("igraph", reason="the bench extra is not installed")
-    from benchmarks.table import BENCHMARKS
+    from benchmarks.table import NAMES, benchmark
 
-    assert set(BENCHMARKS) >= {"shortest_paths", "map_matching"}
-    assert all(callable(run) for run in BENCHMARKS.values())
+    assert set(NAMES) >= {"shortest_paths", "map_matching"}
+    assert all(callable(benchmark(name)) for name in NAMES)
 
 
 def test_map_matching_without_its_data(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

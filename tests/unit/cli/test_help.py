@@ -24,7 +24,7 @@ def commands() -> dict[str, Any]:
     """Every command and group of commands, by its words."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "argv", ["ideal", "bench", "--list"])
-        patched.setattr("ideal_dispatch.cli.bench.checkout", _stop)
+        patched.setattr("ideal_dispatch.cli.bench.benchmark_table", _stop)
         with pytest.raises(SystemExit):
             main_module.main()  # which adds the commands
     return dict(_commands("ideal", typer.main.get_command(main_module.app)))

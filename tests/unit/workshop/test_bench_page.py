@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from ideal_dispatch.cli import bench
-from ideal_dispatch.cli.bench import checkout
+from benchmarks.table import ROOT
 from ideal_dispatch.errors import InputError
 from workshop import bench_page
 
@@ -76,7 +75,7 @@ def test_marks_that_do_not_end_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_conditions_name_day_commit_machine_and_peers() -> None:
-    said = bench_page.conditions(checkout())
+    said = bench_page.conditions(ROOT)
     assert re.match(r"\*\*Measured \d{4}-\d\d-\d\d\*\* at commit `[0-9a-f]{12}`", said)
     assert re.search(r"\d+ cores.*; Python 3\.\d+.*numpy 2\..*networkx 3\.", said)
     assert "commit unknown" in bench_page.conditions(Path("/"))
@@ -88,7 +87,8 @@ def test_a_benchmark_without_tables_writes_nothing(
     def no_data(console: Console) -> None:
         console.print("No data here.")
 
-    monkeypatch.setattr(bench, "_benchmarks", lambda root: {"few": few, "none": no_data})
+    monkeypatch.setattr(bench_page, "chosen", lambda names: names)
+    monkeypatch.setattr(bench_page, "benchmark", {"few": few, "none": no_data}.__getitem__)
     page = page_of(tmp_path)
     with pytest.raises(InputError, match="benchmark none: it printed no table"):
         bench_page.main(["none", "--page", str(page)])
