@@ -31,8 +31,8 @@ from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.study import STARTS, TEST, TRAINING, calibration_of, world_folder
-from ideal_dispatch.traffic.campaign import processor_hours
 from ideal_dispatch.traffic.recording import KIND
+from ideal_dispatch.traffic.sumo.campaign import DAY
 from workshop.evidence.pages import FOLDER, WORLDS, ExperimentPage, Kept
 from workshop.evidence.printed import RESULTS, regret_beside, wilcoxon_beside
 from workshop.evidence.tables import training_table, which_second
@@ -165,6 +165,13 @@ def _made(traffic: Path) -> str:
     number, hours = processor_hours(days)
     cost = f", {hours:.1f} hours of one core for {number} of its days" if number else ""
     return f"It was made by `{made['command']}` ({made['engine']} {made['version']}{cost})."
+
+
+def processor_hours(folder: Path) -> tuple[int, float]:
+    """How many simulated days of a folder say what they took, and how many hours in all."""
+    took = [DAY.read(file)[0].get("cpu_s") for file in sorted(folder.glob("*.day"))]
+    known = [seconds for seconds in took if seconds is not None]
+    return len(known), sum(known) / 3600.0
 
 
 def _streets(file: Path) -> str:

@@ -189,7 +189,7 @@ def _sumo(
     folder: Path,
     workers: int | None,
 ) -> "RecordedTraffic":
-    from ideal_dispatch.traffic.campaign import simulate as campaign
+    from ideal_dispatch.traffic.sumo.campaign import simulate as campaign
 
     took: list[float] = []
     with bars() as show:

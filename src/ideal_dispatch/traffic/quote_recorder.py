@@ -49,20 +49,6 @@ class Clock:
         time.sleep(seconds)
 
 
-class VirtualClock(Clock):
-    """A clock that stands still until somebody waits: no time is lost."""
-
-    def __init__(self, start: datetime) -> None:
-        require_zone(start)
-        self._now = start
-
-    def now(self) -> datetime:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        self._now += timedelta(seconds=seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Rounds of asking: ``count`` of them, at ``start`` and each ``every_s`` after it.
@@ -125,7 +111,7 @@ def record_quotes(
     kept in the log. Both count all that was ever asked for the log.
 
     Realised times come from ``truth``, or from the source if it knows them; such
-    a source is asked on a virtual clock, any other on the machine's.
+    a source is asked about the moments of the schedule, any other when they come.
     ``progress`` is told the number of quotes done and of all.
     """
     network = source.network
@@ -142,7 +128,6 @@ def record_quotes(
         log = _continued(path, network, description)
         first, interval_s = _first_and_interval(log, path, schedule, replayed)
         dues = _dues(first, interval_s, schedule.count)
-        clock = clock or VirtualClock(first)
         quotes.resume(len(log.keys))
         sent.resume(log.requests)
         done, counted = RecordingSummary(notes=log.notes), sent.spent
@@ -150,10 +135,10 @@ def record_quotes(
             for number, due in enumerate(dues, 1):
                 todo = [pair for pair in pairs if (due, *pair) not in log.keys]
                 done.present += len(pairs) - len(todo)
-                if todo:
+                if todo and clock is not None:
                     clock.sleep(max(0.0, (due - clock.now()).total_seconds()))
                 for pair in todo:
-                    now = clock.now()
+                    now = due if clock is None else clock.now()
                     if (now - due).total_seconds() >= interval_s:
                         done.missed += 1
                         continue

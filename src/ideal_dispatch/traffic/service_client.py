@@ -75,9 +75,6 @@ class RequestBudget:
         self._sent = self._earlier = 0
         self._lock = Lock()
 
-    def __repr__(self) -> str:
-        return f"RequestBudget({self.spent} of {'any' if self.limit is None else self.limit})"
-
     @property
     def spent(self) -> int:
         """Requests sent so far, those of earlier runs included."""
@@ -176,9 +173,6 @@ class ServiceClient:
         self._http = HttpClient(
             service, timeout_s=self.patience.timeout_s, max_bytes=self.patience.max_bytes
         )
-
-    def __repr__(self) -> str:
-        return f"ServiceClient({self.service}, {self.url}, {self.budget})"
 
     def close(self) -> None:
         """Close open connections."""

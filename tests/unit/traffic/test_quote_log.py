@@ -15,9 +15,9 @@ from ideal_dispatch.traffic.google_routes import GoogleParams
 from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import (
     EVERY_S,
+    Clock,
     RecordingSummary,
     Schedule,
-    VirtualClock,
     path_time_s,
     record_quotes,
 )
@@ -26,6 +26,20 @@ from ideal_dispatch.traffic.service_client import RequestBudget
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town
 from tests.unit.traffic.small import START, recording
+
+
+class VirtualClock(Clock):
+    """A clock that stands still until somebody waits: no time is lost."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
 
 PAIRS = [(0, 119), (119, 0), (5, 5)]
 BEGIN = START + timedelta(days=1, minutes=30)

@@ -177,11 +177,17 @@ def _weights(network: RoadNetwork, table: dict[str, float]) -> FloatArray:
     return weights
 
 
+def strong_parts(network: RoadNetwork, edges: slice | IntArray = slice(None)) -> IntArray:
+    """A number for each node: the same where every place reaches every other by these edges."""
+    ends = network.tail[edges], network.head[edges]
+    graph = coo_array((np.ones(ends[0].size), ends), (network.num_nodes,) * 2)
+    parts: IntArray = connected_components(graph, connection="strong")[1]
+    return parts
+
+
 def _strong(network: RoadNetwork) -> BoolArray:
     """Edges within the largest part of the network where every place reaches every other."""
-    ends = (network.tail, network.head)
-    graph = coo_array((np.ones(network.num_edges), ends), (network.num_nodes,) * 2)
-    _, part = connected_components(graph, connection="strong")
+    part = strong_parts(network)
     largest = part == np.bincount(part).argmax()
     inside: BoolArray = largest[network.tail] & largest[network.head]
     return inside

@@ -3,7 +3,6 @@
 import resource
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,14 +12,6 @@ from ideal_dispatch.errors import IdealError, MissingExtraError
 
 class SumoError(IdealError):
     """A SUMO program refused its input, failed, or took too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One finished program: what was asked, and what it cost."""
-
-    command: tuple[str, ...]
-    cpu_s: float
 
 
 def is_installed() -> bool:
@@ -34,8 +25,8 @@ def sumo_version() -> str:
     return version("eclipse-sumo")
 
 
-def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> Run:
-    """Run a program in ``folder``; its first complaint becomes a :class:`SumoError`."""
+def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> float:
+    """CPU seconds of a program in ``folder``; its first complaint is a :class:`SumoError`."""
     cpu_before = _children_cpu_s()
     try:
         finished = subprocess.run(
@@ -57,7 +48,7 @@ def run(program: str, options: Sequence[str], folder: Path, limit_s: float) -> R
         raise SumoError(
             f"{program}: {said[0] if said else f'ended with code {finished.returncode}'}"
         )
-    return Run((program, *options), _children_cpu_s() - cpu_before)
+    return _children_cpu_s() - cpu_before
 
 
 def _home() -> Path:

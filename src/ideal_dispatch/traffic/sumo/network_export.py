@@ -84,9 +84,7 @@ def roads_checksum(network: RoadNetwork) -> str:
 
 def _nodes(network: RoadNetwork) -> bytes:
     root = ElementTree.Element("nodes")
-    places = _plane(network).to_metres(np.column_stack([network.lon, network.lat])) - _corner(
-        network
-    )
+    places = _metres(network, np.column_stack([network.lon, network.lat]))
     for node, (x, y) in enumerate(places.tolist()):
         ElementTree.SubElement(root, "node", id=str(node), x=f"{x:.2f}", y=f"{y:.2f}")
     return bytes(ElementTree.tostring(root))
@@ -94,10 +92,9 @@ def _nodes(network: RoadNetwork) -> bytes:
 
 def _edges(network: RoadNetwork) -> bytes:
     root = ElementTree.Element("edges")
-    plane, corner = _plane(network), _corner(network)
     lanes, speeds = lanes_per_direction(network), speeds_m_s(network)
     for edge in range(network.num_edges):
-        shape = plane.to_metres(network.polyline(edge)) - corner
+        shape = _metres(network, network.polyline(edge))
         road_class = int(network.road_class[edge])
         ElementTree.SubElement(
             root,
@@ -116,10 +113,8 @@ def _edges(network: RoadNetwork) -> bytes:
     return bytes(ElementTree.tostring(root))
 
 
-def _plane(network: RoadNetwork) -> LocalPlane:
-    return LocalPlane(float(network.lat.mean()))
-
-
-def _corner(network: RoadNetwork) -> FloatArray:
-    lonlat = np.column_stack([network.lon, network.lat])
-    return np.asarray(_plane(network).to_metres(lonlat.min(axis=0)))
+def _metres(network: RoadNetwork, lonlat: FloatArray) -> FloatArray:
+    """Places on a plane, from the south-western corner of all nodes."""
+    plane = LocalPlane(float(network.lat.mean()))
+    corner = plane.to_metres(np.array([network.lon.min(), network.lat.min()]))
+    return np.asarray(plane.to_metres(lonlat) - corner)

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 import numpy as np
-import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
@@ -22,6 +19,7 @@ from ideal_dispatch.traffic.sumo.day_plan import (
     Closure,
     DayPlan,
 )
+from ideal_dispatch.traffic.sumo.demand import strong_parts
 from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 
 PATTERN = (
@@ -36,8 +34,6 @@ _CLOSURES_A_DAY = 1.5
 _WORKS_SHARE = 0.3
 _WORKS_CLASSES = ("secondary", "tertiary", "unclassified", "residential")
 _SHORTEST_S, _LONGEST_S = 1200, 7200
-
-Weathers = npt.NDArray[np.float64]
 
 
 def plan_days(
@@ -93,12 +89,7 @@ def _kind(calendar: Calendar, day: date) -> str:
     return {5: "saturday", 6: "sunday"}.get(day.weekday(), "weekday")
 
 
-def _weather_of(weather: SyntheticWeather, day: date) -> Weathers:
-    """The 24 hours of a day."""
-    return _weather_known(weather, day)[1:]
-
-
-def _weather_known(weather: SyntheticWeather, day: date) -> Weathers:
+def _weather_known(weather: SyntheticWeather, day: date) -> FloatArray:
     """The hour before midnight and the 24 of a day.
 
     The year of the weather is in local time, and is taken to begin dry.
@@ -116,7 +107,7 @@ def _dates(
     first, length = date(year, 1, 1), (date(year, 12, 31) - date(year, 1, 1)).days
     every = [first + timedelta(days=n) for n in range(length)]
     kinds = [_kind(calendar, day) for day in every]
-    wet = [_weather_of(weather, day)[_PEAK_HOURS, RAIN].sum() >= _WET_MM for day in every]
+    wet = [_weather_known(weather, day)[1:][_PEAK_HOURS, RAIN].sum() >= _WET_MM for day in every]
     chosen: list[int] = []
     for number in range(days):
         kind, rainy = PATTERN[number % len(PATTERN)], number % 3 == 1
@@ -162,11 +153,4 @@ def _closures(
 def _goes_round(network: RoadNetwork, street: tuple[int, ...]) -> bool:
     """Whether every place stays reachable without the street."""
     rest = np.setdiff1d(np.arange(network.num_edges), street)
-    parts = []
-    for edges in (np.arange(network.num_edges), rest):
-        graph = coo_array(
-            (np.ones(edges.size), (network.tail[edges], network.head[edges])),
-            (network.num_nodes,) * 2,
-        )
-        parts.append(connected_components(graph, connection="strong")[0])
-    return bool(parts[0] == parts[1])
+    return bool(strong_parts(network).max() == strong_parts(network, rest).max())

@@ -1,7 +1,6 @@
 """One day of traffic, vehicle by vehicle."""
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo import output
 from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
 from ideal_dispatch.traffic.sumo.demand import Demand, Departures
-from ideal_dispatch.traffic.sumo.engine import SumoError, run, sumo_version
+from ideal_dispatch.traffic.sumo.engine import SumoError, run
 from ideal_dispatch.traffic.sumo.network_export import export_network
 from ideal_dispatch.traffic.sumo.output import FloatGrid
 from ideal_dispatch.traffic.sumo.scenario_files import CLOCK_S, write_closures, write_trips
@@ -70,23 +69,16 @@ class DayTimes:
     """Edge times of a simulated day.
 
     ``times_s``, (bins, edges), is what the vehicles took that left the edge in
-    the bin, on average; NaN where none did. ``starts`` holds the beginning
-    of each period and ``bins`` its number of rows; periods follow each other.
-
-    ``unfinished`` is the share of departed vehicles that had not arrived an
-    hour after their period.
+    the bin, on average; NaN where none did. ``bins`` is the number of rows of
+    each period of the plan; periods follow each other. ``unfinished`` is the share
+    of departed vehicles that had not arrived an hour after their period.
     """
 
-    plan: DayPlan
-    bin_s: int
-    starts: tuple[datetime, ...]
     bins: tuple[int, ...]
     times_s: FloatGrid
     hours: tuple[HourCount, ...]
     unfinished: float
     cpu_s: float
-    version: str
-    commands: tuple[str, ...]
 
 
 def simulate_day(
@@ -103,14 +95,13 @@ def simulate_day(
     demand = Demand.of(network)
     grids: list[FloatGrid] = []
     hours: list[HourCount] = []
-    commands: list[str] = []
     departed = unfinished = cpu_s = 0.0
     for first, last in plan.hours:
         with tempfile.TemporaryDirectory(dir=workdir, prefix=f"{plan.date}-{first}-") as name:
             folder = Path(name).resolve()
             departures = period_departures(demand, plan, (first, last))
             options = prepare_period(network, departures, plan, (first, last), net, folder)
-            done = run("sumo", options, folder, _LIMIT_S)
+            cpu_s += run("sumo", options, folder, _LIMIT_S)
             passages = output.read_passages(folder / "routes.xml")
             summary = output.read_summary(folder / "summary.xml")
             _check_whole(summary, last * HOUR_S + CLEARANCE_S + CLOCK_S)
@@ -120,19 +111,12 @@ def simulate_day(
         hours += _hour_counts(plan, (first, last), departures, passages, summary, free_flow_s)
         departed += summary["inserted"][-1]
         unfinished += summary["inserted"][-1] - summary["ended"][-1]
-        commands.append(" ".join(_portable(done.command, (net.parent, folder))))
-        cpu_s += done.cpu_s
     return DayTimes(
-        plan=plan,
-        bin_s=bin_s,
-        starts=tuple(plan.moment(first * HOUR_S) for first, _ in plan.hours),
         bins=tuple(len(grid) for grid in grids),
         times_s=np.concatenate(grids),
         hours=tuple(hours),
         unfinished=unfinished / max(departed, 1.0),
         cpu_s=cpu_s,
-        version=sumo_version(),
-        commands=tuple(commands),
     )
 
 
@@ -212,8 +196,3 @@ def _hour_counts(
             )
         )
     return counts
-
-
-def _portable(command: Sequence[str], folders: Sequence[Path]) -> list[str]:
-    """The command without folders of this machine."""
-    return [Path(word).name if Path(word).parent in folders else word for word in command]

@@ -12,8 +12,8 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.replay.drive import World, drive
-from ideal_dispatch.traffic.campaign import simulate
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.sumo.campaign import simulate
 from ideal_dispatch.traffic.sumo.planning import plan_days
 from tests.unit.traffic.sumo.days import needs_sumo
 from tests.unit.traffic.sumo.emergency import emergency_drives

@@ -141,7 +141,6 @@ def test_a_day_has_times_near_free_flow_when_little_is_going_on(
     grid: RoadNetwork, day: DayTimes
 ) -> None:
     assert day.times_s.shape == (60, grid.num_edges)
-    assert day.starts == (plan().moment(7 * 3600),)
     assert day.bins == (60,)
     seen = np.isfinite(day.times_s)
     assert 0.02 < seen.mean() < 1
@@ -153,16 +152,13 @@ def test_a_day_has_times_near_free_flow_when_little_is_going_on(
     assert hour.completed > 0.8 * hour.departed
     assert 0.4 < hour.relative_speed < 1.1
     assert day.cpu_s > 0
-    assert day.version.count(".") >= 1
-    assert "--seed 11" in day.commands[0]
-    assert "/" not in day.commands[0]
 
 
 @needs_sumo
 def test_same_plan_same_times(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
     again = simulate_day(grid, plan(**LIGHT), workdir=folder)
     np.testing.assert_array_equal(again.times_s, day.times_s)
-    assert (again.hours, again.commands) == (day.hours, day.commands)
+    assert again.hours == day.hours
     assert [path.suffix for path in folder.iterdir()] == [".xml"]  # the network alone is kept
 
 
@@ -188,7 +184,7 @@ def test_an_emergency_vehicle_keeps_its_path(
     grid: RoadNetwork, day: DayTimes, folder: Path
 ) -> None:
     path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
-    at = day.starts[0] + timedelta(minutes=10)
+    at = plan(**LIGHT).moment(7 * 3600) + timedelta(minutes=10)
     one, again = (
         emergency_drives(grid, plan(**LIGHT), [(path.edges, at)], workdir=folder) for _ in "12"
     )
@@ -247,7 +243,7 @@ def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: P
 def test_a_period_may_begin_and_end_at_midnight(grid: RoadNetwork, folder: Path) -> None:
     night = plan(hours=((0, 1), (23, 24)), demand_factor=1.0)
     day = simulate_day(grid, night, workdir=folder)
-    assert [f"{start:%d %H:%M}" for start in day.starts] == ["04 00:00", "04 23:00"]
+    assert [f"{hour.start:%d %H:%M}" for hour in day.hours] == ["04 00:00", "04 23:00"]
     assert day.bins == (60, 60)
     assert np.isfinite(day.times_s[:5]).any()  # the warm-up of the evening before
     assert np.isfinite(day.times_s[-5:]).any()
@@ -297,7 +293,7 @@ def test_an_empty_weekday_and_a_gridlock_are_not_plausible(day: DayTimes) -> Non
         day.hours[0], wanted=1000, departed=900, running=100.0, waiting=0, teleported=0,
         relative_speed=0.6,
     )  # fmt: skip
-    date, kind = day.plan.date, day.plan.kind
+    date, kind = plan().date, plan().kind
     assert broken_by_day(date, kind, [hour], 0.0) == []
     for change, said in (
         ({"relative_speed": 0.9}, "a weekday at 0.90 of free flow in its peak"),

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
@@ -13,9 +14,10 @@ from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import difference_table
 from ideal_dispatch.traffic.recording import KIND
+from ideal_dispatch.traffic.sumo.campaign import DAY
 from tests.unit.evaluation.logs import town_run
 from workshop.evidence.pages import by_volume, read_csv
-from workshop.evidence.replays import page_of
+from workshop.evidence.replays import page_of, processor_hours
 from workshop.evidence.tables import training_table
 
 
@@ -120,3 +122,11 @@ def test_a_network_of_its_own_is_described(run: Path, tmp_path: Path) -> None:
         text = page_of(tmp_path / name).markdown()
         assert said in text
         assert "region-based dispatch here sends the depot that is nearest at free flow" in text
+
+
+def test_what_days_took_is_added_up(tmp_path: Path) -> None:
+    """Days of older versions do not say it."""
+    for number, said in enumerate(({"cpu_s": 1800.0}, {"cpu_s": 5400.0}, {})):
+        DAY.write(tmp_path / f"{number}.day", said, {"codes_0": np.zeros(1, np.uint8)})
+    assert processor_hours(tmp_path) == (2, 2.0)
+    assert processor_hours(tmp_path / "none") == (0, 0.0)

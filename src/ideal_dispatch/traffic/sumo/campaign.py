@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,17 @@ from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, by_entry, encode
+from ideal_dispatch.traffic.sumo import demand, output, scenario_files, simulation
+from ideal_dispatch.traffic.sumo.day_plan import DayPlan
+from ideal_dispatch.traffic.sumo.engine import sumo_version
+from ideal_dispatch.traffic.sumo.network_export import roads_checksum
 
-if TYPE_CHECKING:
-    from ideal_dispatch.traffic.sumo.day_plan import DayPlan
-
-_KIND = ArchiveKind("simulated-day", 2, "delete it to simulate the day again")
+DAY = ArchiveKind("simulated-day", 2, "delete it to simulate the day again")
 
 _CODE = 1
 """To be raised when a change of the code, not of a constant, changes what a day is."""
 
-Report = Callable[["DayPlan", float], None]
+Report = Callable[[DayPlan, float], None]
 """Called after every day with its plan and the CPU seconds it took, 0 where it was there."""
 
 
@@ -43,40 +44,39 @@ class InterruptedDayError(IdealError):
 def simulate(
     network: RoadNetwork,
     calendar: Calendar,
-    plans: Sequence["DayPlan"],
+    plans: Sequence[DayPlan],
     folder: str | os.PathLike[str],
     *,
     bin_s: int = 60,
     workers: int | None = None,
-    report: Report | None = None,
+    report: Report = lambda plan, cpu_s: None,
 ) -> RecordedTraffic:
     """Simulate what is not yet in ``folder``, then read all days from it."""
     if not plans:
         raise InputError("no day to simulate: give at least one plan")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    files = [place / f"{plan.date.isoformat()}.day" for plan in plans]
-    if len(set(files)) < len(files):
+    days = {place / f"{plan.date.isoformat()}.day": plan for plan in plans}
+    if len(days) < len(plans):
         raise InputError("two plans are of the same date; a day is simulated once")
-    missing, engine = [], _engine(network)
-    for plan, file in zip(plans, files, strict=True):
-        if _is_done(file, network, plan, bin_s, engine):
-            if report is not None:
-                report(plan, 0.0)
+    common = {"network": network.checksum, "bin_s": bin_s, "engine": _engine(network)}
+    missing: dict[Path, dict[str, Any]] = {}
+    for file, plan in days.items():
+        made_of = json.loads(json.dumps(common | {"plan": plan.to_json()}))
+        if _is_done(file, made_of):
+            report(plan, 0.0)
         else:
-            missing.append((plan, file))
+            missing[file] = made_of
     if missing:
         context = get_context("spawn")
         with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
             running = {
-                pool.submit(_simulate_one, network, plan, file, place, bin_s): plan
-                for plan, file in missing
+                pool.submit(_simulate_one, network, days[file], file, made_of): days[file]
+                for file, made_of in missing.items()
             }
             try:
                 for done in as_completed(running):
-                    cpu_s = done.result()
-                    if report is not None:
-                        report(running[done], cpu_s)
+                    report(running[done], done.result())
             except BrokenProcessPool:
                 raise InterruptedDayError(
                     f"{place}: a process that simulated a day was killed, perhaps because memory "
@@ -85,58 +85,35 @@ def simulate(
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-    return _pack(network, calendar, plans, files, bin_s)
+    return _pack(network, calendar, days, bin_s)
 
 
 def _simulate_one(
-    network: RoadNetwork, plan: "DayPlan", file: Path, folder: Path, bin_s: int
+    network: RoadNetwork, plan: DayPlan, file: Path, made_of: dict[str, Any]
 ) -> float:
-    from ideal_dispatch.traffic.sumo.simulation import simulate_day
-
-    day = simulate_day(network, plan, workdir=folder, bin_s=bin_s)
-    manifest = {
-        "network": network.checksum,
-        "plan": plan.to_json(),
-        "bin_s": bin_s,
+    day = simulation.simulate_day(network, plan, workdir=file.parent, bin_s=made_of["bin_s"])
+    manifest = made_of | {
         "hours": [asdict(hour) | {"start": hour.start.isoformat()} for hour in day.hours],
         "unfinished": day.unfinished,
-        "sumo": day.version,
-        "commands": day.commands,
         "cpu_s": round(day.cpu_s, 1),
-        "engine": _engine(network),
     }
     parts = np.split(encode(day.times_s, network), np.cumsum(day.bins)[:-1])
-    _KIND.write(file, manifest, {f"codes_{number}": codes for number, codes in enumerate(parts)})
+    DAY.write(file, manifest, {f"codes_{number}": codes for number, codes in enumerate(parts)})
     return day.cpu_s
 
 
-def processor_hours(folder: str | os.PathLike[str]) -> tuple[int, float]:
-    """How many simulated days of a folder say what they took, and how many hours in all."""
-    took = [_KIND.read(file)[0].get("cpu_s") for file in sorted(Path(folder).glob("*.day"))]
-    known = [seconds for seconds in took if seconds is not None]
-    return len(known), sum(known) / 3600.0
-
-
-def _is_done(
-    file: Path, network: RoadNetwork, plan: "DayPlan", bin_s: int, engine: dict[str, str]
-) -> bool:
+def _is_done(file: Path, made_of: dict[str, Any]) -> bool:
     if not file.exists():
         return False
     try:
-        manifest, _ = _KIND.read(file)
+        manifest, _ = DAY.read(file)
     except FileFormatError:
         return False  # cut short by an interruption
-    made_of = {name: manifest.get(name) for name in ("network", "plan", "bin_s", "engine")}
-    wanted = {"network": network.checksum, "plan": plan.to_json(), "bin_s": bin_s}
-    return bool(made_of == _plain(wanted | {"engine": engine}))
+    return {name: manifest.get(name) for name in made_of} == made_of
 
 
 def _engine(network: RoadNetwork) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
-    from ideal_dispatch.traffic.sumo import demand, output, scenario_files, simulation
-    from ideal_dispatch.traffic.sumo.engine import sumo_version
-    from ideal_dispatch.traffic.sumo.network_export import roads_checksum
-
     digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
     for module in (demand, output, scenario_files, simulation):
         constants = {name: value for name, value in vars(module).items() if name.isupper()}
@@ -148,24 +125,13 @@ def _engine(network: RoadNetwork) -> dict[str, str]:
     }
 
 
-def _plain(value: Any) -> Any:
-    """The value as JSON gives it back."""
-    return json.loads(json.dumps(value))
-
-
 def _pack(
-    network: RoadNetwork,
-    calendar: Calendar,
-    plans: Sequence["DayPlan"],
-    files: Sequence[Path],
-    bin_s: int,
+    network: RoadNetwork, calendar: Calendar, days: dict[Path, DayPlan], bin_s: int
 ) -> RecordedTraffic:
-    from ideal_dispatch.traffic.sumo.simulation import OPTIONS
-
     stretches, versions = [], set()
-    for plan, file in sorted(zip(plans, files, strict=True), key=lambda pair: pair[0].date):
-        manifest, arrays = _KIND.read(file)
-        versions.add(manifest["sumo"])
+    for file, plan in sorted(days.items(), key=lambda pair: pair[1].date):
+        manifest, arrays = DAY.read(file)
+        versions.add(manifest["engine"]["sumo"])
         notes = {
             "kind": plan.kind,
             "demand_factor": plan.demand_factor,
@@ -183,7 +149,7 @@ def _pack(
     provenance = {
         "engine": "sumo",
         "version": ", ".join(sorted(versions)),
-        "sumo_options": " ".join(OPTIONS),
-        "days": len(plans),
+        "sumo_options": " ".join(simulation.OPTIONS),
+        "days": len(days),
     }
     return RecordedTraffic(network, calendar, bin_s, tuple(stretches), provenance)

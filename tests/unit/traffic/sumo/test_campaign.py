@@ -7,10 +7,16 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic import campaign
-from ideal_dispatch.traffic.campaign import _KIND, processor_hours, simulate
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-from ideal_dispatch.traffic.sumo import demand, network_export, output, scenario_files, simulation
+from ideal_dispatch.traffic.sumo import (
+    campaign,
+    demand,
+    network_export,
+    output,
+    scenario_files,
+    simulation,
+)
+from ideal_dispatch.traffic.sumo.campaign import DAY, simulate
 from tests.unit.traffic.small import CALENDAR
 from tests.unit.traffic.sumo.days import needs_sumo, plan
 
@@ -71,7 +77,7 @@ def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Pat
         return [cpu_s for _, cpu_s in seen], (tmp_path / "city.traffic").read_bytes()
 
     first, whole = run()
-    manifest, _ = _KIND.read(tmp_path / "days" / "2025-03-04.day")
+    manifest, _ = DAY.read(tmp_path / "days" / "2025-03-04.day")
     assert manifest["cpu_s"] > 0
     assert all(cpu_s > 0 for cpu_s in first)
     damaged = tmp_path / "days" / "2025-03-04.day"
@@ -80,8 +86,8 @@ def test_days_are_packed_in_order_and_made_once(grid: RoadNetwork, tmp_path: Pat
     assert sorted(cpu_s > 0 for cpu_s in second) == [False, True]
     assert again == whole
     # a day of another engine is made again
-    manifest, arrays = _KIND.read(damaged)
-    _KIND.write(damaged, {**manifest, "engine": {"sumo": "0"}}, arrays)
+    manifest, arrays = DAY.read(damaged)
+    DAY.write(damaged, {**manifest, "engine": {"sumo": "0"}}, arrays)
     third, anew = run()
     assert sorted(cpu_s > 0 for cpu_s in third) == [False, True]
     assert anew == whole
@@ -92,11 +98,3 @@ def test_no_plan_and_two_of_a_date_are_refused(grid: RoadNetwork, tmp_path: Path
         simulate(grid, CALENDAR, [], tmp_path)
     with pytest.raises(InputError, match="two plans are of the same date"):
         simulate(grid, CALENDAR, [plan(), plan()], tmp_path)
-
-
-def test_what_days_took_is_added_up(tmp_path: Path) -> None:
-    """Days of older versions do not say it."""
-    for number, said in enumerate(({"cpu_s": 1800.0}, {"cpu_s": 5400.0}, {})):
-        _KIND.write(tmp_path / f"{number}.day", said, {"codes_0": np.zeros(1, np.uint8)})
-    assert processor_hours(tmp_path) == (2, 2.0)
-    assert processor_hours(tmp_path / "none") == (0, 0.0)
