@@ -104,33 +104,29 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError, TypeError):  # unknown, odd characters, a folder
         pass
-    raise InputError(
-        f"time zone {name!r} is not known; {_close(name)}"
-        "use a name such as Asia/Hong_Kong or America/New_York"
-    )
-
-
-def _close(name: object) -> str:
     known = {entry.casefold(): entry for entry in sorted(available_timezones())}
     close = difflib.get_close_matches(str(name).casefold(), known, n=3, cutoff=0.7)
-    return f"did you mean {' or '.join(known[entry] for entry in close)}? " if close else ""
+    hint = f"did you mean {' or '.join(known[entry] for entry in close)}? " if close else ""
+    raise InputError(
+        f"time zone {name!r} is not known; {hint}"
+        "use a name such as Asia/Hong_Kong or America/New_York"
+    )
 
 
 def _country_code(name: str) -> str:
     from holidays.registry import COUNTRIES
 
     codes = {code: entry[1] for entry in COUNTRIES.values() for code in entry[1:3]}
-    code = codes.get(str(name).strip().upper())
-    if code is None:
-        by_name = {module.replace("_", " "): entry[1] for module, entry in COUNTRIES.items()}
-        wanted = str(name).strip().lower().replace(" ", "")
-        meant = [c for n, c in by_name.items() if n.replace(" ", "") == wanted]
-        hint = f"did you mean {meant[0]}? " if meant else ""
-        raise InputError(
-            f"country {name!r} has no known holidays; {hint}"
-            f"use one of {', '.join(sorted(set(codes.values())))}"
-        )
-    return code
+    asked = str(name).strip()
+    if asked.upper() in codes:
+        return codes[asked.upper()]
+    plain = asked.lower().replace(" ", "")
+    meant = [e[1] for module, e in COUNTRIES.items() if module.replace("_", "") == plain]
+    hint = f"did you mean {meant[0]}? " if meant else ""
+    raise InputError(
+        f"country {name!r} has no known holidays; {hint}"
+        f"use one of {', '.join(sorted(set(codes.values())))}"
+    )
 
 
 @lru_cache(maxsize=64)

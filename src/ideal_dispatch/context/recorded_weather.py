@@ -173,9 +173,9 @@ class _Reader:
         return _Layout(time, station, variables) if variables else None
 
     def _read_rows(self, where: str, stem: str, layout: _Layout, reader: Any) -> None:
-        first_bad, timed = "", False
+        first_bad, timed, width = "", False, layout.width
         for row in reader:
-            if len(row) < layout.width:
+            if len(row) < width:
                 self.dropped["rows that are cut short"] += any(row)
                 continue
             stamp = " ".join(row[i].strip() for i in layout.time)

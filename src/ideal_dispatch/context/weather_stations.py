@@ -74,12 +74,14 @@ class WeatherStations:
     ) -> Weather:
         """The nearest values in time and place; ``outdated`` is why they could not be renewed."""
         check_query(at, lon, lat)
-        found = {}
+        found, second = {}, at.timestamp()
         for variable, having in self._series.items():
             lons, lats = self._places[variable]
-            far_m = great_circle_m(lons, lats, np.float64(lon), np.float64(lat))  # type: ignore[arg-type]
+            far_m = lons  # NaN is as far as it is known to be
+            if lons.size > 1 or not math.isnan(lons[0]):
+                far_m = great_circle_m(lons, lats, np.float64(lon), np.float64(lat))  # type: ignore[arg-type]
             for index in np.argsort(far_m, kind="stable").tolist():  # NaN sorts last
-                nearest = having[index].nearest(at.timestamp())
+                nearest = having[index].nearest(second)
                 if nearest is not None and not far_m[index] > REACH_M:
                     found[variable] = self._value(having[index], nearest)
                     break

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -152,9 +153,8 @@ class Exclusions:
 
     def __post_init__(self) -> None:
         for month in self.months:
-            year, _, number = month.partition("-")
-            good = len(year) == 4 and year.isdigit() and number.isdigit() and len(number) == 2
-            require(good and 1 <= int(number) <= 12, f"months: {month!r} is not like 2022-02")
+            good = re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month)
+            require(bool(good), f"months: {month!r} is not like 2022-02")
         limits = (
             "floor_above", "nearer_than_km", "farther_than_km", "longer_than_min", "faster_than_kmh"
         )  # fmt: skip

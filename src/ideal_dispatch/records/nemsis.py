@@ -41,45 +41,38 @@ _FIELDS = (*(f for f in ELEMENTS.values() if f not in _PLACES), "lat", "lon", "d
 
 def read_nemsis(path: str | os.PathLike[str]) -> RawRecords:
     """The patient care reports of a file; a null value of any kind is an empty cell."""
-    where = os.fspath(path)
-    handler = _Reports(
-        RawRecords(os.path.basename(where), "NEMSIS XML", cells={name: [] for name in _FIELDS})
-    )
+    reports = _Reports(path)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = handler.refuse
-    parser.StartElementHandler = handler.start
-    parser.EndElementHandler = handler.end
-    parser.CharacterDataHandler = handler.text
+    parser.StartDoctypeDeclHandler = reports.refuse
+    parser.StartElementHandler = reports.start
+    parser.EndElementHandler = reports.end
+    parser.CharacterDataHandler = reports.text
     try:
-        with open(where, "rb") as file:
+        with open(path, "rb") as file:
             parser.ParseFile(file)
     except expat.ExpatError as error:
-        raise FileFormatError(f"{where}: not a whole XML file ({error})") from None
-    except _ForbiddenError as error:
-        raise FileFormatError(f"{where}: {error}") from None
-    if not handler.count:
-        raise FileFormatError(f"{where}: holds no {_REPORT}; is it NEMSIS v3.5 EMS data?")
-    return handler.records
-
-
-class _ForbiddenError(Exception):
-    pass
+        raise FileFormatError(f"{path}: not a whole XML file ({error})") from None
+    if not reports.count:
+        raise FileFormatError(f"{path}: holds no {_REPORT}; is it NEMSIS v3.5 EMS data?")
+    return reports.records
 
 
 class _Reports:
     """Gathers the wanted values of one report at a time."""
 
-    def __init__(self, records: RawRecords) -> None:
-        self.records = records
-        self.count = 0
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        cells: dict[str, list[str]] = {name: [] for name in _FIELDS}
+        self.records = RawRecords(os.path.basename(path), "NEMSIS XML", cells=cells)
+        self.count, self._path = 0, path
         self._values: dict[str, str] | None = None
         self._field = ""
         self._text: list[str] = []
 
     def refuse(self, *_: object) -> None:
-        raise _ForbiddenError(
-            "holds a document type declaration (DOCTYPE), which NEMSIS files never need; remove it"
+        raise FileFormatError(
+            f"{self._path}: holds a document type declaration (DOCTYPE), which NEMSIS files never "
+            "need; remove it"
         )
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -97,19 +90,13 @@ class _Reports:
             self._text.append(data)
 
     def end(self, name: str) -> None:
-        value = "".join(self._text).strip()[:_LONGEST]
-        if self._field and value and self._values is not None:
-            self._values.setdefault(self._field, value)
+        value, values = "".join(self._text).strip()[:_LONGEST], self._values
+        if self._field and value and values is not None:
+            values.setdefault(self._field, value)
         self._field, self._text = "", []
-        if name.rpartition(" ")[2] == _REPORT and self._values is not None:
-            self.records.add(self.count, _split_places(self._values))
+        if name.rpartition(" ")[2] == _REPORT and values is not None:
+            for place, (lat, lon) in _PLACES.items():
+                first, _, second = values.get(place, "").partition(",")
+                values |= {lat: first.strip(), lon: second.strip()}
+            self.records.add(self.count, values)
             self._values = None
-
-
-def _split_places(values: Mapping[str, str]) -> dict[str, str]:
-    cells = {name: value for name, value in values.items() if name not in _PLACES}
-    for name, (lat, lon) in _PLACES.items():
-        if name in values:
-            first, _, second = values[name].partition(",")
-            cells |= {lat: first.strip(), lon: second.strip()}
-    return cells

@@ -47,7 +47,6 @@ class Prepared:
     preparation: Mapping[str, targets.DepotPreparation]
     intervals: targets.Intervals
     distance_m: FloatArray
-    free_flow_s: FloatArray
     weather_counts: Mapping[str, Mapping[str, int]]
     notes: list[str]
 
@@ -84,13 +83,13 @@ def prepare_records(
     table, quarantined = typed(raw, settings)
     progress("placing calls")
     places = place(table, network, book, settings, quarantined)
-    good = _without(quarantined, len(table))
+    good = _without(len(table), quarantined)
     progress("estimating preparation and floors")
     rows = travel_times(table, places, good, book, settings)
     progress("reading the weather")
-    kept = np.flatnonzero(good & _without(rows.excluded, len(table))).astype(np.int32)
+    kept = np.flatnonzero(_without(len(table), quarantined, rows.excluded)).astype(np.int32)
     contexts, weather_counts, notes = _contexts(table, kept, settings, provider, quarantined)
-    kept = kept[_without(quarantined, len(table))[kept]]
+    kept = kept[_without(len(table), quarantined)[kept]]
     encoding = ContextEncoding(tuple(settings.extra))
     trips = Trips(
         origin=book.node[places.depot[kept]],
@@ -127,7 +126,6 @@ def prepare_records(
         preparation=rows.preparation,
         intervals=rows.intervals,
         distance_m=places.distance_m[kept],
-        free_flow_s=places.free_flow_s[kept],
         weather_counts=weather_counts,
         notes=[*rows.notes, *notes, *book.off_network],
     )
@@ -135,17 +133,18 @@ def prepare_records(
 
 def _with_depot_names(settings: AgencySettings, book: DepotBook) -> AgencySettings:
     """Preparation seconds under the depots' own names."""
-    seconds = {}
-    for name, value in settings.preparation.seconds.items():
-        if book.index(name) == UNKNOWN:
-            raise InputError(f"preparation.seconds: {name!r} is not one of the depots")
-        seconds[book.names[book.index(name)]] = value
+    given = settings.preparation.seconds
+    unknown = [name for name in given if book.index(name) == UNKNOWN]
+    if unknown:
+        raise InputError(f"preparation.seconds: {unknown[0]!r} is not one of the depots")
+    seconds = {book.names[book.index(name)]: value for name, value in given.items()}
     return replace(settings, preparation=replace(settings.preparation, seconds=seconds))
 
 
-def _without(reasons: Reasons, count: int) -> BoolArray:
+def _without(count: int, *left_out: Reasons) -> BoolArray:
     good = np.ones(count, bool)
-    good[list(reasons)] = False
+    for reasons in left_out:
+        good[list(reasons)] = False
     return good
 
 

@@ -20,31 +20,13 @@ from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, write_csv
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.pages import template
 from ideal_dispatch.records import synthetic_cells
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic_cells import DEFECTS
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
 FILES = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
-
-_SETTINGS = """\
-# Settings of `ideal records prepare` for the synthetic records beside this file.
-# docs/records.md describes every key. The columns need no mapping here: they
-# have the names of the fields.
-
-[agency]
-name = "{name} Ambulance Service (synthetic)"
-time_zone = "{time_zone}"
-country = "{country}"
-
-[input]
-date_order = "dmy"
-
-[weather]
-source = "recorded"
-files = ["weather.csv"]
-name = "{weather}"
-"""
 
 TravelTime = Callable[[int, int, datetime, Weather], float]
 """(origin node, destination node, aware time, weather) → seconds."""
@@ -210,11 +192,11 @@ def write_agency(
         for number, depot in enumerate(depots, 1)
     ]
     write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
-    settings = _SETTINGS.format(
+    settings = template("agency.toml").render(
         name=name, time_zone=weather.time_zone, country=country, weather=weather_name
     )
     with atomic_write(folder / "agency.toml") as file:
-        file.write(settings.encode())
+        file.write(f"{settings}\n".encode())
     return AgencySettings.load(folder / "agency.toml")
 
 

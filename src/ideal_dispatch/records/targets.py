@@ -4,12 +4,9 @@
 depot's preparation time, minus seconds per floor. Where an agency has stamps
 of driving itself, on scene − en route, nothing needs to be subtracted.
 
-Preparation here is all that is not driving on the ground floor: call
-processing, turnout, and the crew's first steps. It is, by depot and in this
-order of trust: given; the median of call-to-CPR − driving − floors over rows
-that have both ("paired"); the median of en route − call, which leaves out the
-steps at the patient ("stamps"); or the depot's intercept in a regression of
-call-to-CPR on free-flow driving time ("regression").
+Preparation is all that is not driving on the ground floor: call processing,
+turnout, and the crew's first steps. docs/records.md lists the ways to get it,
+by depot and in the order of trust: given, "paired", "stamps", "regression".
 
 The floor slope is estimated by ordinary least squares. Unlike the paper, where
 enough rows also have driving stamps, driving is subtracted too: otherwise it

@@ -26,7 +26,7 @@ _BUILT_IN = (
     "%Y.%m.%d %H:%M:%S", "%d %b %Y %H:%M:%S", "%d %b %Y %H:%M", "%d-%b-%Y %H:%M:%S",
     "%d-%b-%Y %H:%M", "%b %d, %Y %H:%M:%S", "%d %B %Y %H:%M:%S",
 )  # fmt: skip
-_DIGITS = ((14, "%Y%m%d%H%M%S"), (12, "%Y%m%d%H%M"))
+_DIGITS = {14: ("%Y%m%d%H%M%S",), 12: ("%Y%m%d%H%M",)}
 _HALF_DAY = timedelta(hours=12)
 
 
@@ -45,9 +45,7 @@ class TimeReader:
         would otherwise lie half a day or more before it.
         """
         clock = _CLOCK.fullmatch(text)
-        if clock:
-            return self._of_day(clock, call)
-        return self._utc(self._wall(text), call)
+        return self._utc(self._of_day(clock, call) if clock else self._wall(text), call)
 
     def _wall(self, text: str) -> datetime:
         for form in self.formats:
@@ -56,13 +54,13 @@ class TimeReader:
         found = _SLASHED.fullmatch(text)
         if found:
             return self._slashed(found)
+        forms: tuple[str, ...] = ()
         if text.isdigit():  # exact lengths: strptime takes fewer digits for a field than it should
-            forms = tuple(form for length, form in _DIGITS if length == len(text))
-        else:
-            forms = _BUILT_IN if ":" in text else ()
+            forms = _DIGITS.get(len(text), ())
+        elif ":" in text:
+            forms = _BUILT_IN
             with suppress(ValueError):
-                if forms:
-                    return datetime.fromisoformat(text)
+                return datetime.fromisoformat(text)
         for form in forms:
             with suppress(ValueError):
                 return datetime.strptime(text, form)
@@ -81,7 +79,7 @@ class TimeReader:
             raise InputError("is not a time of day") from None
         if local.replace(tzinfo=None) - wall >= _HALF_DAY:
             wall += timedelta(days=1)
-        return self._utc(wall, call)
+        return wall
 
     def _slashed(self, found: re.Match[str]) -> datetime:
         first, second = int(found["a"]), int(found["b"])
@@ -102,10 +100,8 @@ class TimeReader:
                 int(found["second"] or 0),
             )  # fmt: skip
         except ValueError:
-            named = {"dmy": "day first", "mdy": "month first"}.get(order, "")
-            raise InputError(
-                f"is not a date and time of the calendar{f', {named}' * bool(named)}"
-            ) from None
+            named = {"dmy": ", day first", "mdy": ", month first"}.get(order, "")
+            raise InputError(f"is not a date and time of the calendar{named}") from None
 
     def _utc(self, moment: datetime, call: datetime | None) -> datetime:
         try:
