@@ -44,7 +44,7 @@ class _Moment(TypeDecorator[datetime]):
 
 _metadata = MetaData()
 
-rows = Table(
+rows = Table(  # columns in the order of a Row's fields
     "audit",
     _metadata,
     Column(

@@ -39,38 +39,34 @@ def verify(store: AuditStore, noted: Mark | None = None) -> Verification:
     the true one by a noted head.
     """
     with store.chain() as chain:
-        return _Walk(chain, noted).result()
+        walk = _Walk(chain, noted)
+        fault = walk.first_fault()
+        return Verification(walk.rows, walk.duplicates, chain.anchor, chain.head, fault)
 
 
 class _Walk:
+    """A walk along a chain, as far as it is whole."""
+
     def __init__(self, chain: Chain, noted: Mark | None) -> None:
-        self._chain, self._noted = chain, noted
-        self._last = chain.anchor
-        self._rows = self._duplicates = 0
+        self._chain, self._noted, self._last = chain, noted, chain.anchor
+        self.rows = self.duplicates = 0
+        self._noted_is_there = noted == chain.anchor
         self._prunings: set[Mark] = set()
-        self._noted_hash = (
-            chain.anchor.hash if noted and noted.number == chain.anchor.number else ""
-        )
 
-    def result(self) -> Verification:
-        fault = self._walk() or self._ends()
-        return Verification(
-            self._rows, self._duplicates, self._chain.anchor, self._chain.head, fault
-        )
-
-    def _walk(self) -> Fault | None:
+    def first_fault(self) -> Fault | None:
         for row in self._chain.rows:
             fault = self._fault(row)
             if fault is not None:
                 return fault
-            self._rows += 1
-            self._duplicates += row.duplicate_of is not None
-            if self._noted is not None and row.number == self._noted.number:
-                self._noted_hash = row.hash
+            self.rows += 1
+            self.duplicates += row.duplicate_of is not None
+            self._noted_is_there |= row.mark == self._noted
             if row.kind == "service":
-                self._note_pruning(row)
+                body = json.loads(row.body)
+                if body.get("event") == "prune":
+                    self._prunings.add(Mark(body["number"], body["hash"]))
             self._last = row.mark
-        return None
+        return self._fault_at_the_ends()
 
     def _fault(self, row: Row) -> Fault | None:
         last = self._last
@@ -101,12 +97,7 @@ class _Walk:
         numbers = range(max(1, row.number - _MOVED_AT_MOST), top + 1)
         return next((n for n in numbers if _hash(replace(row, number=n)) == row.hash), None)
 
-    def _note_pruning(self, row: Row) -> None:
-        body = json.loads(row.body)
-        if body.get("event") == "prune":
-            self._prunings.add(Mark(body["number"], body["hash"]))
-
-    def _ends(self) -> Fault | None:
+    def _fault_at_the_ends(self) -> Fault | None:
         last, head, anchor, noted = self._last, self._chain.head, self._chain.anchor, self._noted
         if last.number < head.number:
             gone = _numbers(last.number + 1, head.number)
@@ -120,7 +111,7 @@ class _Walk:
         if anchor.number and anchor not in self._prunings:
             words = f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
             return Fault(1, "missing", words)
-        if noted is None or noted.number < anchor.number or noted.hash == self._noted_hash:
+        if noted is None or noted.number < anchor.number or self._noted_is_there:
             return None
         if noted.number > head.number:
             gone = _numbers(head.number + 1, noted.number)
