@@ -81,7 +81,15 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
     model = RememberedModel.load(settings.file(settings.model.folder))
     policy = _policy(settings, model)
     model.check(network)
-    traffic = _traffic(settings, network, calendar, model, recording)
+    match settings.traffic.kind:
+        case "forecast":
+            traffic = LiveTraffic(network, calendar, model)
+        case "recorded":  # the embedded city is worth looking at in its rush hours
+            hours = RUSH_HOURS if settings.demo else ()
+            traffic = RecordedLive(network, calendar, model, recording, hours)
+        case _:
+            router = live_router(settings, network, calendar.time_zone)
+            traffic = RouterLive(network, calendar, model, router)
     return Assets(name, network, depots, calendar, model, policy, traffic)
 
 
@@ -148,20 +156,3 @@ def _policy(settings: ServiceSettings, model: Model) -> Policy:
             "desk shows no other score; leave it out"
         )
     return policy
-
-
-def _traffic(
-    settings: ServiceSettings,
-    network: RoadNetwork,
-    calendar: Calendar,
-    model: Model,
-    recording: Callable[[], RecordedTraffic],
-) -> LiveTraffic:
-    kind = settings.traffic.kind
-    if kind == "forecast":
-        return LiveTraffic(network, calendar, model)
-    if kind == "recorded":  # the embedded city is worth looking at in its rush hours
-        hours = RUSH_HOURS if settings.demo else ()
-        return RecordedLive(network, calendar, model, recording, hours)
-    source, close = live_router(settings, network, calendar.time_zone)
-    return RouterLive(network, calendar, model, source, close)

@@ -174,15 +174,10 @@ class RouterLive(LiveTraffic):
     """
 
     def __init__(
-        self,
-        network: RoadNetwork,
-        calendar: Calendar,
-        model: Model,
-        source: TrafficSource,
-        close: Callable[[], None],
+        self, network: RoadNetwork, calendar: Calendar, model: Model, source: TrafficSource
     ) -> None:
         super().__init__(network, calendar, model)
-        self.source, self._close = source, close
+        self.source = source
         self._pool = ThreadPoolExecutor(_THREADS, "router")
         self._overdue: set[Future[RouteQuote]] = set()
         self._lock = Lock()
@@ -190,7 +185,9 @@ class RouterLive(LiveTraffic):
     def close(self) -> None:
         """Give up connections; questions that hang are left behind."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._close()
+        close = getattr(self.source, "close", None)
+        if close is not None:
+            close()
 
     def look(self, case: Case, wait_s: float) -> Situation:
         """The router's situation, else the forecast's with the reason."""
@@ -240,9 +237,7 @@ class _Answers:
         return self._quotes[origin].result()
 
 
-def live_router(
-    settings: ServiceSettings, network: RoadNetwork, time_zone: str
-) -> tuple[TrafficSource, Callable[[], None]]:
+def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str) -> TrafficSource:
     """A client of a routing service that asks once and not for long, or a source of one's own."""
     from ideal_dispatch.traffic.service_client import Patience
 
@@ -252,27 +247,21 @@ def live_router(
     if table.kind == "google":
         from ideal_dispatch.traffic.google_routes import URL, GoogleParams, GoogleRoutes
 
-        google = GoogleRoutes.connect(
+        return GoogleRoutes.connect(
             network, key, rng, GoogleParams(ranges=table.ranges), url=table.url or URL,
             patience=patience,
         )  # fmt: skip
-        return google, google.close
-    if table.kind != "valhalla":
-        with complaints_about(settings.path):
-            if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
-                raise InputError(
-                    f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has"
-                )
-            own = load_plugin(
-                TRAFFIC_SOURCES, table.kind, table.options, _KIND,
-                TrafficSource,  # type: ignore[type-abstract]
-                network=network, url=table.url,
-                key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
-            )  # fmt: skip
-        return own, getattr(own, "close", lambda: None)
-    from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
+    if table.kind == "valhalla":
+        from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 
-    valhalla = Valhalla.connect(
-        network, table.url, rng, ValhallaParams(time_zone=time_zone), patience=patience
-    )
-    return valhalla, valhalla.close
+        params = ValhallaParams(time_zone=time_zone)
+        return Valhalla.connect(network, table.url, rng, params, patience=patience)
+    with complaints_about(settings.path):
+        if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
+            raise InputError(f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has")
+        return load_plugin(
+            TRAFFIC_SOURCES, table.kind, table.options, _KIND,
+            TrafficSource,  # type: ignore[type-abstract]
+            network=network, url=table.url,
+            key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
+        )  # fmt: skip

@@ -122,7 +122,7 @@ class Gate:
 
 def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(grid, CALENDAR, random_model(grid), gate, lambda: None)
+    router = RouterLive(grid, CALENDAR, random_model(grid), gate)
     places = [Depot(f"d{number}", number) for number in range(60)]
     call = Case(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather())
     found: list[tuple[tuple[str, str], ...]] = []
@@ -141,7 +141,7 @@ def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetw
 
 def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(grid, CALENDAR, random_model(grid), gate, lambda: None)
+    router = RouterLive(grid, CALENDAR, random_model(grid), gate)
     places = [Depot(f"d{number}", number) for number in range(30)]
 
     def look(wait_s: float) -> str:
