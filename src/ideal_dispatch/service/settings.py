@@ -18,6 +18,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
+from ideal_dispatch.ranges import Range, check_numbers
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 CONFIG = "IDEAL_CONFIG"
@@ -27,6 +28,15 @@ DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DAY_S = 86_400
+_WITHIN_A_DAY = Range(0, _DAY_S, above=True)
+_BYTES = Range(1000, 10_000_000, whole=True)
+_SERVER_RANGES = {
+    "deadline_s": Range(0.1, 60), "solvers": Range(1, 64, whole=True),
+    "queue": Range(0, 10_000, whole=True), "expiry_s": _WITHIN_A_DAY,
+    "oldest_call_s": _WITHIN_A_DAY, "clock_skew_s": _WITHIN_A_DAY,
+    "body_timeout_s": Range(0, 600, above=True), "body_bytes": _BYTES, "eido_bytes": _BYTES,
+    "nesting": Range(4, 200, whole=True),
+}  # fmt: skip
 
 LEAST_RETENTION_DAYS = 183
 """Logs of a high-risk system are kept at least six months."""
@@ -64,13 +74,7 @@ class Server:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
-        _check_range(self, 0.1, 60, "deadline_s")
-        _check_range(self, 1, 64, "solvers")
-        _check_range(self, 0, 10_000, "queue")
-        _check_positive(self, _DAY_S, "expiry_s", "oldest_call_s", "clock_skew_s")
-        _check_positive(self, 600, "body_timeout_s")
-        _check_range(self, 1000, 10_000_000, "body_bytes", "eido_bytes")
-        _check_range(self, 4, 200, "nesting")
+        check_numbers(self, _SERVER_RANGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class CityFiles:
         require(bool(self.languages), f"languages: one at least is needed; the desk has {known}")
         for one in self.languages:
             require(one in LANGUAGES, f'languages: the desk has no "{one}"; it has {known}')
-        _check_positive(self, 100_000, "snap_limit_m", "accuracy_limit_m")
+        metres = Range(0, 100_000, above=True)
+        check_numbers(self, {"snap_limit_m": metres, "accuracy_limit_m": metres})
 
     def calendar(self) -> Calendar:
         """Local time and holidays there."""
@@ -132,7 +137,7 @@ class TrafficTable:
 
     def __post_init__(self) -> None:
         check_name(TRAFFIC_SOURCES, self.kind, TRAFFIC_KINDS, "kind")
-        _check_positive(self, 60, "wait_s")
+        check_numbers(self, {"wait_s": Range(0, 60, above=True)})
         _check_url(self.url)
         needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
         if needed and not getattr(self, needed):
@@ -156,8 +161,7 @@ class WeatherTable:
     def __post_init__(self) -> None:
         check_name(WEATHER, self.source, WEATHER_SOURCES, "source")
         _check_url(self.url)
-        _check_range(self, 1, _DAY_S, "every_s")
-        _check_positive(self, _DAY_S, "stale_s")
+        check_numbers(self, {"every_s": Range(1, _DAY_S), "stale_s": _WITHIN_A_DAY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +172,7 @@ class UnitsTable:
     stale_s: float = 900.0
 
     def __post_init__(self) -> None:
-        _check_range(self, 0, 1000, "default")
-        _check_positive(self, _DAY_S, "stale_s")
+        check_numbers(self, {"default": Range(0, 1000, whole=True), "stale_s": _WITHIN_A_DAY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,18 +330,6 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
         table = {"name": name, "role": role, "sha256": digest}
         found.append(built(Token, table, f"{TOKENS}[{i}]"))
     return tuple(found)
-
-
-def _check_range(table: object, least: float, most: float, *names: str) -> None:
-    for name in names:
-        value = getattr(table, name)
-        require(least <= value <= most, f"{name} {value}: {least} to {most} is needed")
-
-
-def _check_positive(table: object, most: float, *names: str) -> None:
-    for name in names:
-        value = getattr(table, name)
-        require(0 < value <= most, f"{name} {value}: more than 0 and at most {most:g} is needed")
 
 
 def _check_url(url: str) -> None:
