@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -21,7 +21,6 @@ from ideal_dispatch.toml_tables import checked_value, refuse_unknown
 POLICIES = "ideal_dispatch.policies"
 TRAFFIC_SOURCES = "ideal_dispatch.traffic_sources"
 WEATHER = "ideal_dispatch.weather"
-
 
 _T = TypeVar("_T")
 
@@ -57,8 +56,8 @@ def find_plugin(group: str, asked: Any, own: Iterable[str], where: str) -> Calla
     if len(found) > 1:
         packages = " and ".join(entry.dist.name if entry.dist else "?" for entry in found)
         raise InputError(f'{where} {asked!r}: registered by {packages}; name it as "module:Name"')
-    target = found[0].value if found else asked
-    made = _imported(target, f"{where} {asked!r}")
+    entry = found[0] if found else EntryPoint("", asked, group)
+    made = _imported(entry, f"{where} {asked!r}")
     if not callable(made):
         raise InputError(f"{where} {asked!r}: it is no class or function, but {made!r}")
     return made  # type: ignore[no-any-return]
@@ -74,9 +73,16 @@ def check_name(group: str, asked: Any, own: Iterable[str], where: str) -> None:
 
 def parameters(made_by: Callable[..., Any]) -> dict[str, bool]:
     """The keyword arguments of a constructor, and whether each must be given."""
+    try:
+        known = inspect.signature(made_by).parameters
+    except ValueError:  # some that are written in C
+        name = getattr(made_by, "__qualname__", made_by)
+        raise InputError(
+            f"{name}: it does not tell its arguments; name a class of Python"
+        ) from None
     return {
         name: parameter.default is parameter.empty
-        for name, parameter in inspect.signature(made_by).parameters.items()
+        for name, parameter in known.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
 
@@ -129,8 +135,10 @@ def _annotations(made_by: Callable[..., Any]) -> dict[str, Any]:
     return {name: parameter.annotation for name, parameter in signature.parameters.items()}
 
 
-def _imported(target: str, what: str) -> Any:
-    module, _, name = target.partition(":")
+def _imported(entry: EntryPoint, what: str) -> Any:
+    if EntryPoint.pattern.match(entry.value) is None or not entry.attr:
+        raise InputError(f'{what}: {entry.value!r} is not of the form "module:Name"')
+    module, name = entry.module, entry.attr
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last, where it hides nothing
     try:

@@ -204,35 +204,22 @@ class PolicyOptions:
         """The policy, fitted."""
         from ideal_dispatch.dispatch.settings import (
             KINDS,
-            policies_from,
+            advising_policy,
             policy_class,
-            takes_usual_threshold,
             threshold_from,
         )
-        from ideal_dispatch.dispatch.threshold import USUAL_COST
         from ideal_dispatch.plugins import POLICIES, check_name, parameters
 
         kind, threshold = self.policy, self._threshold()
-        fitted_in_replays = {"trigger", "hours"}
-        offered = [name for name in KINDS if not fitted_in_replays & parameters(KINDS[name]).keys()]
-        check_name(POLICIES, kind, offered, "--policy")
-        made_by = policy_class(kind, "--policy")
-        if threshold is not None:
-            threshold_from(threshold)  # complaints about it name no table
-        elif takes_usual_threshold(made_by):
-            threshold = {"cost": USUAL_COST}
-        takes = parameters(made_by)
+        check_name(POLICIES, kind, KINDS, "--policy")
+        takes = parameters(policy_class(kind, "--policy"))
+        rule = None if threshold is None else threshold_from(threshold)
         if "model" in takes and parts.model is None:
             raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
         table: dict[str, Any] = {"kind": kind}
-        if "threshold" in takes and threshold is not None:
-            table["threshold"] = threshold
-        if "drift" in takes and parts.drift is not None:
-            table["use_drift"] = True
-        try:
-            return policies_from({kind: table}, parts)[0]
-        except InputError as error:
-            raise InputError(str(error).replace(f"[policies.{kind}]", "--policy")) from None
+        if "threshold" in takes and rule is not None:
+            table["threshold"] = rule
+        return advising_policy(table, parts, "--policy")
 
     def _threshold(self) -> Any:
         """The threshold as an experiment file would say it; None if it was not given."""
@@ -261,7 +248,7 @@ class PolicyOptions:
 
         spread = city.gain if self.gain_file is None else GainModel.load(self.gain_file)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
-        return FittedParts(city.model, corrected, spread, drift_gain=spread)
+        return FittedParts(city.model, spread, corrected)
 
 
 @grouped

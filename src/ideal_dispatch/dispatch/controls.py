@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,17 +14,15 @@ from ideal_dispatch.dispatch.path_pair import overlap, unshared_s
 from ideal_dispatch.dispatch.scenario_gap import Centre, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, ConstantThreshold, Threshold
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.gap.optimistic_gap import Method
-from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
 
 ROUTER_FEATURES = (
     "first_s", "second_s", "difference_s", "first_below_s", "first_above_s", "second_below_s",
     "second_above_s", "first_m", "second_m", "overlap", "unshared_s", "hour",
 )  # fmt: skip
-"""What a learned trigger may know: columns of :func:`router_features`."""
+"""What a learned trigger may know of the quotes: columns of :func:`router_features`."""
 
 _TIE = ConstantThreshold(0.5)
 
@@ -47,7 +45,7 @@ class QuoteDifferencePolicy:
         if second is not None:
             first_quote, other = situation.quote(primary.station), situation.quote(second.station)
             score_s = first_quote.duration_s - other.duration_s
-            values = router_features(situation.network, first_quote, other, _hour(situation))
+            values = router_features(situation, first_quote, other)
             facts["router_features"] = [round(value, 3) for value in values.tolist()]
         made = by_score(
             self.name, situation, (primary, second), score_s, self.threshold, "difference of quotes"
@@ -124,49 +122,9 @@ class GapTriggeredOtherDepot:
         return replace(made, outlook=outlook, gap=gap)
 
 
-class Estimator(Protocol):
-    """A regressor in scikit-learn's form."""
-
-    def predict(self, rows: FloatArray, /) -> Any:
-        """One number per row."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedTrigger:
-    """A second from the depot with the next shortest quote, where a regressor says it saves.
-
-    ``trigger`` was fitted on :data:`ROUTER_FEATURES` of replayed training
-    days, to the seconds that the second then saved.
-    """
-
-    role: ClassVar[str] = "control"
-    trigger: Estimator
-    threshold: Threshold = AT_ZERO
-    name: str = "learned-trigger"
-
-    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, second = router_pair(situation)
-        score_s = 0.0
-        if second is not None:
-            row = router_features(
-                situation.network,
-                situation.quote(primary.station),
-                situation.quote(second.station),
-                _hour(situation),
-            )
-            score_s = float(np.ravel(self.trigger.predict(row[None, :]))[0])
-            if not math.isfinite(score_s):
-                raise InputError(f"policy {self.name}: its trigger predicts {score_s}; fit again")
-        return by_score(
-            self.name, situation, (primary, second), score_s, self.threshold, "predicted saving"
-        )
-
-
-def router_features(
-    network: RoadNetwork, first: RouteQuote, second: RouteQuote, hour: float
-) -> FloatArray:
+def router_features(situation: Situation, first: RouteQuote, second: RouteQuote) -> FloatArray:
     """One row of :data:`ROUTER_FEATURES`; a range that is not known has no width."""
+    network, at = situation.network, situation.context.at
     ranges = [
         0.0 if math.isnan(bound) else sign * (bound - quote.duration_s)
         for quote in (first, second)
@@ -183,11 +141,6 @@ def router_features(
             second.path.length_m(network),
             overlap(network, first.path, second.path),
             unshared_s(network, first.path, one_s, second.path, other_s),
-            hour,
+            at.hour + at.minute / 60,
         ]
     )
-
-
-def _hour(situation: Situation) -> float:
-    at = situation.context.at
-    return at.hour + at.minute / 60

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ideal_dispatch.dispatch.candidate import SecondKind
-from ideal_dispatch.dispatch.controls import Estimator
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 
@@ -27,29 +25,32 @@ SecondKinds = tuple[SecondKind, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedParts:
-    """The trained model, the drift of quotes, the spread of gains, and the learned trigger.
+    """The trained model, the spread of gains, the drift of quotes, and what plug-ins learned.
 
-    ``gain`` is the spread where the second is another depot's route, and
-    ``drift_gain`` the same where quotes are corrected by the drift; ``gains``
-    has those of policies that consider other kinds of second, by these kinds
-    and whether the drift corrects. ``models`` has other forms of the model.
-    ``hours`` and ``hours_gain`` are of the control that corrects by the clock.
+    ``models`` has other forms of the model, and ``gains`` the gains of policies that differ
+    from the usual: by the kinds of second they consider, and whether the drift corrects
+    their quotes. ``learned`` has the parts of plug-ins by their class.
     """
 
     model: Model | None = None
-    drift: DriftModel | None = None
     gain: GainModel | None = None
-    trigger: Estimator | None = None
-    drift_gain: GainModel | None = None
+    drift: DriftModel | None = None
     models: Mapping[Form, Model] = field(default_factory=dict)
     gains: Mapping[tuple[SecondKinds, bool], GainModel] = field(default_factory=dict)
-    hours: QuarterHours | None = None
-    hours_gain: GainModel | None = None
+    learned: Mapping[type[Any], Any] = field(default_factory=dict)
 
-    def gain_for(self, kinds: SecondKinds, corrected: bool) -> GainModel | None:
-        """The gain of a policy that considers these kinds of second."""
-        usual = self.drift_gain if corrected else self.gain
-        return self.gains.get((in_order(kinds), corrected), usual)
+
+@dataclass(frozen=True, slots=True)
+class NeededParts:
+    """What the policies of some tables must be fitted with; names as in :class:`FittedParts`."""
+
+    models: frozenset[Form]
+    gains: frozenset[tuple[SecondKinds, bool]]
+    drift: bool
+    learned: tuple[type[Any], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.models or self.gains or self.drift or self.learned)
 
 
 def in_order(kinds: SecondKinds) -> SecondKinds:

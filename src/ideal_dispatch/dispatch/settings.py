@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
-from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal, quarter_hours
+from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.fitted import (
     USUAL,
     FittedParts,
     Form,
+    NeededParts,
     Radius,
     SecondKinds,
     Trained,
@@ -22,6 +23,7 @@ from ideal_dispatch.dispatch.fitted import (
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
+    USUAL_COST,
     CapacityCost,
     ClinicalThreshold,
     ConstantThreshold,
@@ -35,9 +37,6 @@ _PARTS = {
     "model": "a trained model",
     "gain": "a gain fitted on replays",
     "drift": "a fitted drift of quotes",
-    "trigger": "a trigger fitted on replays",
-    "hours": "ratios of quarter hours",
-    "hours_gain": "a gain fitted on quotes corrected by the quarter hour",
 }
 """The parts of :class:`FittedParts` that a policy gets by naming them, and what they are."""
 
@@ -61,9 +60,7 @@ def _policies_of(*modules: ModuleType) -> dict[str, type[Any]]:
     }
 
 
-KINDS: Mapping[str, type[Any]] = _policies_of(
-    baselines, paper_ideal, ideal, controls, quarter_hours
-)
+KINDS: Mapping[str, type[Any]] = _policies_of(baselines, paper_ideal, ideal, controls)
 """Our policies by the ``kind`` of their table, which is the default of their ``name``."""
 
 ROLES = tuple(dict.fromkeys(policy.role for policy in KINDS.values()))
@@ -94,15 +91,11 @@ def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy
     A table has a ``kind`` (see :func:`policy_class`), a ``threshold`` and the
     other arguments of that policy; a ``time_limit_s`` of "none" leaves the search
     its time. What was fitted comes from ``parts``, where the policy has an argument
-    of that name (``model``, ``gain``, ``drift``, ``trigger``, ``hours``, ``hours_gain``).
-    ``use_drift`` true corrects quotes by the drift,
-    ``use_reversion`` false takes them as they are, ``use_gain`` false leaves the gain
-    to the forecast. ``trained`` ("practical" or "paper") and ``radius``
-    ("calibrated" or "paper") choose among the forms of the model: both are "paper"
-    for paper-ideal unless told, and our own for all others. Where ``parts`` has
-    a single model and the table does not choose, it is that one as it is.
+    of that name (``model``, ``gain``, ``drift``) or ``learns`` it. The keys of
+    :class:`_Choice` choose among the parts. Where ``parts`` has a single model and the
+    table does not choose, it is that one as it is.
     """
-    return tuple(_Table.read(name, table).policy(parts) for name, table in tables.items())
+    return tuple(table.policy(parts) for table in _read(tables))
 
 
 def check_policies(tables: Mapping[str, Any]) -> None:
@@ -112,43 +105,37 @@ def check_policies(tables: Mapping[str, Any]) -> None:
     """
     any_part: Any = object()
     forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
-    parts = FittedParts(
-        any_part, trigger=any_part, models=forms, hours=any_part, hours_gain=any_part
-    )
-    for name, table in tables.items():
-        asked = _Table.read(name, table)
-        if asked.made_by in KINDS.values() or not _PARTS.keys() & asked.needs.keys():
-            asked.policy(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class NeededParts:
-    """What the policies of some tables must be fitted with."""
-
-    models: frozenset[Form]
-    gains: frozenset[tuple[SecondKinds, bool]]
-    drift: bool
-    hours: bool
-    trigger: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.models or self.gains or self.drift or self.hours or self.trigger)
+    for table in _read(tables):
+        if table.made_by in KINDS.values() or not table.fitted:
+            table.policy(FittedParts(any_part, models=forms))
 
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
     """The parts that :func:`policies_from` will look for."""
-    found = [_Table.read(name, table) for name, table in tables.items()]
-
-    def some(*names: str) -> bool:
-        return any(name in one.needs for one in found for name in names)
-
+    found = _read(tables)
     return NeededParts(
-        frozenset(one.form for one in found if "model" in one.needs),
-        frozenset((one.seconds, one.corrected) for one in found if "gain" in one.needs),
-        any(one.corrected for one in found),
-        some("hours", "hours_gain"),
-        some("trigger"),
+        frozenset(one.choice.form for one in found if "model" in one.needs),
+        frozenset((one.seconds, one.choice.use_drift) for one in found if "gain" in one.needs),
+        any(one.choice.use_drift for one in found),
+        tuple(dict.fromkeys(part for one in found for part in one.learns.values())),
     )
+
+
+def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) -> Policy:
+    """The policy of one table, for calls that come in: its name is its kind.
+
+    Unless the table says otherwise it has the usual clinical threshold, and quotes are
+    corrected by the drift where ``parts`` has one. A policy of others keeps the default of
+    its own threshold. ``where`` is how complaints name the table.
+    """
+    kind, usual = table.get("kind"), dict[str, Any]()
+    made_by = policy_class(kind, f"{where}.kind")
+    needs = parameters(made_by)
+    if "threshold" in needs and (needs["threshold"] or made_by in KINDS.values()):
+        usual["threshold"] = {"cost": USUAL_COST}
+    if "drift" in needs and parts.drift is not None:
+        usual["use_drift"] = True
+    return _Table.read(str(kind), usual | dict(table), where).policy(parts)
 
 
 def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
@@ -158,17 +145,10 @@ def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
     return find_plugin(POLICIES, kind, KINDS, where)
 
 
-def takes_usual_threshold(made_by: Callable[..., Any]) -> bool:
-    """Whether a policy gets the usual clinical threshold where nobody gives one.
-
-    Ours do, and those of others that have no threshold of their own.
-    """
-    needs = parameters(made_by)
-    return "threshold" in needs and (needs["threshold"] or made_by in KINDS.values())
-
-
 def threshold_from(value: Any, where: str = "threshold") -> Threshold:
-    """A threshold: seconds, "always", or a table with cost and curve."""
+    """A threshold: as it is, seconds, "always", or a table with cost and curve."""
+    if isinstance(value, Threshold):
+        return value
     if isinstance(value, Mapping):
         try:
             return built(_Clinical, value, where).threshold()
@@ -186,28 +166,60 @@ def threshold_from(value: Any, where: str = "threshold") -> Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class _Choice:
+    """Keys of a table that choose among the fitted parts.
+
+    ``trained`` and ``radius`` choose a form of the model, ``use_drift`` whether quotes are
+    corrected by the drift. Without ``use_gain`` the spread is the forecast's; without
+    ``use_reversion`` quotes are not moved towards where the router has been lately.
+    """
+
+    trained: Trained
+    radius: Radius
+    use_drift: bool
+    use_gain: bool = True
+    use_reversion: bool = True
+
+    @property
+    def form(self) -> Form:
+        return self.trained, self.radius
+
+
+_CHOOSES_OF = {
+    "trained": "model",
+    "radius": "model",
+    "use_drift": "drift",
+    "use_gain": "gain",
+    "use_reversion": "gain",
+}
+"""The part that each key of :class:`_Choice` is about: only a policy that takes it has the key."""
+
+
+def _read(tables: Mapping[str, Any]) -> list["_Table"]:
+    return [_Table.read(name, table, f"policies.{name}") for name, table in tables.items()]
+
+
+@dataclass(frozen=True, slots=True)
 class _Table:
     """One table read: the policy's class, its own keys, and which fitted parts it takes.
 
-    ``needs`` has the arguments of the class and whether each must be given.
-    ``chosen`` says that the table itself chooses the form of the model.
+    ``needs`` has the arguments of the class and whether each must be given, ``learns`` the
+    arguments that a plug-in learns, with the class of each. ``own_form`` says that the
+    table itself chooses the form of the model.
     """
 
     name: str
     kind: str
+    where: str
     made_by: Callable[..., Any]
     needs: Mapping[str, bool]
+    learns: Mapping[str, type[Any]]
     keys: Mapping[str, Any]
-    form: Form
-    chosen: bool
-    corrected: bool
-    use_gain: bool
-    use_reversion: bool
-    seconds: SecondKinds
+    choice: _Choice
+    own_form: bool
 
     @classmethod
-    def read(cls, name: str, table: Any) -> "_Table":
-        where = f"policies.{name}"
+    def read(cls, name: str, table: Any, where: str) -> "_Table":
         if not isinstance(table, Mapping):
             raise InputError(f"[{where}] must be a table of keys, not {table!r}")
         keys = dict(table)
@@ -216,74 +228,65 @@ class _Table:
         needs, role = parameters(made_by), getattr(made_by, "role", "")
         if role and role not in ROLES:
             raise InputError(f"[{where}] role {role!r}: choose {' or '.join(ROLES)}, or none")
-        usual: Form = getattr(made_by, "model_form", USUAL)
-        form, chosen = usual, False
-        if "model" in needs:
-            chosen = "trained" in keys or "radius" in keys
-            form = (
-                _choice(keys, "trained", get_args(Trained), usual[0], where),
-                _choice(keys, "radius", get_args(Radius), usual[1], where),
-            )
-        corrected = "drift" in needs and _flag(keys, "use_drift", where, needs["drift"])
-        with_gain = "gain" in needs
-        seconds = keys.get("seconds")
-        listed: Any = [seconds] if isinstance(seconds, str) else seconds
-        known = isinstance(listed, list | tuple) and set(listed) <= set(ALL_KINDS)
+        # an argument of the class is never one of our keys
+        asked = {
+            key: keys.pop(key)
+            for key, part in _CHOOSES_OF.items()
+            if key in keys and part in needs and key not in needs
+        }
+        trained, radius = getattr(made_by, "model_form", USUAL)
+        usual = {"trained": trained, "radius": radius, "use_drift": needs.get("drift", False)}
         return cls(
-            name, str(kind), made_by, needs, keys, form, chosen, corrected,
-            with_gain and _flag(keys, "use_gain", where, True),
-            with_gain and _flag(keys, "use_reversion", where, True),
-            in_order(tuple(listed) if known else ALL_KINDS),  # nonsense is refused later
+            name, str(kind), where, made_by, needs, getattr(made_by, "learns", {}), keys,
+            built(_Choice, usual | asked, where), "trained" in asked or "radius" in asked,
         )  # fmt: skip
+
+    @property
+    def seconds(self) -> SecondKinds:
+        """The kinds of second that it considers, as far as its table tells; all, else."""
+        asked = self.keys.get("seconds")
+        listed: Any = [asked] if isinstance(asked, str) else asked
+        known = isinstance(listed, list | tuple) and set(listed) <= set(ALL_KINDS)
+        return in_order(tuple(listed) if known else ALL_KINDS)  # nonsense is refused later
+
+    @property
+    def fitted(self) -> set[str]:
+        """The arguments that get a fitted part."""
+        return (_PARTS.keys() & self.needs.keys()) | self.learns.keys()
 
     def policy(self, parts: FittedParts) -> Policy:
         """The policy with its parts."""
-        where, keys = f"policies.{self.name}", dict(self.keys)
-        given: dict[str, Any] = {"name": self.name, **self._parts(parts)}
-        for part in _PARTS.keys() & given.keys():
-            if given[part] is None and self.needs[part]:
-                raise InputError(f"[{where}] {self.kind} needs {_PARTS[part]}; none was given")
+        keys, given = dict(self.keys), {"name": self.name, **self._parts(parts)}
+        for part in self.fitted:
+            if given[part] is None and self.needs.get(part):
+                what = _PARTS.get(part, f"the {part} that a replay fits")
+                raise InputError(f"[{self.where}] {self.kind} needs {what}; none was given")
         if "threshold" in self.needs and "threshold" in keys:
-            given["threshold"] = threshold_from(keys.pop("threshold"), f"{where}.threshold")
+            given["threshold"] = threshold_from(keys.pop("threshold"), f"{self.where}.threshold")
         if "time_limit_s" in self.needs and keys.get("time_limit_s") == "none":
             del keys["time_limit_s"]
             given["time_limit_s"] = None
-        made = make_plugin(self.made_by, keys, where, **given)
+        made = make_plugin(self.made_by, keys, self.where, **given)
         if not isinstance(made, Policy):
-            raise InputError(f"[{where}] {self.kind} is no policy: it needs a name and decide()")
+            raise InputError(
+                f"[{self.where}] {self.kind} is no policy: it needs a name and decide()"
+            )
         return made
 
     def _parts(self, parts: FittedParts) -> dict[str, Any]:
         """What the class names of the fitted parts."""
-        alone = not self.chosen and not parts.models
-        model = parts.model if alone or self.form == USUAL else parts.models.get(self.form)
-        words = f"{_WORDS[self.form[0]]}, {_RADIUS_WORDS[self.form[1]]}"
-        gain = parts.gain_for(self.seconds, self.corrected) if self.use_gain else None
-        if gain is not None and not self.use_reversion:
+        choice, form = self.choice, self.choice.form
+        alone = not self.own_form and not parts.models
+        gain = parts.gains.get((self.seconds, choice.use_drift), parts.gain)
+        if gain is not None and not choice.use_reversion:
             gain = replace(gain, reversion=(0.0, 0.0))
         found = {
-            "model": model,
-            "form": "the model that was given" if alone else words,
-            "gain": gain,
-            "drift": parts.drift if self.corrected else None,
-            "trigger": parts.trigger,
-            "hours": parts.hours,
-            "hours_gain": parts.hours_gain,
+            "model": parts.model if alone or form == USUAL else parts.models.get(form),
+            "gain": gain if choice.use_gain else None,
+            "drift": parts.drift if choice.use_drift else None,
+            **{name: parts.learned.get(part) for name, part in self.learns.items()},
         }
-        return {name: part for name, part in found.items() if name in self.needs}
-
-
-def _choice(
-    keys: dict[str, Any], key: str, choices: tuple[Any, ...], usual: str, where: str
-) -> Any:
-    value = keys.pop(key, usual)
-    if value not in choices:
-        raise InputError(f"{where}.{key} {value!r}: choose {' or '.join(choices)}")
-    return value
-
-
-def _flag(keys: dict[str, Any], key: str, where: str, default: bool) -> bool:
-    flag = keys.pop(key, default)
-    if not isinstance(flag, bool):
-        raise InputError(f"{where}.{key} {flag!r}: true or false is needed")
-    return flag
+        if hasattr(self.made_by, "model_form"):
+            words = f"{_WORDS[form[0]]}, {_RADIUS_WORDS[form[1]]}"
+            found["form"] = "the model that was given" if alone else words
+        return found

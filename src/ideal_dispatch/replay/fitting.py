@@ -1,28 +1,34 @@
 """All that policies learn from past days, fitted on some of them and kept in files."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import date, datetime
-from functools import partial
+from datetime import date
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from ideal_dispatch.dispatch.candidate import ALL_KINDS, OTHER_DEPOT, SecondKind
-from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, QuoteDifferencePolicy
+from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind
+from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy
 from ideal_dispatch.dispatch.decision import Decision, Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import USUAL, FittedParts, Form, SecondKinds, Trained, in_order
+from ideal_dispatch.dispatch.fitted import (
+    USUAL,
+    FittedParts,
+    Form,
+    NeededParts,
+    SecondKinds,
+    Trained,
+    in_order,
+)
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.quarter_hours import QuarterHours
-from ideal_dispatch.dispatch.settings import NeededParts, needed_parts
+from ideal_dispatch.dispatch.settings import needed_parts
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model_directory import MANIFEST
-from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays
@@ -31,11 +37,12 @@ from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainParams
-    from ideal_dispatch.learning.trigger import Trigger
 
-_DRIFT, _HOURS, _HOURS_GAIN, _TRIGGER = "drift", "hours.json", "hours-gain.json", "calls.trigger"
-_ROUTER = "router"
-_USUAL_GAIN: tuple[SecondKinds, bool] = (in_order(ALL_KINDS), False)
+ROUTER = "router"
+"""The observer of training days whose second is the next shortest quote's."""
+
+_DRIFT = "drift"
+_ALL = in_order(ALL_KINDS)
 _FEATURES = [field.name for field in fields(GainFeatures)]
 _LEAST_DAYS = 2  # a drift is fitted on one day and stops with another
 
@@ -72,24 +79,19 @@ def fit_parts(
     has ``workers``, ``cluster`` and ``report`` of :func:`~ideal_dispatch.replay.run.run_replay`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    dates = [ground.dates()[day] for day in sorted(days)]
-    fit = _Fit(experiment, ground, past, needed_parts(experiment.policies), folder)
-    fit.train(dates)
-    if fit.needed.drift:
-        fit.drift(dates, _DRIFT)
-    if fit.needed.hours and not (folder / _HOURS).exists():
-        fit.hours(dates).save(folder / _HOURS)
-    if missing_parts(experiment, folder):
-        fit.from_replay(dates, sorted(days), how)
+    training = Training(experiment, ground, past, sorted(days), folder, how)
+    training.train()
+    if training.needed.drift:
+        training.drift(training.dates, _DRIFT)
+    for file, fit in _fits(training.needed).items():
+        if not (folder / file).exists():
+            fit(training).save(folder / file)
     return load_parts(experiment, folder)
 
 
 def missing_parts(experiment: Experiment, folder: Path) -> list[str]:
     """Names of files that :func:`fit_parts` has still to write after it has trained."""
-    needed = needed_parts(experiment.policies)
-    names = [_gain_file(*gain) for gain in sorted(needed.gains)]
-    names += [_HOURS_GAIN] if needed.hours else []
-    names += [_TRIGGER] if needed.trigger else []
+    names = _fits(needed_parts(experiment.policies))
     return [name for name in names if not (folder / name).exists()]
 
 
@@ -100,14 +102,11 @@ def load_parts(experiment: Experiment, folder: Path) -> FittedParts:
     gains = {gain: GainModel.load(folder / _gain_file(*gain)) for gain in needed.gains}
     return FittedParts(
         models.pop(USUAL, None),
+        gains.get((_ALL, False)),
         DriftModel.load(folder / _DRIFT) if needed.drift else None,
-        gains.get(_USUAL_GAIN),
-        _load_trigger(folder / _TRIGGER) if needed.trigger else None,
-        gains.get((_USUAL_GAIN[0], True)),
         models,
         gains,
-        QuarterHours.load(folder / _HOURS) if needed.hours else None,
-        GainModel.load(folder / _HOURS_GAIN) if needed.hours else None,
+        {part: part.load(folder / _part_file(part)) for part in needed.learned},
     )
 
 
@@ -126,18 +125,75 @@ def model_folder(folder: Path, form: Form) -> Path:
     return folder / ("model" if form == USUAL else "model-{}-{}".format(*form))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    """One fit: what is needed, from which past, and where it is kept."""
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Some training days to learn from; a part of a plug-in is fitted by ``fit(training)``."""
 
     experiment: Experiment
     ground: Ground
     past: PastDays
-    needed: NeededParts
+    days: Sequence[int]
     folder: Path
+    how: Mapping[str, Any]
 
-    def train(self, dates: Collection[str]) -> None:
-        """The asked forms of the model and the usual one, from the trips of some dates.
+    @cached_property
+    def needed(self) -> NeededParts:
+        return needed_parts(self.experiment.policies)
+
+    @cached_property
+    def dates(self) -> list[str]:
+        """The local dates of the days."""
+        dates = self.ground.dates()
+        return [dates[day] for day in self.days]
+
+    @cached_property
+    def entries(self) -> list[dict[str, Any]]:
+        """The log of the days' calls, decided by observers: see :meth:`_observers`."""
+        folder, calls = self.folder / "replay", self.ground.calls(self.experiment, self.days)
+        self.ground.replay(self.experiment, calls, self._observers(), folder, **self.how)
+        return list(read_log(folder / LOG))
+
+    def saved_s(self, entry: Mapping[str, Any], decision: Mapping[str, Any]) -> float:
+        """T₁ − T₂ of a decision of an entry."""
+        drives = (entry["drives"][decision[who]] for who in ("primary", "second"))
+        first, second = (sum(one[self.past.convention]["seconds"]) for one in drives)
+        return float(first - second)
+
+    def quotes(self, dates: Collection[str]) -> QuoteLog:
+        """What the router said on some dates, and what came of it."""
+        local, log = self.ground.recording.calendar.local, self.past.quotes
+        kept = tuple(one for one in log.lines if local(one.asked_at).date().isoformat() in dates)
+        if not kept:
+            raise InputError("no quote of the training days is in the log; repeat the experiment")
+        return replace(log, lines=kept)
+
+    def gain(
+        self,
+        observers: Sequence[str],
+        scale: Callable[[Mapping[str, Any]], float] = lambda incident: 1.0,
+    ) -> GainModel:
+        """The spread of T₁ − T₂ over the seconds that the named observers considered.
+
+        Their quotes are multiplied by the ``scale`` of the incident: features are
+        seconds of quotes, and so are multiplied alike.
+        """
+        rows, differences = [], []
+        for entry in self.entries:
+            ratio = scale(entry["incident"])
+            for decision in map(entry["decisions"].__getitem__, observers):
+                if decision["second"] is None:
+                    continue
+                known = map(decision["details"].__getitem__, _FEATURES)
+                rows.append([np.nan if value is None else ratio * value for value in known])
+                differences.append(self.saved_s(entry, decision))
+        if not rows:
+            raise InputError(
+                "no call of the training days has a second way; nothing to fit a gain on"
+            )
+        return GainModel.fit(GainFeatures(*np.array(rows).T), differences)
+
+    def train(self) -> None:
+        """The asked forms of the model and the usual one, from the trips of the days.
 
         A network is trained once, in our practical mode or by the paper's
         Algorithm 1; its radius is fitted by both losses.
@@ -152,7 +208,7 @@ class _Fit:
             from ideal_dispatch.learning.splits import local_days
 
             trips, experiment = self.past.trips, self.experiment
-            wanted = [date.fromisoformat(day).toordinal() for day in dates]
+            wanted = [date.fromisoformat(day).toordinal() for day in self.dates]
             chosen = trips.select(np.flatnonzero(np.isin(local_days(trips), wanted)))
             parts = split(chosen, (0.8, 0.2, 0.0), experiment.seed, "day")
             settings = TrainingSettings(_params(experiment, trained))
@@ -167,91 +223,58 @@ class _Fit:
 
             context = self.ground.recording.context
             made = fit_drift(
-                self.ground.network, self._quotes(dates), context, seed=self.experiment.seed
+                self.ground.network, self.quotes(dates), context, seed=self.experiment.seed
             )
             made.save(self.folder / name)
         return DriftModel.load(self.folder / name)
 
-    def hours(self, dates: Collection[str]) -> QuarterHours:
-        """What the quotes of some dates missed, by quarter hour."""
-        lines, local = self._quotes(dates).lines, self.ground.recording.calendar.local
-        return QuarterHours.fit(
-            [local(line.asked_at) for line in lines],
-            [line.times["duration_s"] for line in lines],
-            [line.realised_s for line in lines],
-        )
+    def halves(self) -> list[tuple[Sequence[str], Sequence[str], str]]:
+        """Each half of the dates, the dates that teach about it, and a name of these.
 
-    def _quotes(self, dates: Collection[str]) -> QuoteLog:
-        local, log = self.ground.recording.calendar.local, self.past.quotes
-        kept = tuple(one for one in log.lines if local(one.asked_at).date().isoformat() in dates)
-        if not kept:
-            raise InputError("no quote of the training days is in the log; repeat the experiment")
-        return replace(log, lines=kept)
+        The other half teaches, or all dates where they are few.
+        """
+        first, second = self.dates[0::2], self.dates[1::2]
+        if len(second) < _LEAST_DAYS:
+            return [(self.dates, self.dates, "")]
+        return [(first, second, "-half-1"), (second, first, "-half-2")]
 
-    def from_replay(
-        self, dates: Sequence[str], days: Sequence[int], how: Mapping[str, Any]
-    ) -> None:
-        """Gains and trigger, from what seconds would have saved on the days themselves."""
-        drifts, hours = self._apart(dates)
-        world, place = self.past.convention, self.folder / "replay"
-        calls = self.ground.calls(self.experiment, days)
-        self.ground.replay(self.experiment, calls, self._observers(drifts), place, **how)
-        entries = list(read_log(place / LOG))
-        for seconds, corrected in sorted(self.needed.gains):
-            names = [_observer_name(kind, corrected) for kind in seconds]
-            _gain(entries, names, world).save(self.folder / _gain_file(seconds, corrected))
-        if self.needed.hours:
-            names = [_observer_name(kind, False) for kind in OTHER_DEPOT]
-            _gain(entries, names, world, hours).save(self.folder / _HOURS_GAIN)
-        if self.needed.trigger:
-            _trigger(entries, world, self.experiment.seed).save(self.folder / _TRIGGER)
+    def _observers(self) -> list[Policy]:
+        """Policies whose log has the rows to fit on: the router's, and one per kind of second.
 
-    def _apart(self, dates: Sequence[str]) -> tuple[dict[str, DriftModel], dict[str, QuarterHours]]:
-        """Drift and ratios of each half of the dates by the other, or by all if they are few."""
-        halves = [dates[0::2], dates[1::2]]
-        enough = len(halves[1]) >= _LEAST_DAYS
-        drifts: dict[str, DriftModel] = {}
-        hours: dict[str, QuarterHours] = {}
-        for number, own in enumerate(halves):
-            others = halves[1 - number] if enough else dates
-            if self.needed.drift:
-                name = f"{_DRIFT}-half-{number + 1}" if enough else _DRIFT
-                drifts |= dict.fromkeys(own, self.drift(others, name))
-            if self.needed.hours:
-                hours |= dict.fromkeys(own, self.hours(others))
-        return drifts, hours
-
-    def _observers(self, drifts: Mapping[str, DriftModel]) -> list[Policy]:
-        """Policies whose log has the rows to fit gains and a trigger on: one per kind of second."""
-        found: list[Policy] = [QuoteDifferencePolicy(name=_ROUTER)]
-        wanted = self.needed.gains | ({(OTHER_DEPOT, False)} if self.needed.hours else set())
+        The kinds are those of the gains, and ``seconds`` of the parts of plug-ins.
+        """
+        found: list[Policy] = [QuoteDifferencePolicy(name=ROUTER)]
         model = _load_models(self.needed, self.folder).get(USUAL)
-        for kind, corrected in sorted({(kind, c) for seconds, c in wanted for kind in seconds}):
+        for kind, corrected in _observed(self.needed):
             name = _observer_name(kind, corrected)
             made = partial(
                 Ideal, model, None, seconds=(kind,), report_gap=False, method="multistart",
                 name=name,
             )  # fmt: skip
-            if corrected:
-                found.append(ByDay(name, {day: made(drift=one) for day, one in drifts.items()}))
-            else:
+            if not corrected:
                 found.append(made())
+                continue
+            by_day: dict[str, Policy] = {}
+            for own, others, half in self.halves():
+                by_day |= dict.fromkeys(own, made(drift=self.drift(others, _DRIFT + half)))
+            found.append(ByDay(name, by_day))
         return found
+
+
+def _observed(needed: NeededParts) -> list[tuple[SecondKind, bool]]:
+    """The kinds of second to observe, with and without the drift's correction."""
+    found = {(kind, corrected) for seconds, corrected in needed.gains for kind in seconds}
+    found |= {(kind, False) for part in needed.learned for kind in getattr(part, "seconds", ())}
+    return sorted(found)
 
 
 def _forms(needed: NeededParts) -> set[Form]:
     """The forms of the model to train: what is asked for, and the usual one to observe with."""
-    return {USUAL, *needed.models} if needed.models or needed.gains or needed.hours else set()
+    return {USUAL, *needed.models} if needed.models or _observed(needed) else set()
 
 
 def _load_models(needed: NeededParts, folder: Path) -> dict[Form, Model]:
     return {form: Model.load(model_folder(folder, form)) for form in sorted(_forms(needed))}
-
-
-def _load_trigger(file: Path) -> "Trigger":
-    from ideal_dispatch.learning.trigger import Trigger
-
-    return Trigger.load(file)
 
 
 def _params(experiment: Experiment, trained: Trained) -> "TrainParams":
@@ -266,56 +289,23 @@ def _params(experiment: Experiment, trained: Trained) -> "TrainParams":
     return TrainParams.from_dict(values | dict(changes) | {"architecture": shape})
 
 
+def _fits(needed: NeededParts) -> dict[str, Callable[[Training], Any]]:
+    """How each part is fitted that the training days' calls teach, by its file."""
+    fits: dict[str, Callable[[Training], Any]] = {}
+    for seconds, corrected in sorted(needed.gains):
+        observers = [_observer_name(kind, corrected) for kind in seconds]
+        fits[_gain_file(seconds, corrected)] = partial(Training.gain, observers=observers)
+    return fits | {_part_file(part): part.fit for part in needed.learned}
+
+
 def _gain_file(seconds: SecondKinds, corrected: bool) -> str:
-    words = [] if seconds == _USUAL_GAIN[0] else [*seconds]
+    words = [] if seconds == _ALL else [*seconds]
     return "-".join([*(["drift"] if corrected else []), "gain", *words]) + ".json"
+
+
+def _part_file(part: type[Any]) -> str:
+    return f"{part.__module__}.{part.__qualname__}"
 
 
 def _observer_name(kind: SecondKind, corrected: bool) -> str:
     return f"{kind}, corrected" if corrected else kind
-
-
-def _gain(
-    entries: Iterable[dict[str, Any]],
-    policies: Sequence[str],
-    convention: World,
-    hours: dict[str, QuarterHours] | None = None,
-) -> GainModel:
-    """The spread of T₁ − T₂ over the seconds that the named policies considered.
-
-    With ``hours``, of quotes that are multiplied by the ratio of their date and
-    quarter hour: features are seconds of quotes, and so are multiplied alike.
-    """
-    rows, differences = [], []
-    for entry in entries:
-        incident, ratio = entry["incident"], 1.0
-        if hours is not None:
-            ratio = hours[incident["day"]].ratio(datetime.fromisoformat(incident["at"]))
-        for decision in map(entry["decisions"].__getitem__, policies):
-            if decision["second"] is None:
-                continue
-            details = decision["details"]
-            rows.append([np.nan if details[n] is None else ratio * details[n] for n in _FEATURES])
-            differences.append(_saved_s(entry, decision, convention))
-    if not rows:
-        raise InputError("no call of the training days has a second way; nothing to fit a gain on")
-    return GainModel.fit(GainFeatures(*np.array(rows).T), differences)
-
-
-def _trigger(entries: Iterable[dict[str, Any]], convention: World, seed: int) -> "Trigger":
-    from ideal_dispatch.learning.trigger import fit_trigger
-
-    rows, saved = [], []
-    for entry in entries:
-        decision = entry["decisions"][_ROUTER]
-        if decision["second"] is not None:
-            rows.append(decision["details"]["router_features"])
-            saved.append(_saved_s(entry, decision, convention))
-    return fit_trigger(np.array(rows), saved, seed, ROUTER_FEATURES)
-
-
-def _saved_s(entry: dict[str, Any], decision: dict[str, Any], convention: World) -> float:
-    first, second = (
-        sum(entry["drives"][decision[who]][convention]["seconds"]) for who in ("primary", "second")
-    )
-    return float(first - second)

@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,6 @@ def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},
-            **_of_forests(),
         },
     }
 
@@ -138,14 +137,6 @@ def described(value: Any) -> Any:
         parts = {field.name: described(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, **parts}
     return {"type": type(value).__name__}
-
-
-def _of_forests() -> dict[str, str]:
-    """The library that grows a learned trigger anew wherever it is loaded."""
-    try:
-        return {"scikit-learn": version("scikit-learn")}
-    except PackageNotFoundError:
-        return {}
 
 
 def _digest(content: bytes) -> str:

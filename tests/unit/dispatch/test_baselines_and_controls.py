@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork, optimistic_gap
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Policy, Situation
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
@@ -16,11 +15,9 @@ from ideal_dispatch.dispatch.baselines import (
 from ideal_dispatch.dispatch.controls import (
     ROUTER_FEATURES,
     GapTriggeredOtherDepot,
-    LearnedTrigger,
     QuoteDifferencePolicy,
     RandomTrigger,
     RouterAlternativePolicy,
-    router_features,
 )
 from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.scenario_gap import outlook_of
@@ -147,40 +144,9 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     assert log_details(decided)["centre"] == "router"
 
 
-class Fitted:
-    """A regressor that keeps what it was asked."""
-
-    def __init__(self, answer: float) -> None:
-        self.answer = answer
-
-    def predict(self, rows: FloatArray, /) -> FloatArray:
-        self.rows = np.array(rows)
-        return np.full(len(rows), self.answer)
-
-
-def test_a_learned_trigger_is_asked_about_the_routers_features(three: Situation) -> None:
-    estimator = Fitted(12.5)
-    decided = LearnedTrigger(estimator, ConstantThreshold(10.0)).decide(three, rng())
-    assert decided.score_s == 12.5
-    assert decided.send_second
-    quotes = three.quote(1), three.quote(2)
-    expected = router_features(three.network, *quotes, 8 + 10 / 60)
-    np.testing.assert_allclose(estimator.rows, [expected])
-    assert len(expected) == len(ROUTER_FEATURES)
-    with pytest.raises(InputError, match="policy learned-trigger: its trigger predicts nan"):
-        LearnedTrigger(Fitted(math.nan)).decide(three, rng())
-
-
-def test_a_trigger_of_scikit_learn(three: Situation) -> None:
-    forest = pytest.importorskip("sklearn.ensemble").RandomForestRegressor(3, random_state=0)
-    forest.fit(np.arange(48.0).reshape(4, 12), [1.0, 2.0, 3.0, 4.0])
-    decided = LearnedTrigger(forest).decide(three, rng())
-    assert 1.0 <= decided.score_s <= 4.0
-
-
 def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
     call = situation(grid, 65, (0, 1))
-    policies: list[Policy] = [IntervalPolicy(), QuoteDifferencePolicy(), LearnedTrigger(Fitted(9))]
+    policies: list[Policy] = [IntervalPolicy(), QuoteDifferencePolicy()]
     for policy in policies:
         decided = policy.decide(call, rng())
         assert decided.second is None

@@ -1,10 +1,8 @@
 """Every policy keeps the contract of policies."""
 
-import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Policy
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
@@ -14,7 +12,6 @@ from ideal_dispatch.dispatch.baselines import (
 )
 from ideal_dispatch.dispatch.controls import (
     GapTriggeredOtherDepot,
-    LearnedTrigger,
     QuoteDifferencePolicy,
     RandomTrigger,
     RouterAlternativePolicy,
@@ -23,14 +20,6 @@ from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from tests.contracts.policy import PolicyContract
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
-
-
-class Slope:
-    """A regressor that was fitted by hand: the lead of the second quote."""
-
-    def predict(self, rows: FloatArray, /) -> FloatArray:
-        lead: FloatArray = -np.asarray(rows)[:, 2]
-        return lead
 
 
 class TestRegion(PolicyContract):
@@ -79,12 +68,6 @@ class TestGapTriggeredOtherDepot(PolicyContract):
     @pytest.fixture
     def policy(self, grid: RoadNetwork) -> Policy:
         return GapTriggeredOtherDepot(random_model(grid), time_limit_s=None)
-
-
-class TestLearnedTrigger(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return LearnedTrigger(Slope())
 
 
 class TestNominalGap(PolicyContract):

@@ -1,17 +1,17 @@
 import math
 import tomllib
-from dataclasses import make_dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
-from ideal_dispatch.dispatch.controls import LearnedTrigger
 from ideal_dispatch.dispatch.fitted import FittedParts, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.quarter_hours import QuarterHours
 from ideal_dispatch.dispatch.settings import (
     KINDS,
     check_policies,
@@ -21,7 +21,6 @@ from ideal_dispatch.dispatch.settings import (
 )
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
-from tests.unit.dispatch.test_contracts import Slope
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
 
 FILE = """
@@ -48,9 +47,29 @@ kind = "ideal"
 threshold = "always"
 use_drift = true
 radius = "paper"
-[policies.forest]
-kind = "learned-trigger"
+[policies.taught]
+kind = "tests.unit.dispatch.test_settings:Taught"
+radius = "wide"
 """
+
+
+class Lesson:
+    """A part that a plug-in learns."""
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A plug-in that learns, with arguments named like keys of ours."""
+
+    learns: ClassVar[dict[str, type]] = {"lesson": Lesson}
+    lesson: Lesson
+    model: Any = None
+    radius: str = ""
+    form: str = "its own"
+    name: str = "taught"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        raise NotImplementedError
 
 
 GAIN_OF_DRIFT = replace(GAIN, reversion=(0.2, 0.3))
@@ -60,13 +79,16 @@ GAIN_OF_BOTH = replace(GAIN, rows=77)
 @pytest.fixture(scope="module")
 def parts(grid: RoadNetwork) -> FittedParts:
     return FittedParts(
-        random_model(grid), random_drift(grid), GAIN, Slope(), GAIN_OF_DRIFT,
+        random_model(grid), GAIN, random_drift(grid),
         models={
             form: random_model(grid)
             for form in (("practical", "paper"), ("paper", "paper"), ("paper", "calibrated"))
         },
-        gains={(("alternative", "other-depot"), False): GAIN_OF_BOTH},
-        hours=QuarterHours((1.1,) * 96), hours_gain=GAIN,
+        gains={
+            (("alternative", "other-depot"), False): GAIN_OF_BOTH,
+            (in_order(ALL_KINDS), True): GAIN_OF_DRIFT,
+        },
+        learned={Lesson: Lesson()},
     )  # fmt: skip
 
 
@@ -75,9 +97,9 @@ def read(text: str, parts: FittedParts) -> Any:
 
 
 def test_policies_of_a_file(parts: FittedParts) -> None:
-    region, paper, ours, dual, forest = read(FILE, parts)
-    assert [p.name for p in (region, paper, ours, dual, forest)] == [
-        "by-territory", "paper", "ours", "dual", "forest",
+    region, paper, ours, dual, taught = read(FILE, parts)
+    assert [p.name for p in (region, paper, ours, dual, taught)] == [
+        "by-territory", "paper", "ours", "dual", "taught",
     ]  # fmt: skip
     assert isinstance(paper, PaperIdeal)
     assert (paper.prefix, paper.threshold) == (7, ConstantThreshold(45.0))
@@ -91,10 +113,15 @@ def test_policies_of_a_file(parts: FittedParts) -> None:
     assert (rule.curve.name, rule.curve.bystander_cpr_s) == ("larsen-1993", 120.0)
     assert (rule.cost.base, rule.cost.full_units) == (0.02, 6)
     assert dual.threshold is ALWAYS
-    assert (dual.drift, dual.gain) == (parts.drift, parts.drift_gain)
+    assert (dual.drift, dual.gain) == (parts.drift, GAIN_OF_DRIFT)
     assert dual.model is parts.models["practical", "paper"]
     assert paper.model is parts.models["paper", "paper"]
-    assert isinstance(forest, LearnedTrigger)
+
+
+def test_arguments_of_a_plugin_are_never_keys_of_ours(parts: FittedParts) -> None:
+    *_, taught = read(FILE, parts)
+    assert taught.lesson is parts.learned[Lesson]
+    assert (taught.radius, taught.form, taught.model) == ("wide", "its own", parts.model)
 
 
 @pytest.mark.parametrize("trained", ["practical", "paper"])
@@ -123,13 +150,13 @@ def test_what_must_be_fitted() -> None:
     assert asked.gains == {
         (("alternative", "other-depot"), False), (in_order(ALL_KINDS), True),
     }  # fmt: skip
-    assert (asked.drift, asked.hours, asked.trigger) == (True, False, True)
-    little = needed_parts({"a": {"kind": "quarter-hour"}, "b": {"kind": "router"}})
-    assert (little.models, little.gains) == (frozenset(), frozenset())
-    assert (little.drift, little.hours, little.trigger) == (False, True, False)
+    assert (asked.drift, asked.learned) == (True, (Lesson,))
+    little = needed_parts({"a": {"kind": "nominal-gap"}, "b": {"kind": "router"}})
+    assert little.models == {("practical", "calibrated")}
+    assert (little.gains, little.drift, little.learned) == (frozenset(), False, ())
 
 
-@pytest.mark.parametrize("part", ["model", "gain", "drift", "hours", "hours_gain", "trigger"])
+@pytest.mark.parametrize("part", ["model", "gain", "drift"])
 def test_a_policy_that_takes_one_part_alone_needs_a_fit(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,8 +182,8 @@ def test_every_kind_can_be_made(parts: FittedParts) -> None:
         ('kind = "ideal"\nseconds = ["bus"]', "policies.x.seconds 'bus': one of"),
         ('kind = "ideal"\noverlap_limit = 2', "policies.x. overlap_limit 2.0: a share of 0 to 1"),
         ('kind = "ideal"\nuse_gain = 1', "policies.x.use_gain 1: true or false is needed"),
-        ('kind = "ideal"\nradius = "big"', "policies.x.radius 'big': choose calibrated or paper"),
-        ('kind = "ideal"\ntrained = "well"', "x.trained 'well': choose practical or paper"),
+        ('kind = "ideal"\nradius = "big"', "policies.x.radius 'big': one of 'calibrated', 'paper'"),
+        ('kind = "ideal"\ntrained = "well"', "x.trained 'well': one of 'practical', 'paper'"),
         ('kind = "ideal"\nmodel = "m"', "policies.x.model is not known"),
         ('kind = "ideal"\ntime_limit_s = "long"', "time_limit_s 'long': a number is needed"),
         ('kind = "paper-ideal"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),
@@ -181,8 +208,9 @@ def test_parts_that_are_missing() -> None:
     for kind in ("paper-ideal", "nominal-gap", "gap-other-depot"):
         with pytest.raises(InputError, match=rf"\[policies.x\] {kind} needs a trained model"):
             policies_from({"x": {"kind": kind}}, FittedParts())
-    with pytest.raises(InputError, match="learned-trigger needs a trigger fitted on replays"):
-        policies_from({"x": {"kind": "learned-trigger"}}, FittedParts())
+    kind = "tests.unit.dispatch.test_settings:Taught"
+    with pytest.raises(InputError, match="Taught needs the lesson that a replay fits; none was"):
+        policies_from({"x": {"kind": kind}}, FittedParts())
     with pytest.raises(InputError, match="policy x needs a trained model"):
         policies_from({"x": {"kind": "ideal"}}, FittedParts())
     table = {"kind": "ideal", "seconds": ["other-depot"]}

@@ -30,6 +30,7 @@ from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.traffic.small import recording
+from workshop.quarter_hours import QuarterHours
 
 SOURCE = "tests.unit.replay.test_study:KnowsLittle"
 
@@ -72,7 +73,7 @@ trained = "practical"
 kind = "ideal"
 method = "multistart"
 [policies.learned]
-kind = "learned-trigger"
+kind = "workshop.learned_trigger:LearnedTrigger"
 """
 MORE = """
 [policies.any]
@@ -84,7 +85,7 @@ kind = "ideal"
 use_drift = true
 report_gap = false
 [policies.hours]
-kind = "quarter-hour"
+kind = "workshop.quarter_hours:QuarterHourPolicy"
 """
 CARRIED = """
 [transfer]
@@ -165,14 +166,14 @@ def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> 
     (town / "few.toml").write_text(text[: text.index("[policies.paper]")])
     run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
     assert len([*read_log(tmp_path / "run" / "experienced" / "test" / "incidents.jsonl")]) == 6
-    assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*.trigger")]
+    assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*Trigger")]
 
 
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
     log = run / "experienced" / "test" / "incidents.jsonl"
     before = log.read_bytes()
     (
-        run / "experienced" / "all" / "calls.trigger"
+        run / "experienced" / "all" / "workshop.learned_trigger.Trigger"
     ).unlink()  # as if interrupted before it was written
     for name in ("incidents.jsonl", "run.json"):
         (run / "experienced" / "test" / name).unlink()
@@ -232,7 +233,8 @@ def test_another_run_is_carried_over(town: Path, run: Path) -> None:
         run_experiment(Experiment.load(file), town / "carried", test=False)
     file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
     with pytest.raises(
-        InputError, match="nowhere/experienced has no gain.json, calls.trigger of all"
+        InputError,
+        match="nowhere/experienced has no gain.json, workshop.*Trigger of all",
     ):
         run_experiment(Experiment.load(file), town / "carried-2")
 
@@ -262,17 +264,15 @@ def test_corrections_are_judged_on_days_they_were_not_fitted_on(
     assert parts.drift is not None
     assert parts.drift.model.checksum not in drifts
     assert parts.gain is not None
-    assert parts.hours is not None
     rows = {key: gain.rows for key, gain in parts.gains.items()}
     both: SecondKinds = ("alternative", "other-depot")
     assert rows[both, False] <= rows[in_order(ALL_KINDS), False] == parts.gain.rows
-    assert parts.hours_gain is not None
-    assert parts.hours_gain.rows < rows[both, False]  # other depots alone
+    assert parts.learned[QuarterHours].gain.rows < rows[both, False]  # other depots alone
     policies = policies_from(experiment.policies, parts)
     chosen = {p.name: p.gain for p in policies if isinstance(p, Ideal)}
     assert chosen["any"] is parts.gains[both, False]
     assert chosen["ideal"] is parts.gain
-    assert chosen["drift"] is parts.drift_gain
+    assert chosen["drift"] is parts.gains[in_order(ALL_KINDS), True]
 
 
 def test_depots_that_are_not_there(town: Path) -> None:

@@ -9,15 +9,13 @@ from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import policies_from, policy_class, takes_usual_threshold
-from ideal_dispatch.dispatch.threshold import USUAL_COST
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.dispatch.settings import advising_policy
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.plugins import parameters
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.live_traffic import (
@@ -138,18 +136,9 @@ def _policy(settings: ServiceSettings, model: Model) -> Policy:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
     gain = GainModel.load(settings.file(files.gain)) if files.gain else None
-    parts = FittedParts(model, drift, gain, drift_gain=gain)
-    kind = table.setdefault("kind", "ideal")
+    table.setdefault("kind", "ideal")
     with complaints_about(settings.path):
-        made_by = policy_class(kind, "policy.kind")
-        if takes_usual_threshold(made_by):
-            table.setdefault("threshold", {"cost": USUAL_COST})
-        if "drift" in parameters(made_by) and drift is not None:
-            table.setdefault("use_drift", True)
-        try:
-            policy = policies_from({kind: table}, parts)[0]
-        except IdealError as error:
-            raise InputError(str(error).replace(f"policies.{kind}", "policy")) from None
+        policy = advising_policy(table, FittedParts(model, gain, drift), "policy")
     if isinstance(policy, Ideal) and policy.decide_by != "gain":
         raise InputError(
             f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '

@@ -1,14 +1,21 @@
 """A trigger: the same forest wherever it is grown, and nothing executed from its file."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch import Policy, Situation
+from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, router_features
+from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.learning.trigger import Trigger, fit_trigger
+from tests.contracts.policy import PolicyContract
+from tests.unit.dispatch.worlds import situation
+from workshop.learned_trigger import LearnedTrigger, Trigger, fit_trigger
 
 
 def _calls(n: int = 300, seed: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -88,3 +95,63 @@ def test_damaged_files(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(FileFormatError, match=says):
             Trigger.load(path)
+
+
+@pytest.fixture
+def three(grid: RoadNetwork) -> Situation:
+    return situation(grid, 65, (2, 2, 2))
+
+
+class Slope:
+    """A regressor that was fitted by hand: the lead of the second quote."""
+
+    def predict(self, rows: FloatArray, /) -> FloatArray:
+        lead: FloatArray = -np.asarray(rows)[:, 2]
+        return lead
+
+
+class TestLearnedTrigger(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return LearnedTrigger(Slope())
+
+
+class Fitted:
+    """A regressor that keeps what it was asked."""
+
+    def __init__(self, answer: float) -> None:
+        self.answer = answer
+
+    def predict(self, rows: FloatArray, /) -> FloatArray:
+        self.rows = np.array(rows)
+        return np.full(len(rows), self.answer)
+
+
+def test_a_learned_trigger_is_asked_about_the_routers_features(three: Situation) -> None:
+    estimator = Fitted(12.5)
+    decided = LearnedTrigger(estimator, ConstantThreshold(10.0)).decide(
+        three, np.random.default_rng(0)
+    )
+    assert decided.score_s == 12.5
+    assert decided.send_second
+    first = three.fastest
+    quotes = three.quote(first), three.quote(three.others(first)[0])
+    expected = router_features(three, *quotes)
+    np.testing.assert_allclose(estimator.rows, [expected])
+    assert len(expected) == len(ROUTER_FEATURES)
+    with pytest.raises(InputError, match="policy learned-trigger: its trigger predicts nan"):
+        LearnedTrigger(Fitted(math.nan)).decide(three, np.random.default_rng(0))
+
+
+def test_a_trigger_of_scikit_learn(three: Situation) -> None:
+    forest = pytest.importorskip("sklearn.ensemble").RandomForestRegressor(3, random_state=0)
+    forest.fit(np.arange(48.0).reshape(4, 12), [1.0, 2.0, 3.0, 4.0])
+    decided = LearnedTrigger(forest).decide(three, np.random.default_rng(0))
+    assert 1.0 <= decided.score_s <= 4.0
+
+
+def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
+    decided = LearnedTrigger(Fitted(9)).decide(
+        situation(grid, 65, (0, 1)), np.random.default_rng(0)
+    )
+    assert (decided.second, decided.score_s) == (None, 0.0)

@@ -1,28 +1,31 @@
-"""Quotes corrected by the clock alone: a control for anything that learns a router's drift."""
+"""Quotes corrected by the clock alone: a control for anything that learns a router's drift.
+
+``kind = "workshop.quarter_hours:QuarterHourPolicy"`` in an experiment file.
+"""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.archive import JsonKind
-from ideal_dispatch.arrays import numbers, whole_number
-from ideal_dispatch.dispatch.candidate import OTHER_DEPOT
+from ideal_dispatch.arrays import numbers
+from ideal_dispatch.dispatch.candidate import OTHER_DEPOT, SecondKind
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.replay.fitting import Training
 from ideal_dispatch.traffic.source import RouteQuote
 
 QUARTERS = 96
 _FILE = JsonKind(
-    "ideal-dispatch quarter hours", 1, "ratios of quarter hours", "fit and save it again"
+    "ideal-dispatch quarter hours", 2, "ratios of quarter hours", "fit and save it again"
 )
 
 
@@ -30,51 +33,54 @@ _FILE = JsonKind(
 class QuarterHours:
     """What drives took over what was quoted, on average, in each quarter hour of the local day.
 
-    A quarter of which nothing is known has the ratio 1. ``rows`` were fitted on.
+    A quarter of which nothing is known has the ratio 1. ``gain`` was fitted on quotes that
+    were multiplied by the ratios of other days.
     """
 
+    seconds: ClassVar[tuple[SecondKind, ...]] = OTHER_DEPOT
     ratios: tuple[float, ...]
-    rows: int = 0
+    gain: GainModel
 
     def __post_init__(self) -> None:
         ratios = numbers(self.ratios, np.float64, "quarter hours")
         if ratios.shape != (QUARTERS,) or not ((ratios > 0) & (ratios < np.inf)).all():
             raise InputError(f"quarter hours: {QUARTERS} ratios above zero are needed")
         object.__setattr__(self, "ratios", tuple(ratios.tolist()))
-        if whole_number(self.rows, "quarter hours: rows") < 0:
-            raise InputError(f"quarter hours: rows is {self.rows}; it must be zero or more")
 
     @classmethod
-    def fit(
-        cls, at: Sequence[datetime], quoted_s: npt.ArrayLike, realised_s: npt.ArrayLike
-    ) -> "QuarterHours":
-        """Mean ratios of quotes asked for at local times ``at``; unknown outcomes are left out."""
-        quoted = numbers(quoted_s, np.float64, "quoted seconds")
-        realised = numbers(realised_s, np.float64, "realised seconds")
-        if not quoted.shape == realised.shape == (len(at),):
-            raise InputError(
-                f"quarter hours: {len(at)} moments, {quoted.size} quotes and {realised.size} "
-                "outcomes; one of each is needed"
-            )
-        used = np.isfinite(realised) & np.isfinite(quoted) & (quoted > 0) & (realised > 0)
-        quarter = np.array([quarter_of(moment) for moment in at], np.int64)[used]
-        sums = np.bincount(quarter, realised[used] / quoted[used], QUARTERS)
-        counts = np.bincount(quarter, minlength=QUARTERS)
-        ratios = np.where(counts > 0, sums / np.maximum(counts, 1), 1.0)
-        return cls(tuple(ratios.tolist()), int(used.sum()))
+    def fit(cls, training: Training) -> "QuarterHours":
+        """The ratios of all dates, and the gain of quotes corrected by those of other dates."""
+        apart: dict[str, tuple[float, ...]] = {}
+        for own, others, _ in training.halves():
+            apart |= dict.fromkeys(own, mean_ratios(training, others))
 
-    def ratio(self, at: datetime) -> float:
-        """The factor on quotes of a local moment."""
-        return self.ratios[quarter_of(at)]
+        def ratio(incident: Mapping[str, Any]) -> float:
+            return apart[incident["day"]][quarter_of(datetime.fromisoformat(incident["at"]))]
+
+        return cls(mean_ratios(training, training.dates), training.gain(OTHER_DEPOT, ratio))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into equal ratios."""
-        _FILE.write(path, {"ratios": self.ratios, "rows": self.rows})
+        _FILE.write(path, {"ratios": self.ratios, "gain": asdict(self.gain)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "QuarterHours":
         """Read ratios, or say in one line why the file holds none."""
-        return _FILE.read(path, lambda content: cls(tuple(content["ratios"]), content["rows"]))
+        return _FILE.read(
+            path, lambda content: cls(tuple(content["ratios"]), GainModel(**content["gain"]))
+        )
+
+
+def mean_ratios(training: Training, dates: Collection[str]) -> tuple[float, ...]:
+    """The mean ratio of each quarter hour of some dates; unknown outcomes are left out."""
+    lines, local = training.quotes(dates).lines, training.ground.recording.calendar.local
+    quoted = np.array([line.times["duration_s"] for line in lines])
+    realised = np.array([line.realised_s for line in lines])
+    used = np.isfinite(realised) & np.isfinite(quoted) & (quoted > 0) & (realised > 0)
+    quarter = np.array([quarter_of(local(line.asked_at)) for line in lines], np.int64)[used]
+    sums = np.bincount(quarter, realised[used] / quoted[used], QUARTERS)
+    counts = np.bincount(quarter, minlength=QUARTERS)
+    return tuple(np.where(counts > 0, sums / np.maximum(counts, 1), 1.0).tolist())
 
 
 def quarter_of(at: datetime) -> int:
@@ -86,20 +92,19 @@ def quarter_of(at: datetime) -> int:
 class QuarterHourPolicy:
     """Our form on quotes that are multiplied by their quarter hour's ratio.
 
-    The second is another depot's route and the score its expected gain, by a
-    ``hours_gain`` that was fitted on quotes corrected in the same way.
+    The second is another depot's route and the score its expected gain.
     """
 
     role: ClassVar[str] = "control"
+    learns: ClassVar[Mapping[str, type]] = {"hours": QuarterHours}
     hours: QuarterHours
-    hours_gain: GainModel
     threshold: Threshold = AT_ZERO
     name: str = "quarter-hour"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        ratio = self.hours.ratio(situation.context.at)
+        ratio = self.hours.ratios[quarter_of(situation.context.at)]
         ours = Ideal(
-            None, self.hours_gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name
+            None, self.hours.gain, None, self.threshold, seconds=OTHER_DEPOT, name=self.name
         )
         made = ours.decide(_scaled(situation, ratio), rng)
         return replace(made, situation=situation, facts={"quarter_hour_ratio": round(ratio, 4)})

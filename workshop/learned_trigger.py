@@ -1,17 +1,28 @@
-"""A trigger learned from replays: a forest that predicts what a second ambulance saves."""
+"""A control: a forest, grown on replays, that predicts what a second ambulance saves.
 
+``kind = "workshop.learned_trigger:LearnedTrigger"`` in an experiment file.
+"""
+
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from importlib.metadata import version
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, first_where, numbers, read_only, whole_number
+from ideal_dispatch.dispatch.baselines import router_pair
+from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, router_features
+from ideal_dispatch.dispatch.decision import Decision, by_score
+from ideal_dispatch.dispatch.situation import Situation
+from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.replay.fitting import ROUTER, Training
 
 KIND = ArchiveKind("trigger", 1, "fit and save one again")
 LEAST_ROWS = 20
@@ -72,7 +83,19 @@ class Trigger:
     def describe(self) -> dict[str, Any]:
         """What a manifest should know: how the forest grows, and from what."""
         grown = {"type": "Trigger", "parameters": _FOREST, "seed": self.seed, "names": self.names}
-        return grown | {"features": self.features, "saved_s": self.saved_s}
+        forests = {"scikit-learn": version("scikit-learn")}  # which grows it wherever it is loaded
+        return grown | forests | {"features": self.features, "saved_s": self.saved_s}
+
+    @classmethod
+    def fit(cls, training: Training) -> "Trigger":
+        """From what a second on the next shortest quote saved on the training days."""
+        rows, saved = [], []
+        for entry in training.entries:
+            decision = entry["decisions"][ROUTER]
+            if decision["second"] is not None:
+                rows.append(decision["details"]["router_features"])
+                saved.append(training.saved_s(entry, decision))
+        return fit_trigger(np.array(rows), saved, training.experiment.seed, ROUTER_FEATURES)
 
     @cached_property
     def _forest(self) -> Any:
@@ -115,3 +138,31 @@ def fit_trigger(
     )
     trigger._forest  # noqa: B018 - grown now, not at the first call
     return trigger
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTrigger:
+    """A second from the depot with the next shortest quote, where a regressor says it saves.
+
+    ``trigger`` was fitted on :data:`ROUTER_FEATURES` of replayed training
+    days, to the seconds that the second then saved.
+    """
+
+    role: ClassVar[str] = "control"
+    learns: ClassVar[Mapping[str, type]] = {"trigger": Trigger}
+    trigger: Any
+    threshold: Threshold = AT_ZERO
+    name: str = "learned-trigger"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, second = router_pair(situation)
+        score_s = 0.0
+        if second is not None:
+            quotes = situation.quote(primary.station), situation.quote(second.station)
+            row = router_features(situation, *quotes)
+            score_s = float(np.ravel(self.trigger.predict(row[None, :]))[0])
+            if not math.isfinite(score_s):
+                raise InputError(f"policy {self.name}: its trigger predicts {score_s}; fit again")
+        return by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "predicted saving"
+        )
