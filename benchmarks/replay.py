@@ -27,7 +27,7 @@ from ideal_dispatch import Calendar
 from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.dispatch.baselines import IntervalPolicy, RouterDual, RouterPolicy
-from ideal_dispatch.replay import World, drive, run_replay, sample_incidents
+from ideal_dispatch.replay import Replay, World, drive, run_replay, sample_incidents
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -62,14 +62,11 @@ def _replayed(incidents: int, workers: int) -> tuple[float, float, float]:
     city, recording = _ground()
     weights = np.ones(city.network.num_nodes)
     calls = sample_incidents(recording, weights, max(incidents // _DAYS, 1), seed=0)
-    world = ReplayedTraffic(recording)
+    replay = Replay(ReplayedTraffic(recording), city.depots, POLICIES, region=city.region)
     with TemporaryDirectory() as folder:
         for part, name in ((calls[:64], "warm"), (calls, "whole")):  # workers start on the first
             start, cpu = perf_counter(), process_time()
-            run_replay(
-                world, city.network, city.depots, part, POLICIES, Path(folder) / name,
-                region=city.region, workers=workers,
-            )  # fmt: skip
+            run_replay(replay, part, Path(folder) / name, workers=workers)
             seconds, cpu_s = perf_counter() - start, process_time() - cpu
     if workers > 1:
         get_reusable_executor().shutdown()  # this process ends only after its workers

@@ -27,6 +27,7 @@ A decision
     decide              who goes to a call, and whether a second ambulance does
     Incident            a call: its node, and when it came in
     Situation           what a dispatcher knows at the call; observe makes one from any router
+                        and a Readiness, who could go
     Decision            the answer, with all that was computed; its explain() tells why
     Worth               what a second ambulance is expected to save, part of a decision
 A plug-in of your own (docs/plugins.md)
@@ -42,7 +43,7 @@ The method
 A replay
     Experiment          calls, days and policies of a replay, from a TOML file
     run_experiment      fit and replay it into a folder
-    run_replay          the given calls under the given policies
+    run_replay          the given calls in a Replay: traffic, depots and policies
     Outcomes            a finished replay in arrays; load one
     Judged, write_report    its tables, figures and page
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         Decision,
         Incident,
         Policy,
+        Readiness,
         Situation,
         decide,
         observe,
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.records.prepare import prepare_records
     from ideal_dispatch.replay.experiment import Experiment
     from ideal_dispatch.replay.run import run_replay
+    from ideal_dispatch.replay.simulation import Replay
     from ideal_dispatch.replay.study import run_experiment
     from ideal_dispatch.scenarios import (
         ScenarioSet,
@@ -99,7 +102,8 @@ _NAMES = {
     "cities": ("City", "harbour_city"),
     "context": ("Calendar", "Context", "Weather", "WeatherValue"),
     "dispatch": (
-        "Assignment", "Decision", "Incident", "Policy", "Situation", "decide", "observe",
+        "Assignment", "Decision", "Incident", "Policy", "Readiness", "Situation", "decide",
+        "observe",
     ),
     "dispatch.threshold": ("ConstantThreshold", "Threshold"),
     "dispatch.worth": ("Worth",),
@@ -116,6 +120,7 @@ _NAMES = {
     "records.prepare": ("prepare_records",),
     "replay.experiment": ("Experiment",),
     "replay.run": ("run_replay",),
+    "replay.simulation": ("Replay",),
     "replay.study": ("run_experiment",),
     "scenarios": (
         "ScenarioSet", "TargetRadius", "burg_divergence", "minimise_linear", "target_radius",
@@ -125,13 +130,13 @@ _NAMES = {
 
 __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
-    "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model", "OptimisticGap",
-    "Outcomes", "Path", "Policy", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation",
-    "TargetRadius", "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
-    "WeatherValue", "Worth", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
-    "harbour_city", "minimise_linear", "observe", "optimistic_gap",
-    "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
-    "write_report",
+    "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model",
+    "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "RoadNetwork",
+    "RouteQuote", "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings",
+    "Trip", "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
+    "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
+    "observe", "optimistic_gap", "prepare_records", "run_experiment", "run_replay",
+    "target_radius", "train_model", "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})

@@ -197,7 +197,7 @@ def _streets(file: Path) -> str:
 def _issues(outcomes: Outcomes) -> list[str]:
     """Issues 1 to 3 of the paper's introduction on the test calls."""
     found = races_of(outcomes)
-    if found is None:
+    if found is None or len(found[0].worlds) < 2:
         return []
     races = found[0]
     region, lost = races.region_share(), races.reversal_share()

@@ -81,7 +81,7 @@ def small(experiment: Experiment, size: Size, world: str) -> Experiment:
         experiment,
         training_days=days,
         folds=2,
-        worlds=(world,),
+        worlds=(World(world),),
         calls=replace(experiment.calls, per_day=size.per_day),
         past=replace(experiment.past, trips_per_day=size.trips_per_day, places=10, every_s=900.0),
         paper_training={

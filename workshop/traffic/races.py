@@ -14,7 +14,7 @@ from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.call_maps import DrawnDrive
-from ideal_dispatch.evaluation.races import MARGIN, WORLDS, Races
+from ideal_dispatch.evaluation.races import MARGIN, Races
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -71,7 +71,7 @@ def race(
             try:
                 took.append(
                     [[_took_s(world, i, quote, at, how) if goes[i] else np.nan
-                      for i, quote in enumerate(quotes)] for how in WORLDS]
+                      for i, quote in enumerate(quotes)] for how in World]
                 )  # fmt: skip
             except DriveError:
                 continue

@@ -17,7 +17,7 @@ from ideal_dispatch.arrays import IntArray, read_only
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.situation import Incident, Situation, observe
+from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
@@ -191,13 +191,14 @@ class City:
             if not _is_whole(count) or count < 0:
                 raise InputError(f"units of {name}: {count!r}; give a whole number, zero or more")
             free[self._station(name)] = count
-        return observe(
-            source, self.network, Incident("call", target, moment), context, self.depots,
-            units=free,
+        ready = Readiness(
+            self.depots,
+            free,
             region=None if self.region is None else int(self.region[target]),
             sent=None if sent is None else self._station(sent),
-            trace=trace,
-        )  # fmt: skip
+        )
+        incident = Incident("call", target, moment)
+        return observe(source, self.network, incident, context, ready, trace=trace)
 
     def _node(self, node: int | None, lon: float | None, lat: float | None, trace: Trace) -> int:
         if node is not None:

@@ -20,7 +20,7 @@ from ideal_dispatch.cities import (
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.fitted import USUAL, FittedParts
 from ideal_dispatch.dispatch.settings import policies_from
-from ideal_dispatch.dispatch.situation import Assignment, Incident
+from ideal_dispatch.dispatch.situation import Assignment, Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
@@ -234,7 +234,7 @@ class Story:
         call = Incident(said["name"], said["node"], datetime.fromisoformat(said["at"]))
         situation = observe(
             ground.traffic(self.experiment), ground.network, call,
-            ground.recording.context(call.at), ground.depots, region=entry["region"],
+            ground.recording.context(call.at), Readiness(ground.depots, region=entry["region"]),
         )  # fmt: skip
         limit_s = judged.at(OWN, SHARE).threshold_s
         table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": 5.0}

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.situation import (
         Assignment,
         Incident,
+        Readiness,
         Situation,
         Station,
         observe,
@@ -20,12 +21,12 @@ _NAMES = {
     "answer": ("Answer",),
     "decision": ("Decision", "Policy"),
     "ideal": ("Ideal", "decide"),
-    "situation": ("Assignment", "Incident", "Situation", "Station", "observe"),
+    "situation": ("Assignment", "Incident", "Readiness", "Situation", "Station", "observe"),
 }
 
 __all__ = [
-    "Answer", "Assignment", "Decision", "Ideal", "Incident", "Policy", "Situation", "Station",
-    "decide", "observe",
+    "Answer", "Assignment", "Decision", "Ideal", "Incident", "Policy", "Readiness", "Situation",
+    "Station", "decide", "observe",
 ]  # fmt: skip
 
 # processes that answer calls and solve none load the answer and its reasons alone

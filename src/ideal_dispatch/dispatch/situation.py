@@ -192,14 +192,6 @@ class Situation:
         return tuple(n for n in self.available if self.stations[n].units > (n == leaving))
 
 
-class OffersAlternatives(Protocol):
-    """A router that can be asked for another route than one it gave."""
-
-    def alternative(self, avoid: Path, at: datetime) -> RouteQuote | None:
-        """Its best route between the same ends that differs from ``avoid``."""
-        ...
-
-
 @runtime_checkable
 class TellsEdgeTimes(Protocol):
     """A router that tells what it believes of every edge."""
@@ -209,38 +201,59 @@ class TellsEdgeTimes(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Who could go to a call: the free ``units`` of every depot, two each where not told.
+
+    ``region`` is the number of the depot whose territory it is. ``sent`` is the ambulance
+    that left ``sent_ago_s`` ago; the number of its depot alone means the router's route.
+    """
+
+    depots: Sequence[Depot]
+    units: Sequence[int] | None = None
+    region: int | None = None
+    sent: Assignment | int | None = None
+    sent_ago_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        free = [2] * len(self.depots) if self.units is None else self.units
+        if len(free) != len(self.depots):
+            raise InputError(
+                f"free units of {len(free)} depots given, there are {len(self.depots)}"
+            )
+        object.__setattr__(self, "units", tuple(free))
+
+    @property
+    def asked(self) -> list[int]:
+        """Numbers of the depots that a router must be asked about: with a unit, or sent from."""
+        sent = self.sent.station if isinstance(self.sent, Assignment) else self.sent
+        return [n for n, free in enumerate(self.units or ()) if free > 0 or n == sent]
+
+
 def observe(
     source: TrafficSource,
     network: RoadNetwork,
     incident: Incident,
     context: Context,
-    depots: Sequence[Depot],
+    ready: Readiness,
     *,
-    units: Sequence[int] | None = None,
-    region: int | None = None,
-    sent: Assignment | int | None = None,
-    sent_ago_s: float = 0.0,
     alternatives: bool = True,
     trace: Trace = UNTRACED,
 ) -> Situation:
-    """Ask the router for every depot with a free unit (two each, where not told).
+    """Ask the router for every depot that has a free unit, or whose unit was sent.
 
-    The depot of an ambulance that was ``sent`` is asked about in any case; given as the
-    number of its station, the ambulance is on the router's route. Other routes than the
-    fastest are asked for only with ``alternatives``, or where a single depot has a
-    route: a policy then has nothing else to choose from.
+    Other routes than the fastest are asked for only with ``alternatives``, or where a
+    single depot has a route: a policy then has nothing else to choose from.
     """
-    free = [2] * len(depots) if units is None else list(units)
-    if len(free) != len(depots):
-        raise InputError(f"free units of {len(free)} depots given, there are {len(depots)}")
-    sent_from = sent.station if isinstance(sent, Assignment) else sent
+    sent = ready.sent
     with trace.step("the call") as facts:
         facts |= _came_in(incident, context)
     stations = []
-    for number, (depot, count) in enumerate(zip(depots, free, strict=True)):
-        asked = count > 0 or number == sent_from
+    for number, (depot, count) in enumerate(zip(ready.depots, ready.units or (), strict=True)):
         with trace.step(f"quotes from {depot.name}") as facts:
-            station = _station(source, incident, depot, count) if asked else Station(depot, 0, None)
+            station = Station(depot, count, None)
+            if number in ready.asked:
+                station = _quoted(source, incident, station)
             if alternatives:
                 station = _with_alternative(source, station)
             facts |= _told(station)
@@ -255,21 +268,22 @@ def observe(
         quote = stations[sent].quote
         if quote is None:
             raise UnreachableError(
-                f"no way leads from {depots[sent].name} to the incident; check one-way roads there"
+                f"no way leads from {ready.depots[sent].name} to the incident; check one-way "
+                "roads there"
             )
         sent = Assignment(sent, quote.path)
     return Situation(
-        network, incident, context, tuple(stations), region, times, sent, trace, forecast,
-        sent_ago_s, fallbacks(stations),
+        network, incident, context, tuple(stations), ready.region, times, sent, trace, forecast,
+        ready.sent_ago_s, fallbacks(stations),
     )  # fmt: skip
 
 
-def _station(source: TrafficSource, incident: Incident, depot: Depot, units: int) -> Station:
+def _quoted(source: TrafficSource, incident: Incident, station: Station) -> Station:
     try:
-        quote = source.quote(depot.node, incident.node, incident.at)
+        quote = source.quote(station.depot.node, incident.node, incident.at)
     except UnreachableError:
-        return Station(depot, units, None)  # this depot cannot serve the call
-    return Station(depot, units, quote)
+        return station  # this depot cannot serve the call
+    return replace(station, quote=quote)
 
 
 def _with_alternative(source: TrafficSource, station: Station) -> Station:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WORLDS = tuple(World)
 MARGIN = 0.25
 """Two depots race where the longer quote is at most so much above the shorter."""
 
@@ -39,7 +38,7 @@ class Races:
     """Calls and what became of every depot in the race: rows are calls, columns depots.
 
     ``quoted_s``, ``optimistic_s`` and ``pessimistic_s`` are of the moment of
-    the call; ``took_s`` has one more axis in front, of :data:`WORLDS`. NaN
+    the call; ``took_s`` has one more axis in front, of ``worlds``. NaN
     where a depot was not in the race: its quote was more than the margin above
     the shortest, and it is not the region's. ``region`` is the depot of the
     node's static territory.
@@ -51,6 +50,7 @@ class Races:
     pessimistic_s: FloatArray
     took_s: FloatArray
     contends: BoolArray
+    worlds: tuple[World, ...] = tuple(World)
 
     def __len__(self) -> int:
         return self.region.size
@@ -104,8 +104,7 @@ class Races:
 
     def most_telling(self, world: World) -> int | None:
         """The call in which the favourite loses most to its rival; None where it never does."""
-        number = WORLDS.index(world)
-        took_s = self.took_s[number]
+        took_s = self.took_s[self.worlds.index(world)]
         lost = self._of(took_s, self.favourite) - self._of(took_s, self.rival)
         return int(lost.argmax()) if len(self) and lost.max() > 0 else None
 
@@ -117,7 +116,8 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
     each other. The log has every depot's quote and drive, so no traffic is
     needed. None where no call is a race.
     """
-    rows = {number: _row(entry) for number, entry in enumerate(read_log(outcomes.folder / LOG))}
+    worlds, log = tuple(World(name) for name in outcomes.best_s), read_log(outcomes.folder / LOG)
+    rows = {number: _row(entry, worlds) for number, entry in enumerate(log)}
     found = {number: row for number, row in rows.items() if row is not None}
     if not found:
         return None
@@ -125,10 +125,10 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
         name: np.array([row[name] for row in found.values()]) for name in next(iter(found.values()))
     }
     columns["took_s"] = np.moveaxis(columns["took_s"], 1, 0)
-    return Races(**columns), tuple(found)
+    return Races(**columns, worlds=worlds), tuple(found)
 
 
-def _row(entry: dict[str, Any]) -> dict[str, Any] | None:
+def _row(entry: dict[str, Any], worlds: tuple[World, ...]) -> dict[str, Any] | None:
     """The fields of :class:`Races` for one call, or None where it is no race."""
     stations, drives, region = entry["stations"], entry["drives"], entry["region"]
     quotes = [one["quote"] if f"s{i}" in drives else None for i, one in enumerate(stations)]
@@ -146,7 +146,7 @@ def _row(entry: dict[str, Any]) -> dict[str, Any] | None:
     took_s = [
         [math.fsum(drives[f"s{i}"][how]["seconds"]) if ok else math.nan
          for i, ok in enumerate(goes)]
-        for how in WORLDS
+        for how in worlds
     ]  # fmt: skip
     return {
         "region": np.int32(region),
@@ -170,12 +170,14 @@ def _known(quote: dict[str, Any] | None, name: str) -> float:
 
 def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
     """The three issues of the introduction: shares of calls, with the paper's own beside them."""
-    figure, (first, second, third) = plain_axes(3, (WIDTH_IN, 1.3 + 0.42 * (1 + 2 * len(named))))
-    labels, colours = ["paper"], [MUTED]
+    count = sum(len(races.worlds) for _, races in named)
+    figure, (first, second, third) = plain_axes(3, (WIDTH_IN, 1.3 + 0.42 * (1 + count)))
+    labels, colours, wide = ["paper"], [MUTED], [0.0]
     region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
     overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]
     for (name, races), colour in zip(named, _RECORDED, strict=False):
-        for number, world in enumerate(WORLDS):
+        wide.append(len(labels) + (len(races.worlds) - 1) / 2)
+        for number, world in enumerate(races.worlds):
             labels.append(f"{_short(name)}, {world}")
             region.append(float(races.region_share()[number]))
             lost = races.lost_s()[number]
@@ -184,13 +186,13 @@ def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
             words.append(f"{100 * reversal[-1]:.0f} %{by}")
         overlap.append(races.overlap_share())
         ranges.append(f"{100 * overlap[-1]:.0f} %, {races.overlap_s().mean():.0f} s")
-        colours += [colour, colour]
+        colours += [colour] * len(races.worlds)
     rows = np.arange(len(labels), dtype=float)
     shares = [f"{100 * share:.0f} %" for share in region]
     _bars(first, rows, region, shares, colours, "1  The region's depot is the best")
     _bars(second, rows, reversal, words, colours, "2  The promised best depot loses")
-    wide = np.concatenate([[0.0], 1.5 + 2 * np.arange(len(named))])
-    _bars(third, wide, overlap, ranges, [MUTED, *colours[1::2]], "3  The router's ranges overlap")
+    whole = [MUTED, *_RECORDED[: len(named)]]
+    _bars(third, np.array(wide), overlap, ranges, whole, "3  The router's ranges overlap")
     first.set_yticks(rows, labels)
     second.set_yticks(rows, [])
     third.set_yticks(wide, ["paper", *(_short(name) for name, _ in named)])

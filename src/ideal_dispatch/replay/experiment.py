@@ -22,6 +22,7 @@ from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.run import run_replay
+from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -128,7 +129,7 @@ class Experiment:
     warm_up_days: int = 0
     seed: int = 0
     folds: int = 4
-    worlds: tuple[str, ...] = tuple(World)
+    worlds: tuple[World, ...] = tuple(World)
     city: CityFiles = field(default_factory=CityFiles)
     router: RouterParams = field(default_factory=RouterParams)
     traffic: Traffic = field(default_factory=Traffic)
@@ -286,10 +287,11 @@ class Ground:
         **how: Any,
     ) -> Path:
         """Replay calls in the experiment's traffic; ``how`` as in :func:`run_replay`."""
-        return run_replay(
-            self.traffic(experiment), self.network, self.depots, calls, policies, folder,
-            region=self.region, seed=experiment.seed, **how,
+        replay = Replay(
+            self.traffic(experiment), self.depots, policies, region=self.region,
+            seed=experiment.seed, worlds=experiment.worlds,
         )  # fmt: skip
+        return run_replay(replay, calls, folder, **how)
 
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days."""

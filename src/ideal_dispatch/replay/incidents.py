@@ -77,23 +77,19 @@ def _chances(weights: npt.ArrayLike, network: RoadNetwork) -> npt.NDArray[np.flo
     return chances
 
 
-def check_incidents(
-    incidents: Sequence[Incident], network: RoadNetwork, recording: RecordedTraffic
-) -> None:
+def check_incidents(incidents: Sequence[Incident], recording: RecordedTraffic) -> None:
     """Refuse calls that cannot be replayed, or whose order or names would confuse a log."""
     if not incidents:
         raise InputError("no incident given: there is nothing to replay")
     names: set[str] = set()
-    before = incidents[0].at
+    before, nodes = incidents[0].at, recording.network.num_nodes
     for incident in incidents:
         where = f"incident {incident.name}"
         if incident.name in names:
             raise InputError(f"{where}: the name is used twice; give every call its own")
         names.add(incident.name)
-        if not 0 <= incident.node < network.num_nodes:
-            raise InputError(
-                f"{where}: {incident.node} is not a node (0 … {network.num_nodes - 1})"
-            )
+        if not 0 <= incident.node < nodes:
+            raise InputError(f"{where}: {incident.node} is not a node (0 … {nodes - 1})")
         if incident.at < before:
             raise InputError(f"{where}: it comes before the one above it; sort them by time")
         before = incident.at

@@ -17,7 +17,7 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.lock import NAME as LOCK
-from ideal_dispatch.replay.simulation import Job
+from ideal_dispatch.replay.simulation import Replay
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
 
@@ -86,9 +86,9 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
     raise FileFormatError(f"{path}: not the manifest of a replay; name another folder")
 
 
-def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
+def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
     """All that the log of a replay depends on."""
-    traffic = job.traffic
+    traffic = replay.traffic
     calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
     return {
         "format": FORMAT,
@@ -98,13 +98,14 @@ def settings(job: Job, incidents: Sequence[Incident]) -> dict[str, Any]:
         **({} if traffic.source is None else {"source": described(traffic.source)}),
         "depots": [
             {"name": depot.name, "node": depot.node, "units": count}
-            for depot, count in zip(job.depots, job.units, strict=True)
+            for depot, count in zip(replay.depots, replay.units, strict=True)
         ],
-        "region": None if job.region is None else described(job.region),
+        "region": None if replay.region is None else described(replay.region),
         "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())},
-        "policies": {policy.name: described(policy) for policy in job.policies},
-        "roles": {policy.name: str(getattr(policy, "role", "")) for policy in job.policies},
-        "seed": job.seed,
+        "policies": {policy.name: described(policy) for policy in replay.policies},
+        "roles": {policy.name: str(getattr(policy, "role", "")) for policy in replay.policies},
+        "seed": replay.seed,
+        "worlds": list(replay.worlds),
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},

@@ -20,17 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.cluster import on_cluster
-from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import DROPPED
 from ideal_dispatch.replay.manifest import Manifest, settings
-from ideal_dispatch.replay.simulation import Job
-from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.replay.simulation import Replay
 
 LOG = "incidents.jsonl"
 INCIDENTS_PER_CHUNK = 32
@@ -42,40 +39,28 @@ Chunk = tuple[int, Sequence[Incident]]
 
 
 def run_replay(
-    traffic: ReplayedTraffic,
-    network: RoadNetwork,
-    depots: Sequence[Depot],
+    replay: Replay,
     incidents: Sequence[Incident],
-    policies: Sequence[Policy],
     folder: str | os.PathLike[str],
     *,
-    region: npt.ArrayLike | None = None,
-    units: Sequence[int] | None = None,
-    seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
     report: Report | None = None,
 ) -> Path:
-    """Replay all incidents under all policies into ``folder``, and return it.
+    """Replay all incidents into ``folder``, and return it.
 
     The same call goes on with an interrupted replay, and the files are the same
     to the byte for any number of ``workers`` (None: one per core) and for a
-    ``cluster``, the address of a dask scheduler. ``region`` has a depot's number
-    per node, ``units`` the free ambulances of each depot (two, where not told).
-    An incident that cannot be replayed, as when a drive leaves the recorded
-    time, is left out under every policy, and the manifest says why. A second
-    process on the same folder is refused.
+    ``cluster``, the address of a dask scheduler. An incident that cannot be
+    replayed, as when a drive leaves the recorded time, is left out under every
+    policy, and the manifest says why. A second process on the same folder is refused.
     """
-    if network.checksum != traffic.network.checksum:
-        raise InputError("the traffic was recorded on another network than the one given")
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: at least one is needed")
-    check_incidents(incidents, network, traffic.recording)
-    free = (2,) * len(depots) if units is None else tuple(units)
-    job = Job(traffic, tuple(depots), tuple(policies), free, region, seed)  # type: ignore[arg-type]
+    check_incidents(incidents, replay.traffic.recording)
     place = Path(folder)
     with locked(place):
-        manifest = _finished(place, job, incidents, workers, cluster, report)
+        manifest = _finished(place, replay, incidents, workers, cluster, report)
     if not manifest.replayed:
         raise InputError(
             f"{place}: none of {len(incidents)} incidents could be replayed; "
@@ -86,14 +71,14 @@ def run_replay(
 
 def _finished(
     place: Path,
-    job: Job,
+    replay: Replay,
     incidents: Sequence[Incident],
     workers: int | None,
     cluster: str | None,
     report: Report | None,
 ) -> Manifest:
     """Begin or go on, to the end."""
-    manifest = Manifest.open(place, settings(job, incidents))
+    manifest = Manifest.open(place, settings(replay, incidents))
     folder = place / "chunks"
     if manifest.replayed is None:
         folder.mkdir(exist_ok=True)
@@ -103,7 +88,7 @@ def _finished(
         missing = [number for number, file in enumerate(files) if not file.exists()]
         done = len(incidents) - sum(len(chunks[number]) for number in missing)
         tasks = [(number, chunks[number]) for number in missing]
-        for number, text in _replayed(job, tasks, workers, cluster):
+        for number, text in _replayed(replay, tasks, workers, cluster):
             with atomic_write(files[number]) as file:
                 file.write(text)
             done += len(chunks[number])
@@ -129,25 +114,25 @@ def _merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]
 
 
 def _replayed(
-    job: Job, missing: Sequence[Chunk], workers: int | None, cluster: str | None
+    replay: Replay, missing: Sequence[Chunk], workers: int | None, cluster: str | None
 ) -> Iterator[tuple[int, bytes]]:
     """Number and lines of every chunk, in whatever order they are ready."""
     if not missing:
         return
     if cluster is None and (workers == 1 or len(missing) == 1):
         for number, incidents in missing:
-            yield number, job.lines(incidents)
+            yield number, replay.lines(incidents)
         return
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     # one array: joblib shares it by memory map, dask sends it once to each machine
-    packed = np.frombuffer(_packed(job), np.uint8)
+    packed = np.frombuffer(_packed(replay), np.uint8)
     name = hashlib.blake2b(packed.tobytes(), digest_size=16).hexdigest()
     tasks = (delayed(_lines)(name, packed, *chunk) for chunk in missing)
     with _backend(cluster):
         jobs = workers if workers and cluster is None else -1
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        parallel = Parallel(n_replays=jobs, return_as="generator_unordered", batch_size=1)
         try:
             yield from parallel(tasks)
         except BrokenProcessPool:
@@ -157,10 +142,10 @@ def _replayed(
             ) from None
 
 
-def _packed(job: Job) -> bytes:
+def _packed(replay: Replay) -> bytes:
     """For other processes; a class that cannot be sent there is named."""
-    parts: dict[str, object] = {f"policy {policy.name}": policy for policy in job.policies}
-    parts |= {f"traffic source {type(job.traffic.source).__name__}": job.traffic.source}
+    parts: dict[str, object] = {f"policy {policy.name}": policy for policy in replay.policies}
+    parts |= {f"traffic source {type(replay.traffic.source).__name__}": replay.traffic.source}
     try:
         for what in parts:
             pickle.dumps(parts[what], pickle.HIGHEST_PROTOCOL)
@@ -169,7 +154,7 @@ def _packed(job: Job) -> bytes:
             f"{what} cannot be sent to other processes ({type(error).__name__}: {error}); "
             "make it so that it can be pickled, or replay with one worker"
         ) from None
-    return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps(replay, pickle.HIGHEST_PROTOCOL)
 
 
 @contextmanager
@@ -186,13 +171,13 @@ def _backend(cluster: str | None) -> Iterator[None]:
         yield
 
 
-_jobs: dict[str, Job] = {}  # of a worker: the last one, with all that its world has worked out
+_replays: dict[str, Replay] = {}  # of a worker: the last one, with what its traffic worked out
 
 
 def _lines(
     name: str, packed: npt.NDArray[np.uint8], number: int, incidents: Sequence[Incident]
 ) -> tuple[int, bytes]:
-    if name not in _jobs:
-        _jobs.clear()
-        _jobs[name] = pickle.loads(packed.data)
-    return number, _jobs[name].lines(incidents)
+    if name not in _replays:
+        _replays.clear()
+        _replays[name] = pickle.loads(packed.data)
+    return number, _replays[name].lines(incidents)

@@ -13,6 +13,7 @@ from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.situation import (
     Assignment,
     Incident,
+    Readiness,
     Situation,
     TellsEdgeTimes,
     observe,
@@ -26,20 +27,29 @@ from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """All that a worker needs besides the incidents; ``region`` has a depot's number per node."""
+class Replay:
+    """The recorded traffic that calls are replayed in, and who decides about them.
+
+    ``units`` are the free ambulances of each depot: two, where not told. ``region`` has a
+    depot's number per node. Every ambulance drives in each of the ``worlds``.
+    """
 
     traffic: ReplayedTraffic
-    depots: tuple[Depot, ...]
-    policies: tuple[Policy, ...]
-    units: tuple[int, ...]
-    region: IntArray | None
-    seed: int
+    depots: Sequence[Depot]
+    policies: Sequence[Policy]
+    units: Sequence[int] = ()
+    region: IntArray | None = None
+    seed: int = 0
+    worlds: Sequence[World] = tuple(World)
 
     def __post_init__(self) -> None:
+        given = self.units or [2] * len(self.depots)
+        for name, values in (("depots", self.depots), ("policies", self.policies),
+                             ("units", given), ("worlds", self.worlds)):  # fmt: skip
+            object.__setattr__(self, name, tuple(values))
         nodes = self.traffic.network.num_nodes
-        if not self.depots or not self.policies:
-            raise InputError("a replay needs at least one depot and one policy")
+        if not self.depots or not self.policies or not self.worlds:
+            raise InputError("a replay needs at least one depot, one policy and one world")
         for what, names in (
             ("depot", [depot.name for depot in self.depots]),
             ("policy", [policy.name for policy in self.policies]),
@@ -90,10 +100,8 @@ class Job:
         """
         traffic, network, at = self.traffic, self.traffic.network, incident.at
         region = None if self.region is None else int(self.region[incident.node])
-        situation = observe(
-            traffic, network, incident, traffic.recording.context(at), self.depots,
-            units=self.units, region=region,
-        )  # fmt: skip
+        ready = Readiness(self.depots, self.units, region)
+        situation = observe(traffic, network, incident, traffic.recording.context(at), ready)
         told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
         decisions = [
             decided(policy, situation, _generator(self.seed, incident.name, policy.name))
@@ -104,12 +112,12 @@ class Job:
                 if assignment is not None:
                     told.setdefault(drive_key(assignment), assignment)
         drives = {
-            key: (way, {w: drive(traffic, network, way, incident.node, at, w) for w in World})
+            key: (way, {w: drive(traffic, network, way, incident.node, at, w) for w in self.worlds})
             for key, way in told.items()
         }
         hindsight = {
             w: _best(traffic, situation, w, [(way, driven[w]) for way, driven in drives.values()])
-            for w in World
+            for w in self.worlds
         }
         day = traffic.recording.calendar.local(at).date().isoformat()
         return incident_entry(situation, day, decisions, drives, hindsight)
@@ -118,17 +126,18 @@ class Job:
 def resimulate(
     entry: Mapping[str, Any], traffic: ReplayedTraffic, policies: Sequence[Policy], seed: int
 ) -> dict[str, Any]:
-    """The entry again, from its incident, stations and territory alone."""
+    """The entry again, from its incident, stations, territory and worlds alone."""
     said, stations, region = entry["incident"], entry["stations"], entry["region"]
-    job = Job(
+    replay = Replay(
         traffic,
-        tuple(Depot(station["depot"], station["node"]) for station in stations),
-        tuple(policies),
-        tuple(station["units"] for station in stations),
+        [Depot(station["depot"], station["node"]) for station in stations],
+        policies,
+        [station["units"] for station in stations],
         None if region is None else np.full(traffic.network.num_nodes, region, np.int32),
         seed,
+        [World(name) for name in entry["hindsight"]],
     )
-    return job.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
+    return replay.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
 
 
 def _generator(seed: int, *names: str) -> np.random.Generator:

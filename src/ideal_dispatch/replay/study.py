@@ -78,7 +78,7 @@ def run_experiment(
         _take_up(place, experiment, ground)
         _write_start(place, experiment, test)
         for world in experiment.worlds:
-            stage = _Stage(experiment, ground, World(world), place / world, workers, cluster,
+            stage = _Stage(experiment, ground, world, place / world, workers, cluster,
                            watch or (lambda step, share: None))  # fmt: skip
             if experiment.transferred is not None:
                 _carry_over(stage, world_folder(experiment.transferred, world))

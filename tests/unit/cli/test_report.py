@@ -21,6 +21,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.incidents import sample_incidents
 from ideal_dispatch.replay.run import run_replay
+from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
@@ -38,8 +39,10 @@ def runs(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
         recording = synthetic_traffic(grid, Calendar("Asia/Hong_Kong", "HK"), params)
         calls = sample_incidents(recording, np.ones(grid.num_nodes), 6, seed=first)
         region = np.arange(grid.num_nodes) > grid.num_nodes // 2
-        run_replay(ReplayedTraffic(recording), grid, depots, calls, policies, folder / name,
-               region=region.astype(np.int32), seed=1)  # fmt: skip
+        replay = Replay(
+            ReplayedTraffic(recording), depots, policies, region=region.astype(np.int32), seed=1
+        )
+        run_replay(replay, calls, folder / name)
     return folder
 
 

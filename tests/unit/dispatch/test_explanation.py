@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch import Calendar, Model, RoadNetwork
 from ideal_dispatch.cities import harbour_city, harbour_model_folder
-from ideal_dispatch.dispatch import Decision, Incident, Situation, observe
+from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
 from ideal_dispatch.dispatch.candidate import routed
 from ideal_dispatch.dispatch.expected_gain import GainModel
@@ -31,10 +31,10 @@ def city_decisions() -> list[tuple[Situation, Decision]]:
     for node in range(5, city.network.num_nodes, 23):
         incident = Incident(f"call {node}", node, at)
         for sent in (None, 0, 1):
-            call = observe(router, city.network, incident, context, city.depots)
+            call = observe(router, city.network, incident, context, Readiness(city.depots))
             if sent is not None:
-                first = routed(call, sent)
-                call = observe(router, city.network, incident, context, city.depots, sent=first)
+                ready = Readiness(city.depots, sent=routed(call, sent))
+                call = observe(router, city.network, incident, context, ready)
             made.append((call, policy.decide(call, np.random.default_rng(0))))
     return made
 

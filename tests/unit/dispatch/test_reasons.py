@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import observe
+from ideal_dispatch.dispatch import Readiness, observe
 from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
@@ -83,7 +83,7 @@ def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) 
     model = replace(bounded_model(grid), network_checksum="other")
     live = situation(grid, 65)
     router = ForecastRouter(model, grid, live.context)
-    own = observe(router, grid, live.incident, live.context, depots(2))
+    own = observe(router, grid, live.incident, live.context, Readiness(depots(2)))
     rng = np.random.default_rng(0)
     for policy in (RouterPolicy(), RouterDual(), Ideal(gain=GAIN, seconds=("other-depot",))):
         made = policy.decide(own, rng)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Path, RoadNetwork
-from ideal_dispatch.dispatch import Assignment, Policy, Situation, observe
+from ideal_dispatch.dispatch import Assignment, Policy, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
     RegionPolicy,
@@ -110,7 +110,7 @@ def test_a_depot_whose_last_unit_was_sent_is_still_asked_about(grid: RoadNetwork
     path = situation(grid, NODE).quote(0).path
     call = observe(
         world(grid), grid, situation(grid, NODE).incident, world(grid).recording.context(at),
-        depots(2), units=(0, 1), sent=Assignment(0, path),
+        Readiness(depots(2), (0, 1), sent=Assignment(0, path)),
     )  # fmt: skip
     assert call.stations[0].quote is not None
     assert call.available == (1,)

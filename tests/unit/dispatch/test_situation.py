@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Context, Depot, RoadNetwork
-from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation, Station, observe
+from ideal_dispatch.dispatch import (
+    Assignment,
+    Decision,
+    Incident,
+    Readiness,
+    Situation,
+    Station,
+    observe,
+)
 from ideal_dispatch.dispatch.decision import by_score
 from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold
 from ideal_dispatch.errors import InputError
@@ -53,13 +61,13 @@ def test_a_depot_without_a_way_is_not_available() -> None:
     pattern = RouteQuote(network.path([0]), 1.0, 1.0, 1.0, 1.0, NOW, 0.0)
     places = [Depot("A", 0), Depot("B", 3), Depot("C", 2)]
     source, context = Streets(), Context(NOW)
-    seen = observe(source, network, Incident("x", 1, NOW), context, places)  # type: ignore[arg-type]
+    seen = observe(source, network, Incident("x", 1, NOW), context, Readiness(places))  # type: ignore[arg-type]
     assert seen.available == (0, 2)
     assert seen.router_times_s is None
     with pytest.raises(InputError, match="has no route to the incident"):
         seen.quote(1)
     with pytest.raises(InputError, match="incident x: no depot has a free unit and a route"):
-        observe(source, network, Incident("x", 3, NOW), context, places[:1])  # type: ignore[arg-type]
+        observe(source, network, Incident("x", 3, NOW), context, Readiness(places[:1]))  # type: ignore[arg-type]
 
 
 def test_alternatives_are_asked_for_where_wanted_or_where_nothing_else_is(
@@ -72,8 +80,8 @@ def test_alternatives_are_asked_for_where_wanted_or_where_nothing_else_is(
         ([2, 0], False, [True, False]),
     ):
         seen = observe(
-            world(grid), grid, call.incident, call.context, depots(2),
-            units=units, alternatives=alternatives,
+            world(grid), grid, call.incident, call.context, Readiness(depots(2), units),
+            alternatives=alternatives,
         )  # fmt: skip
         assert [one.alternative is not None for one in seen.stations] == known
 
@@ -89,7 +97,7 @@ def test_situations_that_cannot_be(grid: RoadNetwork) -> None:
     with pytest.raises(InputError, match="-1 free units; zero or more"):
         Station(Depot("A", 0), -1, None)
     with pytest.raises(InputError, match="free units of 1 depots given, there are 2"):
-        observe(world(grid), grid, call.incident, call.context, depots(2), units=[1])
+        Readiness(depots(2), [1])
     with pytest.raises(InputError, match="no zone"):
         Incident("x", 1, datetime(2024, 1, 1))
     assert isinstance(replace(call, region=None), Situation)

@@ -15,7 +15,7 @@ from ideal_dispatch.cities import (
     harbour_model_folder,
     harbour_traffic,
 )
-from ideal_dispatch.dispatch import Decision, Incident, Situation, observe
+from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.candidate import SecondKind, routed
 from ideal_dispatch.dispatch.expected_gain import GainModel, positive_probability
 from ideal_dispatch.dispatch.ideal import Ideal
@@ -43,7 +43,7 @@ def sent_from(network: RoadNetwork, station: int, node: int = 14, units: Any = (
     call, at = situation(network, node, (2,) * len(units)), moment(network)
     return observe(
         world(network), network, call.incident, world(network).recording.context(at),
-        depots(len(units)), units=units, sent=routed(call, station),
+        Readiness(depots(len(units)), units, sent=routed(call, station)),
     )  # fmt: skip
 
 
@@ -156,11 +156,10 @@ def test_what_is_said_comes_true() -> None:
         at = stretch.start + timedelta(seconds=3600.0 + float(rng.uniform(0.0, 1200.0)))
         call = Incident("call", int(rng.integers(city.network.num_nodes)), at)
         context, sent = recording.context(at), int(rng.integers(2))
-        seen = observe(streets, city.network, call, context, city.depots, alternatives=False)
-        seen = observe(
-            streets, city.network, call, context, city.depots, sent=routed(seen, sent),
-            alternatives=False,
-        )  # fmt: skip
+        ready = Readiness(city.depots)
+        seen = observe(streets, city.network, call, context, ready, alternatives=False)
+        ready = replace(ready, sent=routed(seen, sent))
+        seen = observe(streets, city.network, call, context, ready, alternatives=False)
         if policy.decide(seen, rng).sooner is not None:
             took_s = [
                 sum(

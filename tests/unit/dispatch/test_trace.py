@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import Incident, Policy, Situation, observe
+from ideal_dispatch.dispatch import Incident, Policy, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.log_fields import log_details
@@ -20,7 +20,7 @@ def traced(network: RoadNetwork, trace: Trace) -> Situation:
     at = moment(network)
     return observe(
         world(network), network, Incident("call 65", 65, at), world(network).recording.context(at),
-        depots(3), units=[2, 1, 0], region=0, trace=trace,
+        Readiness(depots(3), [2, 1, 0], region=0), trace=trace,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, optimistic_gap
 from ideal_dispatch.context import ContextEncoding
-from ideal_dispatch.dispatch import Incident, Situation, observe, scenario_gap
+from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe, scenario_gap
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.drift import DriftModel
@@ -68,7 +68,7 @@ def situation(
     at, traffic = moment(network, minutes), traffic or world(network)
     return observe(
         traffic, network, Incident(f"call {node}", node, at), traffic.recording.context(at),
-        depots(len(units)), units=units, region=region,
+        Readiness(depots(len(units)), units, region),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import run_replay, sample_incidents
+from ideal_dispatch.replay import Replay, run_replay, sample_incidents
 from ideal_dispatch.traffic.recorded_router import RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -137,11 +137,9 @@ def small_replay(
     """Three days, three chunks of incidents, one or more policies."""
     made = recording(network)
     calls = sample_incidents(made, np.ones(network.num_nodes), per_day, seed=5)
-    region = np.arange(network.num_nodes) % 2
-    return run_replay(
-        ReplayedTraffic(made), network, depots(network), calls, policies, folder,
-        region=region, seed=3, workers=workers, cluster=cluster,
-    )  # fmt: skip
+    region = np.arange(network.num_nodes, dtype=np.int32) % 2
+    replay = Replay(ReplayedTraffic(made), depots(network), policies, region=region, seed=3)
+    return run_replay(replay, calls, folder, workers=workers, cluster=cluster)
 
 
 def call(at: datetime = CALL) -> Incident:

@@ -17,7 +17,7 @@ from tests.unit.traffic.small import START, recording
 def test_every_day_has_its_calls_in_order(grid: RoadNetwork) -> None:
     made = recording(grid)
     calls = sample_incidents(made, np.ones(grid.num_nodes), 50, seed=1)
-    check_incidents(calls, grid, made)
+    check_incidents(calls, made)
     assert len(calls) == 150
     assert [call.name for call in calls[49:51]] == ["2023-05-09-0050", "2023-05-10-0001"]
     assert calls == sample_incidents(made, np.ones(grid.num_nodes), 50, seed=1)
@@ -140,4 +140,4 @@ def test_calls_that_cannot_be_replayed(
     grid: RoadNetwork, calls: list[Incident], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        check_incidents(calls, grid, recording(grid))
+        check_incidents(calls, recording(grid))

@@ -24,11 +24,13 @@ from ideal_dispatch.errors import (
     PolicyError,
     UnreachableError,
 )
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.races import races_of
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import read_log, resimulate, run_replay
+from ideal_dispatch.replay import Replay, World, read_log, resimulate, run_replay
 from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import line_text
-from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK
+from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK, LOG
 from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -171,9 +173,10 @@ def test_progress_is_told(grid: RoadNetwork, tmp_path: Path) -> None:
 
 
 def _replay(town: RoadNetwork, calls: list[Incident], folder: Path, **options: Any) -> Path:
-    given: dict[str, Any] = {"network": town, "depots": depots(town), "policies": [Chancy()]}
+    how = {name: options.pop(name) for name in ("workers", "report") if name in options}
+    given: dict[str, Any] = {"depots": depots(town), "policies": [Chancy()]}
     given["traffic"] = ReplayedTraffic(recording(town))
-    return run_replay(incidents=calls, folder=folder, **(given | options))
+    return run_replay(Replay(**(given | options)), calls, folder, **how)
 
 
 class Broken:
@@ -265,8 +268,8 @@ def test_a_policy_that_fails_at_one_call_ends_the_run(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depots": []}, "at least one depot and one policy"),
-        ({"policies": []}, "at least one depot and one policy"),
+        ({"depots": []}, "at least one depot, one policy"),
+        ({"policies": []}, "at least one depot, one policy"),
         ({"policies": [Chancy(), Chancy(follow=1)]}, "policy chancy is there twice"),
         ({"depots": [Depot("A", 1), Depot("A", 2)]}, "depot A is there twice"),
         ({"depots": [Depot("A", 120)]}, r"depot A \(node 120\) is not on the network \(0 … 119\)"),
@@ -277,7 +280,7 @@ def test_a_policy_that_fails_at_one_call_ends_the_run(
         ({"region": np.full(120, 2)}, "region: every node needs one of 2 numbers from 0"),
         ({"seed": -1}, "seed -1: zero or more is needed"),
         ({"workers": 0}, "workers 0: at least one is needed"),
-        ({"network": RoadNetwork.from_arrays([0], [1], [1.0])}, "recorded on another network"),
+        ({"worlds": []}, "at least one depot, one policy and one world"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_folder(
@@ -298,7 +301,8 @@ def test_calls_are_checked_before_anything_is_written(grid: RoadNetwork, tmp_pat
 @pytest.mark.parametrize(
     ("options", "differs"),
     [({"seed": 4}, "seed"), ({"policies": [Chancy(follow=1)]}, "policies"),
-     ({"units": [1, 2]}, "depots"), ({"region": np.zeros(120, np.int32)}, "region")],
+     ({"units": [1, 2]}, "depots"), ({"worlds": [World.EXPERIENCED]}, "worlds"),
+     ({"region": np.zeros(120, np.int32)}, "region")],
 )  # fmt: skip
 def test_the_folder_of_another_run(
     grid: RoadNetwork, tmp_path: Path, options: dict[str, Any], differs: str
@@ -322,3 +326,20 @@ def test_folders_that_are_no_run(grid: RoadNetwork, tmp_path: Path) -> None:
     (tmp_path / "notes" / "run.json").write_text("[]")
     with pytest.raises(IdealError, match=r"run.json: not the manifest of a replay"):
         _replay(grid, calls, tmp_path / "notes")
+
+
+def test_only_the_named_worlds_are_driven(grid: RoadNetwork, tmp_path: Path) -> None:
+    calls = [Incident("a", 6, CALL)]
+    (both,), (one,) = (
+        list(read_log(_replay(grid, calls, tmp_path / str(len(worlds)), worlds=worlds) / LOG))
+        for worlds in (tuple(World), (World.EXPERIENCED,))
+    )
+    assert list(one["hindsight"]) == ["experienced"]
+    for key, driven in one["drives"].items():
+        assert "instantaneous" not in driven
+        assert driven == {k: v for k, v in both["drives"][key].items() if k != "instantaneous"}
+    again = resimulate(one, ReplayedTraffic(recording(grid)), [Chancy()], seed=0)
+    assert line_text(again) == line_text(one)
+    outcomes = Outcomes.load(tmp_path / "1")
+    assert outcomes.worlds == ("experienced",)
+    assert races_of(outcomes) is None

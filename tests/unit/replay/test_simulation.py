@@ -12,9 +12,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
 from ideal_dispatch.errors import IdealError, PolicyError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import World, drive, resimulate
+from ideal_dispatch.replay import Replay, World, drive, resimulate
 from ideal_dispatch.replay.log import drive_key, line_text
-from ideal_dispatch.replay.simulation import Job
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.replay.small import CALL, Chancy, call, depots, recorded
 from tests.unit.traffic.small import START, recording
@@ -25,13 +24,12 @@ def simulated(
     incident: Incident,
     places: Sequence[Depot],
     policies: Sequence[Policy],
-    units: Sequence[int] | None = None,
+    units: Sequence[int] = (),
     region: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    free = (2,) * len(places) if units is None else tuple(units)
     here = None if region is None else np.full(world.network.num_nodes, region, np.int32)
-    return Job(world, tuple(places), tuple(policies), free, here, seed).entry(incident)
+    return Replay(world, places, policies, units, here, seed).entry(incident)
 
 
 def _entry(

@@ -10,7 +10,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Assignment, Incident, Situation, observe
+from ideal_dispatch.dispatch import Assignment, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
@@ -58,16 +58,18 @@ class Case:
         self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
     ) -> Situation:
         """What the source says about it; the incident may be of a replayed moment."""
-        return observe(
-            source, network, incident, context, self.depots, units=self.units,
-            sent=self.sent, sent_ago_s=self.sent_ago_s, alternatives=self.alternatives,
-        )  # fmt: skip
+        alternatives = self.alternatives
+        return observe(source, network, incident, context, self.ready, alternatives=alternatives)
+
+    @property
+    def ready(self) -> Readiness:
+        """Who could go."""
+        return Readiness(self.depots, self.units, None, self.sent, self.sent_ago_s)
 
     @property
     def asked(self) -> list[Depot]:
         """The depots that a router must be asked about."""
-        sent = self.sent.station if isinstance(self.sent, Assignment) else self.sent
-        return [d for n, d in enumerate(self.depots) if self.units[n] > 0 or n == sent]
+        return [self.depots[number] for number in self.ready.asked]
 
 
 class CaseReader:

@@ -7,7 +7,7 @@ import pytest
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.races import WORLDS, Races
+from ideal_dispatch.evaluation.races import Races
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
@@ -104,7 +104,7 @@ def test_races_are_what_router_and_drive_say(
             if not np.isnan(races.quoted_s[call, number]):
                 assert races.quoted_s[call, number] == quote.duration_s
                 told = Assignment(number, quote.path)
-                for row, how in enumerate(WORLDS):
+                for row, how in enumerate(World):
                     driven = drive(world, world.network, told, node, at, how)
                     assert races.took_s[row, call, number] == driven.total_s
         inside = races.quoted_s[call] <= 1.25 * shortest
@@ -136,7 +136,7 @@ def test_traffic_that_never_changes_keeps_its_promises(grid: RoadNetwork) -> Non
 def test_the_example_ends_as_the_race_did(
     world: ReplayedTraffic, races: Races, calls: tuple[Call, ...]
 ) -> None:
-    for row, how in enumerate(WORLDS):
+    for row, how in enumerate(World):
         call = races.most_telling(how)
         shown = example(world, DEPOTS, races, calls, how)
         assert call is not None
