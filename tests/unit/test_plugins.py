@@ -55,7 +55,11 @@ def test_a_class_by_its_module() -> None:
 def test_a_class_by_its_registered_name(installed: Path) -> None:
     install(installed, "of-others", f"[{POLICIES}]\nkettle = {HERE}:Kettle\n")
     assert find_plugin(POLICIES, "kettle", [], "kind") is Kettle
-    with pytest.raises(InputError, match="kind 'pot': choose one of region, kettle, or name a cl"):
+    install(installed, "with-extras", f"[{POLICIES}]\nextra = {HERE}:Kettle [big]\n")
+    assert find_plugin(POLICIES, "extra", [], "kind") is Kettle
+    with pytest.raises(
+        InputError, match="kind 'pot': choose one of region, extra, kettle, or name a cl"
+    ):
         find_plugin(POLICIES, "pot", ["region"], "kind")
     with pytest.raises(InputError, match=r"source 'kettle': name a class as \"module:Name\""):
         find_plugin(WEATHER, "kettle", [], "source")
@@ -118,3 +122,15 @@ def test_faults_of_its_own() -> None:
         make_plugin(Plain, {"factor": -1}, "x", network="roads")
     with pytest.raises(InputError, match="Kettle': not a TrafficSource; see docs/plugins.md"):
         load_plugin(WEATHER, f"{HERE}:Kettle", {"size": 1}, "source", TrafficSource)  # type: ignore[type-abstract]
+
+
+@pytest.mark.parametrize("asked", ["a b:C", "module:", ":Name"])
+def test_what_is_no_module_and_name(asked: str) -> None:
+    with pytest.raises(InputError, match='is not of the form "module:Name"'):
+        find_plugin(POLICIES, asked, [], "kind")
+
+
+def test_a_class_that_does_not_tell_its_arguments() -> None:
+    made_by = find_plugin(POLICIES, "builtins:dict", [], "kind")
+    with pytest.raises(InputError, match="dict: it does not tell its arguments; write a class in"):
+        make_plugin(made_by, {}, "policies.x")

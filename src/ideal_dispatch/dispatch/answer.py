@@ -34,12 +34,15 @@ class Answer:
         cls, decision: "Decision", rule: "Threshold | None", reasons: Iterable[Reason] = ()
     ) -> "Answer":
         """The answer that a decision by a rule gives, with what was doubtful before it."""
+        from ideal_dispatch.dispatch.threshold import ConstantThreshold
+
         words, situation = "", decision.about
         if rule is not None:
             primary, primary_s = decision.primary, decision.primary_s
             if primary_s is None:
                 primary_s = situation.expected_s(primary.station, primary.path)
-            words = rule.words(primary_s, situation.free_units)
+            told = getattr(rule, "words", ConstantThreshold(decision.threshold_s).words)
+            words = told(primary_s, situation.free_units)
         return cls(decision, bounded(decision), (*reasons, *doubts(decision)), words)
 
     @classmethod

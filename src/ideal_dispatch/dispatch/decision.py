@@ -65,6 +65,8 @@ class Decision:
                 f"policy {self.policy}: threshold {self.threshold_s}; a number is needed, "
                 "or minus infinity to always send a second"
             )
+        for name in ("score_s", "threshold_s"):  # numbers of NumPy would not be JSON
+            object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
 
     @property

@@ -26,8 +26,6 @@ from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import (
     AT_ZERO,
-    USUAL_COST,
-    CapacityCost,
     ClinicalThreshold,
     Threshold,
 )
@@ -195,21 +193,29 @@ def decide(
     *,
     model: Model | None = None,
     gain: GainModel | None = None,
-    threshold: Threshold | None = None,
-    policy: Policy | None = None,
+    threshold: Threshold | float | None = None,
+    policy: Policy | str = "ideal",
     rng: np.random.Generator | None = None,
 ) -> Decision:
     """Who goes to a call, and whether a second ambulance does.
 
-    By ``policy`` if one is given. Else by :class:`Ideal` with ``model``, the spread of
-    ``gain`` and a ``threshold``: unless told, the seconds that save one life in a
-    hundred calls by the usual survival curve. ``rng`` is for policies that draw.
+    By ``policy`` as it is, or by the policy of that kind (docs/plugins.md has how to name
+    your own) with ``model``, the spread of ``gain`` and a ``threshold``: a rule, or a number
+    of seconds. Unless told, it is the seconds that save one life in a hundred calls by the
+    usual survival curve. ``rng`` is for policies that draw.
     """
-    if policy is None:
-        usual = ClinicalThreshold(CURVES[USUAL_CURVE], CapacityCost(USUAL_COST))
-        policy = Ideal(model, gain, threshold=usual if threshold is None else threshold)
+    if isinstance(policy, str):
+        from ideal_dispatch.dispatch.fitted import FittedParts
+        from ideal_dispatch.dispatch.settings import advising_policy
+
+        table = {"kind": policy} | ({} if threshold is None else {"threshold": threshold})
+        policy = advising_policy(table, FittedParts(model, gain), "decide")
     elif model is not None or gain is not None or threshold is not None:
         raise InputError("decide: a policy has its own model, gain and threshold; give it alone")
+    elif not isinstance(policy, Policy):
+        raise InputError(
+            f"decide: policy {policy!r}: a name, or an object with a name and decide()"
+        )
     if getattr(policy, "model", None) is not None:
         with situation.trace.step("compiled kernels"):
             _warm_up()  # else loading kernels would use up the time of the search

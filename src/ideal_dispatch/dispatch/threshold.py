@@ -17,7 +17,10 @@ LONGEST_S = 86_400.0
 
 @runtime_checkable
 class Threshold(Protocol):
-    """A rule for the seconds that justify a second ambulance."""
+    """A rule for the seconds that justify a second ambulance.
+
+    It may also have ``words(primary_s, free_units)``, the same for people.
+    """
 
     def seconds(self, primary_s: float, free_units: int) -> float:
         """The threshold if the primary is expected after ``primary_s``.
@@ -25,10 +28,6 @@ class Threshold(Protocol):
         ``free_units`` are all that are free when the call comes in, the
         primary included. Minus infinity means that a second always goes.
         """
-        ...
-
-    def words(self, primary_s: float, free_units: int) -> str:
-        """The same for people."""
         ...
 
 

@@ -1,5 +1,6 @@
 """One call asked in one line, and the answer that people and programs are shown."""
 
+import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,3 +95,34 @@ def test_a_forecast_at_its_bound_is_no_advice(grid: RoadNetwork) -> None:
     assert answer.refusal is not None
     assert answer.refusal[0] == answer.remarks[0].code == "forecast_bounded"
     assert answer.decision is not None, "what was considered can still be shown"
+
+
+def test_a_number_is_a_threshold_and_a_name_a_policy(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    made = decide(call, gain=GAIN, model=random_model(grid), threshold=30.0)
+    assert (made.policy, made.threshold_s) == ("ideal", 30.0)
+    made = decide(call, policy="interval", threshold=-5)
+    assert (made.policy, made.threshold_s) == ("interval", -5.0)
+    for given, message in (
+        ({"policy": "intervall"}, "decide.kind 'intervall': choose one of region"),
+        ({"policy": 3}, "decide: policy 3: a name, or an object with a name and decide"),
+        ({"policy": "interval", "threshold": "much"}, "decide.threshold 'much': seconds"),
+    ):
+        with pytest.raises(InputError, match=message):
+            decide(call, **given)  # type: ignore[arg-type]
+
+
+class Sparse:
+    """A threshold of a user's own that has no words."""
+
+    def seconds(self, primary_s: float, free_units: int) -> float:
+        return 45.0
+
+
+def test_a_threshold_without_words_and_a_score_of_numpy(grid: RoadNetwork) -> None:
+    call = situation(grid, 65)
+    made = decide(call, policy="interval", threshold=Sparse())
+    answer = Answer.of(made, Sparse())
+    assert answer.threshold == "a second ambulance must be worth more than 45 s, as for every call"
+    made = replace(made, score_s=np.float32(1.5))  # type: ignore[arg-type]
+    assert json.dumps([made.score_s, made.threshold_s]) == "[1.5, 45.0]"
