@@ -213,9 +213,7 @@ def decide(
     elif model is not None or gain is not None or threshold is not None:
         raise InputError("decide: a policy has its own model, gain and threshold; give it alone")
     elif not isinstance(policy, Policy):
-        raise InputError(
-            f"decide: policy {policy!r}: a name, or an object with a name and decide()"
-        )
+        raise InputError(f"decide: policy {policy!r}: give a kind, or an object with decide()")
     if getattr(policy, "model", None) is not None:
         with situation.trace.step("compiled kernels"):
             _warm_up()  # else loading kernels would use up the time of the search

@@ -105,11 +105,11 @@ def test_a_number_is_a_threshold_and_a_name_a_policy(grid: RoadNetwork) -> None:
     assert (made.policy, made.threshold_s) == ("interval", -5.0)
     for given, message in (
         ({"policy": "intervall"}, "decide.kind 'intervall': choose one of region"),
-        ({"policy": 3}, "decide: policy 3: a name, or an object with a name and decide"),
+        ({"policy": 3}, "decide: policy 3: give a kind, or an object with decide"),
         ({"policy": "interval", "threshold": "much"}, "decide.threshold 'much': seconds"),
     ):
         with pytest.raises(InputError, match=message):
-            decide(call, **given)  # type: ignore[arg-type]
+            decide(call, **given)
 
 
 class Sparse:

@@ -328,7 +328,7 @@ def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
         (('method = "multistart"', 'methode = "dca"'), "policies.ideal.methode is not known; did"),
         (
             ('trained = "practical"', 'trained = "quickly"'),
-            "'quickly': one of 'practical', 'paper'",
+            "'quickly': one of 'practical'",
         ),
         (('traffic = "town.traffic"', ""), "traffic is missing: a network of your own needs it"),
         (("warm_up_days = 1", "warm_up_days = 5"), "warm_up_days 5 of 4 training days"),
