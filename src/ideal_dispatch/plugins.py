@@ -78,7 +78,7 @@ def parameters(made_by: Callable[..., Any]) -> dict[str, bool]:
     except ValueError:  # some that are written in C
         name = getattr(made_by, "__qualname__", made_by)
         raise InputError(
-            f"{name}: it does not tell its arguments; name a class of Python"
+            f"{name}: it does not tell its arguments; write a class in Python"
         ) from None
     return {
         name: parameter.default is parameter.empty

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ideal_dispatch.evaluation.strategies import AS_SET
 from ideal_dispatch.evaluation.table import Table
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.drive import World
@@ -98,6 +99,8 @@ def by_volume(saved: Table) -> Table:
     found: dict[str, list[object]] = {}
     targets: dict[str, None] = {}
     for name, target, *_, matched in saved.rows:
+        if target == AS_SET:
+            continue
         found.setdefault(str(name), []).append(matched)
         targets[str(target)] = None
     matched_column = saved.columns[-1]

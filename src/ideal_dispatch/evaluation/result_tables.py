@@ -65,7 +65,8 @@ def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = N
 def difference_table(judged: Judged, world: str) -> Table | None:
     """Seconds saved against interval-selective, with day-clustered intervals.
 
-    None where no interval policy took part.
+    A policy *as set* is compared at the volume that it reaches. None where no interval
+    policy took part.
     """
     outcomes = judged.outcomes
     reference = outcomes.roles.get("interval")
@@ -74,12 +75,15 @@ def difference_table(judged: Judged, world: str) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     names = []
     for name in judged.rivals(reference):
-        for share in VOLUMES:
-            own, other = judged.at(name, share), judged.at(reference, share)
-            saved = judged.saved_s(name, reference, share, world)
+        shown = [(share, judged.at(name, share)) for share in VOLUMES]
+        if (as_set := judged.as_set(name)) is not None:
+            shown.append((as_set.extra, as_set))
+        for share, own in shown:
+            other = judged.at(reference, share)
+            saved = other.arrival_s[world] - own.arrival_s[world]
             even = judged.matched_saved_s(name, reference, share, world)
             rows.append(
-                (name, f"+{100 * share:.0f} %", own.extra, other.extra,
+                (name, own.form, own.extra, other.extra,
                  day_interval(saved, outcomes.day, seed=judged.seed),
                  day_t_interval(saved, outcomes.day),
                  f"{days_won(saved, outcomes.day)} of {len(outcomes.days)}",
@@ -189,12 +193,15 @@ def benchmark_table(judged: Judged, world: str) -> Table:
 
 def second_table(judged: Judged, world: str) -> Table:
     """Where the second ambulance drives, and how often it is first."""
-    columns = (
+    columns = [
         Column("policy"), Column("has second %", percent=True),
         Column("same road %", percent=True), Column("same depot %", percent=True),
         Column("overlap %", percent=True), Column("second first %", percent=True),
         Column("s saved each, dual", 2), Column("s saved each, +25 %", 2),
-    )  # fmt: skip
+    ]  # fmt: skip
+    as_set = {name: judged.as_set(name) for name in judged.outcomes.policies}
+    if any(as_set.values()):
+        columns.append(Column("s saved each, as set", 2))
     rows: list[tuple[Cell, ...]] = []
     names = []
     for name, policy in judged.outcomes.policies.items():
@@ -202,18 +209,22 @@ def second_table(judged: Judged, world: str) -> Table:
         if not has.any() or sends_one(policy):
             continue
         saved = np.fmax(drives.primary_s - drives.second_s, 0.0)
-        few = judged.at(name, VOLUMES[0]).sent if is_selective(policy) else np.zeros_like(has)
-        rows.append(
-            (name, float(has.mean()), float(drives.same_road[has].mean()),
-             float(policy.same_depot[has].mean()), float(drives.overlap[has].mean()),
-             float((saved[has] > 0).mean()), float(saved[has].mean()),
-             float(saved[few].mean()) if few.any() else None)
+        few = judged.at(name, VOLUMES[0]) if is_selective(policy) else None
+        each = [
+            float(saved[one.sent].mean()) if one is not None and one.sent.any() else None
+            for one in (few, as_set[name])
+        ]
+        row: tuple[Cell, ...] = (
+            name, float(has.mean()), float(drives.same_road[has].mean()),
+            float(policy.same_depot[has].mean()), float(drives.overlap[has].mean()),
+            float((saved[has] > 0).mean()), float(saved[has].mean()), *each,
         )  # fmt: skip
+        rows.append(row[: len(columns)])
         names.append(name)
     return Table(
         f"second-{world}",
         f"The second ambulance in {WORLD_WORDS[world]}",
-        columns,
+        tuple(columns),
         tuple(rows),
         judged.bold(names),
         "Of calls that have a second, sent or not. Same road: both drive the very same streets. "

@@ -143,10 +143,12 @@ def test_wider_benchmarks(judged: Judged) -> None:
 def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> None:
     table = difference_table(judged, "experienced")
     assert table is not None
-    names = [row[0] for row in table.rows]
-    assert names == [n for n in ("paper-ideal", "ideal", "random", "alternative") for _ in range(3)]
+    shown = [(name, 4 if judged.as_set(name) else 3) for name in judged.rivals("interval")]
+    assert [name for name, _ in shown] == ["paper-ideal", "ideal", "random", "alternative"]
+    assert [row[0] for row in table.rows] == [name for name, count in shown for _ in range(count)]
     own, other = judged.at("ideal", 0.5), judged.at("interval", 0.5)
-    row = table.rows[4]
+    ours = [row for row in table.rows if row[0] == "ideal"]
+    row = ours[1]
     assert row[:4] == ("ideal", "+50 %", own.extra, other.extra)
     saved = other.arrival_s["experienced"] - own.arrival_s["experienced"]
     assert isinstance(row[4], Interval)
@@ -154,8 +156,14 @@ def test_differences_are_against_interval_at_the_same_volume(judged: Judged) -> 
     assert row[5] == day_t_interval(saved, judged.outcomes.day)
     assert str(row[6]).endswith("of 4")
     policies = [judged.outcomes.policy(name) for name in ("interval", "ideal")]
-    rival, ours = (matched_arrival_s(policy, 0.5, "experienced") for policy in policies)
-    assert row[7] == day_t_interval(rival - ours, judged.outcomes.day)
+    rival, us = (matched_arrival_s(policy, 0.5, "experienced") for policy in policies)
+    assert row[7] == day_t_interval(rival - us, judged.outcomes.day)
+    as_set = judged.as_set("ideal")
+    assert as_set is not None
+    other = judged.at("interval", as_set.extra)
+    assert ours[3][:4] == ("ideal", "as set", as_set.extra, other.extra)
+    saved = other.arrival_s["experienced"] - as_set.arrival_s["experienced"]
+    assert ours[3][5] == day_t_interval(saved, judged.outcomes.day)
 
 
 def test_forms_of_the_printed_policy_are_named(tmp_path: Path) -> None:
@@ -195,3 +203,14 @@ def test_where_the_second_drives(tmp_path: Path) -> None:
     table = second_table(Judged(Outcomes.load(write_run(tmp_path / "run", lines))), "instantaneous")
     assert table.rows[0][:6] == ("ideal", 1.0, 0.5, 0.5, 0.75, 0.0)
     assert table.rows[1][:7] == ("control", 0.5, 0.0, 0.0, 0.5, 1.0, 20.0)
+
+
+def test_what_a_second_saves_as_set(judged: Judged) -> None:
+    table = second_table(judged, "experienced")
+    assert table.header[-1] == "s saved each, as set"
+    own = judged.as_set("ideal")
+    assert own is not None
+    drives = judged.outcomes.policy("ideal").drives["experienced"]
+    saved = np.fmax(drives.primary_s - drives.second_s, 0.0)[own.sent]
+    row = next(row for row in table.rows if row[0] == "ideal")
+    assert row[-1] == pytest.approx(saved.mean())

@@ -91,9 +91,10 @@ def test_a_row_for_each_policy_of_the_training_days(run: Path) -> None:
     assert table is not None
     assert whole is not None
     assert [row[0] for row in table.rows] == ["paper-ideal", "ideal", "random", "alternative"]
-    assert table.rows[1][1:4] == tuple(row[5] for row in whole.rows[3:6])
+    ours = [row for row in whole.rows if row[0] == "ideal" and row[1] != "as set"]
+    assert table.rows[1][1:4] == tuple(row[5] for row in ours)
     matched = by_volume(whole)
-    assert matched.rows[1] == ("ideal", *(row[-1] for row in whole.rows[3:6]))
+    assert matched.rows[1] == ("ideal", *(row[-1] for row in ours))
 
 
 def test_a_run_with_another_ones_parts(run: Path, tmp_path: Path) -> None:
