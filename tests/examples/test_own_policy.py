@@ -56,8 +56,8 @@ def test_an_installed_package_is_found_by_its_names(copied: Path, tmp_path: Path
     (info / "entry_points.txt").write_text("".join(f"[{g}]\n{k} = {v}\n" for g, k, v in groups))
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from ideal_dispatch.dispatch.fitted import FittedParts\n"
-        "from ideal_dispatch.dispatch.settings import policies_from\n"
+        "from ideal_dispatch.dispatch.policy_tables import FittedParts\n"
+        "from ideal_dispatch.dispatch.policy_tables import policies_from\n"
         "from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, find_plugin\n"
         "print(policies_from({'x': {'kind': 'close-race', 'night_s': 3}}, FittedParts())[0])\n"
         "print(find_plugin(TRAFFIC_SOURCES, 'timetable', (), 'source'))\n"

@@ -19,7 +19,7 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.dispatch import Policy, Situation
-    from ideal_dispatch.dispatch.fitted import FittedParts
+    from ideal_dispatch.dispatch.policy_tables import FittedParts
     from ideal_dispatch.dispatch.trace import Trace
 
 EPILOG = """\
@@ -202,7 +202,7 @@ class PolicyOptions:
 
     def made(self, parts: "FittedParts") -> "Policy":
         """The policy, fitted."""
-        from ideal_dispatch.dispatch.settings import (
+        from ideal_dispatch.dispatch.policy_tables import (
             KINDS,
             advising_policy,
             policy_class,
@@ -243,7 +243,7 @@ class PolicyOptions:
     def parts(self, city: "City") -> "FittedParts":
         """What policies are fitted with; the gain is the model's own where none is given."""
         from ideal_dispatch.dispatch.expected_gain import GainModel
-        from ideal_dispatch.dispatch.fitted import FittedParts
+        from ideal_dispatch.dispatch.policy_tables import FittedParts
         from ideal_dispatch.forecast.drift import DriftModel
 
         spread = city.gain if self.gain_file is None else GainModel.load(self.gain_file)

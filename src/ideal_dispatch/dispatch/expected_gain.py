@@ -83,9 +83,15 @@ class GainFeatures:
     @property
     def turns_s(self) -> FloatArray:
         """What is above the first less what is above the second, and the same below."""
-        above = _or_zero(self.first_above_s) - _or_zero(self.second_above_s)
-        below = _or_zero(self.first_below_s) - _or_zero(self.second_below_s)
+        above = np.nan_to_num(self.first_above_s) - np.nan_to_num(self.second_above_s)
+        below = np.nan_to_num(self.first_below_s) - np.nan_to_num(self.second_below_s)
         return np.stack([above, below], axis=-1)
+
+    @property
+    def widths_s(self) -> FloatArray:
+        """From optimistic to pessimistic, of the first and the second; NaN where not known."""
+        first = self.first_above_s + self.first_below_s
+        return np.stack([first, self.second_above_s + self.second_below_s], axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,7 @@ class GainModel:
         reversion = _reversion(features.turns_s[used], missed_s)
         squared = (missed_s - features.turns_s[used] @ (_SIGNS * reversion)) ** 2
         squared += _RESOLUTION_S**2
-        widths = np.stack(_widths_s(features), axis=-1)[used]
+        widths = features.widths_s[used]
         known = ~np.isnan(widths)
         typical = np.sqrt((np.nan_to_num(widths) ** 2).sum(axis=0) / np.maximum(known.sum(0), 1))
         parts = _parts(features.unshared_s[used], np.where(known, widths, typical))
@@ -171,7 +177,8 @@ class GainModel:
     def correction_s(self, above_s: float, below_s: float) -> float:
         """Seconds to add to a quote whose range reaches so far above and below it."""
         up, down = self.reversion
-        return up * _known_s(above_s) - down * _known_s(below_s)
+        above_s, below_s = (0.0 if math.isnan(one) else one for one in (above_s, below_s))
+        return up * above_s - down * below_s
 
     def mean_s(self, features: GainFeatures) -> FloatArray:
         """Expected T₁ − T₂, one per row."""
@@ -182,7 +189,7 @@ class GainModel:
 
         The standard deviation is √3 times as large.
         """
-        widths = np.stack(_widths_s(features), axis=-1)
+        widths = features.widths_s
         widths = np.where(np.isnan(widths), np.array(self.typical_widths_s), widths)
         parts = _parts(features.unshared_s, widths)
         spread = np.sqrt(parts @ np.array(self.coefficients) ** 2)
@@ -240,15 +247,6 @@ def positive_probability(mean_s: float, spread_s: float) -> float:
     return 0.5 + (ratio / (1.0 + ratio**2) + math.atan(ratio)) / math.pi
 
 
-def _known_s(seconds: float) -> float:
-    return 0.0 if math.isnan(seconds) else seconds
-
-
-def _or_zero(seconds: FloatArray) -> FloatArray:
-    """Zero where not known."""
-    return np.where(np.isnan(seconds), 0.0, seconds)
-
-
 def _reversion(turns_s: FloatArray, missed_s: FloatArray) -> FloatArray:
     """The shares, from 0 to 1, that explain best what the quotes missed; outliers count little."""
     from scipy.optimize import least_squares
@@ -263,13 +261,6 @@ def _reversion(turns_s: FloatArray, missed_s: FloatArray) -> FloatArray:
     found = least_squares(residuals, [0.1, 0.1], bounds=(0.0, 1.0), loss="soft_l1")
     shares: FloatArray = found.x
     return shares
-
-
-def _widths_s(features: GainFeatures) -> tuple[FloatArray, FloatArray]:
-    return (
-        features.first_above_s + features.first_below_s,
-        features.second_above_s + features.second_below_s,
-    )
 
 
 def _parts(unshared_s: FloatArray, widths_s: FloatArray) -> FloatArray:

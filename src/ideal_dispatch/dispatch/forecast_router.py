@@ -8,7 +8,7 @@ from functools import cached_property
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.dispatch.reasons import NO_LIVE_TRAFFIC
+from ideal_dispatch.dispatch.answer import NO_LIVE_TRAFFIC
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote

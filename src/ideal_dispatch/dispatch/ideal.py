@@ -205,8 +205,7 @@ def decide(
     usual survival curve. ``rng`` is for policies that draw.
     """
     if isinstance(policy, str):
-        from ideal_dispatch.dispatch.fitted import FittedParts
-        from ideal_dispatch.dispatch.settings import advising_policy
+        from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 
         table = {"kind": policy} | ({} if threshold is None else {"threshold": threshold})
         policy = advising_policy(table, FittedParts(model, gain), "decide")

@@ -8,12 +8,11 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.dispatch.candidate import primary_of
 from ideal_dispatch.dispatch.decision import Decision, by_score
-from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path, outlook_of, situation_gap
-from ideal_dispatch.dispatch.situation import Assignment, Situation
+from ideal_dispatch.dispatch.scenario_gap import on_path, outlook_of, situation_gap
+from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.optimistic_gap import Method
 
 PREFIX = 5
@@ -39,6 +38,7 @@ class PaperIdeal:
 
     role: ClassVar[str] = "paper"
     model_form: ClassVar[tuple[str, str]] = ("paper", "paper")
+    radius: ClassVar[float | None] = None
     model: Model
     threshold: Threshold = AT_ZERO
     prefix: int = PREFIX
@@ -48,55 +48,33 @@ class PaperIdeal:
     name: str = "paper-ideal"
 
     def __post_init__(self) -> None:
-        _check_prefix(self.prefix)
+        if whole_number(self.prefix, "prefix") < 0:
+            raise InputError(f"prefix {self.prefix}: zero segments or more")
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, outlook = primary_of(situation), outlook_of(situation, self.model)
+        primary = primary_of(situation)
+        outlook = outlook_of(situation, self.model, radius=self.radius)
         gap = situation_gap(
             situation, outlook.scenarios, primary, rng,
             method=self.method, time_limit_s=self.time_limit_s,
         )  # fmt: skip
-        return _by_gap(self, situation, primary, outlook, gap)
+        second, score_s = None, 0.0
+        if gap is not None:
+            second = on_path(situation, primary.station, gap.secondary, self.prefix)
+            score_s = gap.lower_s
+        made = by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "gap",
+            primary_s=primary.path.time_s(outlook.scenarios.nominal_times),
+        )  # fmt: skip
+        return replace(made, primary_by="model", outlook=outlook, gap=gap)
 
 
 @dataclass(frozen=True, slots=True)
-class NominalGap:
+class NominalGap(PaperIdeal):
     """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
 
     role: ClassVar[str] = "control"
-    model: Model
-    threshold: Threshold = AT_ZERO
-    prefix: int = PREFIX
+    model_form: ClassVar[tuple[str, str]] = ("practical", "calibrated")
+    radius: ClassVar[float | None] = 0.0
+    method: Method = "certified"
     name: str = "nominal-gap"
-
-    def __post_init__(self) -> None:
-        _check_prefix(self.prefix)
-
-    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary, outlook = primary_of(situation), outlook_of(situation, self.model, radius=0.0)
-        gap = situation_gap(situation, outlook.scenarios, primary, rng)
-        return _by_gap(self, situation, primary, outlook, gap)
-
-
-def _by_gap(
-    policy: PaperIdeal | NominalGap,
-    situation: Situation,
-    primary: Assignment,
-    outlook: Outlook,
-    gap: OptimisticGap | None,
-) -> Decision:
-    nominal_s = primary.path.time_s(outlook.scenarios.nominal_times)
-    second, score_s = None, 0.0
-    if gap is not None:
-        second = on_path(situation, primary.station, gap.secondary, policy.prefix)
-        score_s = gap.lower_s
-    made = by_score(
-        policy.name, situation, (primary, second), score_s, policy.threshold, "gap",
-        primary_s=nominal_s,
-    )  # fmt: skip
-    return replace(made, primary_by="model", outlook=outlook, gap=gap)
-
-
-def _check_prefix(prefix: int) -> None:
-    if whole_number(prefix, "prefix") < 0:
-        raise InputError(f"prefix {prefix}: zero segments or more")

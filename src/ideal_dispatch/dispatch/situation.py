@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.dispatch.reasons import Reason, fallbacks
+from ideal_dispatch.dispatch.answer import Reason, fallbacks
 from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Depot, Path, RoadNetwork

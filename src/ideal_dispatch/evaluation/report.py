@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.settings import KINDS
+from ideal_dispatch.dispatch.policy_tables import KINDS
 from ideal_dispatch.evaluation.call_maps import call_maps, clock, maps_in_words
 from ideal_dispatch.evaluation.figures import CAPTIONS, Progress, report_figures
 from ideal_dispatch.evaluation.judged import Judged

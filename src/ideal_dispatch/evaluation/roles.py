@@ -9,7 +9,7 @@ first that claims it. All others that claim it, and those with the role
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ideal_dispatch.dispatch.settings import KINDS
+from ideal_dispatch.dispatch.policy_tables import KINDS
 
 STORY = ("region", "router", "interval", "router-dual", "paper", "ideal")
 """The parts that tables and figures refer to, in the order of telling."""

@@ -12,7 +12,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import harbour_city, harbour_traffic
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.settings import check_policies
+from ideal_dispatch.dispatch.policy_tables import check_policies
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork

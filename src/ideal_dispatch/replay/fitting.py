@@ -13,7 +13,8 @@ from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind
 from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy
 from ideal_dispatch.dispatch.decision import Decision, Policy
 from ideal_dispatch.dispatch.expected_gain import GainFeatures, GainModel
-from ideal_dispatch.dispatch.fitted import (
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policy_tables import (
     USUAL,
     FittedParts,
     Form,
@@ -21,9 +22,8 @@ from ideal_dispatch.dispatch.fitted import (
     SecondKinds,
     Trained,
     in_order,
+    needed_parts,
 )
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import needed_parts
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model

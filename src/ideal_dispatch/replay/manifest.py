@@ -39,15 +39,21 @@ class Manifest:
     def open(cls, folder: Path, settings: Mapping[str, Any]) -> "Manifest":
         """Begin a run in a folder that is empty, or take up the one that is there."""
         leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
-        own = {folder / LOCK, *leftovers}
         made = cls(folder, json.loads(json.dumps(settings)))
-        if (folder / NAME).exists():
-            made._take_up(read_manifest(folder))
-        elif set(folder.iterdir()) - own:
+        if there := (folder / NAME).exists():
+            found = read_manifest(folder)
+            differ = [name for name, value in made.settings.items() if found.get(name) != value]
+            if differ:
+                raise InputError(
+                    f"{folder}: holds another replay (not the same {', '.join(differ)}); "
+                    "name another folder"
+                )
+            made.replayed, made.dropped = found["replayed"], found["dropped"]
+        elif set(folder.iterdir()) - {folder / LOCK, *leftovers}:
             raise InputError(f"{folder}: holds other files and no replay; name a new folder")
         for leftover in leftovers:
             leftover.unlink()
-        if not (folder / NAME).exists():
+        if not there:
             made._write()
         return made
 
@@ -55,15 +61,6 @@ class Manifest:
         """Say that the log is complete, and what it lacks."""
         self.replayed, self.dropped = replayed, dropped
         self._write()
-
-    def _take_up(self, found: Mapping[str, Any]) -> None:
-        differ = [name for name, value in self.settings.items() if found.get(name) != value]
-        if differ:
-            raise InputError(
-                f"{self.folder}: holds another replay (not the same {', '.join(differ)}); "
-                "name another folder"
-            )
-        self.replayed, self.dropped = found["replayed"], found["dropped"]
 
     def _write(self) -> None:
         whole = {**self.settings, "replayed": self.replayed, "dropped": list(self.dropped)}

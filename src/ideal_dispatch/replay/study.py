@@ -5,13 +5,13 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.fitted import FittedParts
-from ideal_dispatch.dispatch.settings import needed_parts, policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts, policies_from
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.drive import World
@@ -72,7 +72,12 @@ def run_experiment(
             check_training(experiment)
     else:
         for world in experiment.worlds:
-            _check_carried(experiment, world_folder(experiment.transferred, world))
+            other = world_folder(experiment.transferred, world)
+            if missing := missing_parts(experiment, other / ALL):
+                raise InputError(
+                    f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
+                    "experiment to the end first, with the same policies"
+                )
     place = Path(folder)
     with locked(place):
         _take_up(place, experiment, ground)
@@ -80,10 +85,10 @@ def run_experiment(
         for world in experiment.worlds:
             stage = _Stage(experiment, ground, world, place / world, workers, cluster,
                            watch or (lambda step, share: None))  # fmt: skip
-            if experiment.transferred is not None:
-                _carry_over(stage, world_folder(experiment.transferred, world))
-            else:
-                _run_world(stage, test)
+            if experiment.transferred is None:
+                stage.replay_training()
+            if test:
+                stage.replay_test()
     return place
 
 
@@ -105,8 +110,10 @@ def world_folder(run: Path, world: str) -> Path:
     return before if before.exists() else run / World(world)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Stage:
+    """An experiment in one world."""
+
     experiment: Experiment
     ground: Ground
     world: World
@@ -115,68 +122,60 @@ class _Stage:
     cluster: str | None
     watch: Watch
 
-    def past(self) -> PastDays:
+    def replay_training(self) -> None:
+        """The training days in folds, each decided with what the days of the others taught."""
+        training, dates = self.experiment.learning_days, self.ground.dates()
+        fitted: dict[str, tuple[Policy, ...]] = {}
+        # neighbours in time go to different folds, so that every fold has days of all seasons
+        for fold in range(self.experiment.folds):
+            own = list(training[fold :: self.experiment.folds])
+            others = [day for day in training if day not in own]
+            fitted |= dict.fromkeys(
+                [dates[day] for day in own], self._policies(others, f"fold-{fold + 1}")
+            )
+        names = [policy.name for policy in next(iter(fitted.values()))]
+        cross_fitted = tuple(
+            ByDay(name, {date: policies[i] for date, policies in fitted.items()})
+            for i, name in enumerate(names)
+        )
+        self._replay(cross_fitted, training, TRAINING)
+
+    def replay_test(self) -> None:
+        """The test days, decided with what all training days taught, be it of another run."""
+        experiment = self.experiment
+        if experiment.transferred is None:
+            policies = self._policies(list(experiment.learning_days), ALL)
+        else:
+            other = world_folder(experiment.transferred, self.world)
+            policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
+        days = range(experiment.training_days, len(self.ground.dates()))
+        self._replay(policies, days, TEST)
+
+    @cached_property
+    def _past(self) -> PastDays:
         """Trips and quotes of all training days."""
-        return collect_past(self.experiment, self.ground, self.world, self.folder, self.begin)
+        return collect_past(self.experiment, self.ground, self.world, self.folder, self._begin)
 
-    def policies(self, past: PastDays | None, days: list[int], name: str) -> tuple[Policy, ...]:
+    def _policies(self, days: list[int], name: str) -> tuple[Policy, ...]:
         """All policies, fitted on the numbered days where they learn something."""
-        parts = FittedParts()
-        if past is not None:
-            how = self.begin(f"learning from {len(days)} days ({name})")
-            folder = self.folder / name
-            parts = fit_parts(self.experiment, self.ground, past, days, folder, **how)
-        return policies_from(self.experiment.policies, parts)
+        parts, experiment = FittedParts(), self.experiment
+        if needed_parts(experiment.policies):
+            past = self._past
+            how = self._begin(f"learning from {len(days)} days ({name})")
+            parts = fit_parts(experiment, self.ground, past, days, self.folder / name, **how)
+        return policies_from(experiment.policies, parts)
 
-    def replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:
-        how = self.begin(f"replaying {len(days)} {name} days")
+    def _replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:
+        how = self._begin(f"replaying {len(days)} {name} days")
         calls = self.ground.calls(self.experiment, days)
         self.ground.replay(self.experiment, calls, policies, self.folder / name, **how)
 
-    def begin(self, step: str) -> dict[str, Any]:
+    def _begin(self, step: str) -> dict[str, Any]:
         """Tell what comes; gives how it shall be replayed."""
         step = f"{self.world}: {step}"
         self.watch(step, 0.0)
         told = {"report": lambda done, whole: self.watch(step, done / whole)}
         return {"workers": self.workers, "cluster": self.cluster, **told}
-
-
-def _run_world(stage: _Stage, test: bool) -> None:
-    experiment, dates = stage.experiment, stage.ground.dates()
-    training = experiment.learning_days
-    past = stage.past() if needed_parts(experiment.policies) else None
-    fitted: dict[str, tuple[Policy, ...]] = {}
-    # neighbours in time go to different folds, so that every fold has days of all seasons
-    for fold in range(experiment.folds):
-        own = list(training[fold :: experiment.folds])
-        others = [day for day in training if day not in own]
-        policies = stage.policies(past, others, f"fold-{fold + 1}")
-        fitted |= {dates[day]: policies for day in own}
-    names = [policy.name for policy in next(iter(fitted.values()))]
-    cross_fitted = tuple(
-        ByDay(name, {date: policies[i] for date, policies in fitted.items()})
-        for i, name in enumerate(names)
-    )
-    stage.replay(cross_fitted, training, TRAINING)
-    if test:
-        policies = stage.policies(past, list(training), ALL)
-        stage.replay(policies, range(experiment.training_days, len(dates)), TEST)
-
-
-def _check_carried(experiment: Experiment, other: Path) -> None:
-    if missing := missing_parts(experiment, other / ALL):
-        raise InputError(
-            f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
-            "experiment to the end first, with the same policies"
-        )
-
-
-def _carry_over(stage: _Stage, other: Path) -> None:
-    """Test days decided with what another run learned from all its training days."""
-    experiment = stage.experiment
-    policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
-    days = range(experiment.training_days, len(stage.ground.dates()))
-    stage.replay(policies, days, TEST)
 
 
 def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:

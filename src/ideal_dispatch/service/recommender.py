@@ -13,7 +13,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ideal_dispatch import __version__
-from ideal_dispatch.dispatch.reasons import Remark, rank
+from ideal_dispatch.dispatch.answer import Remark, rank
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError

@@ -12,7 +12,7 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.decide import decide
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import threshold_from
+from ideal_dispatch.dispatch.policy_tables import threshold_from
 from ideal_dispatch.errors import IdealError, PolicyError
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (

@@ -166,8 +166,8 @@ sys.modules |= dict.fromkeys(("torch", "sklearn", "pandas", "openpyxl"))
 from pathlib import Path
 from ideal_dispatch.cli.demo import tell
 from ideal_dispatch.cli.demo_story import Scale, Story
-from ideal_dispatch.dispatch.fitted import FittedParts
-from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts
+from ideal_dispatch.dispatch.policy_tables import policies_from
 scale = Scale(records=130, epochs=1, calls_per_day=6)
 """
 

@@ -16,9 +16,8 @@ from ideal_dispatch import Calendar, Depot, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
-from ideal_dispatch.dispatch.fitted import SecondKinds, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import policies_from
+from ideal_dispatch.dispatch.policy_tables import SecondKinds, in_order, policies_from
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground

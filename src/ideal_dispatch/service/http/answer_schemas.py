@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from ideal_dispatch.dispatch.reasons import Remark
+from ideal_dispatch.dispatch.answer import Remark
 from ideal_dispatch.service.http.schemas import OverrideReason
 
 Decided = Literal["send_second", "primary_only", "no_advice"]

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch.answer import Answer
+from ideal_dispatch.dispatch.answer import Answer, Reason
 from ideal_dispatch.dispatch.decision import Policy, decided
-from ideal_dispatch.dispatch.reasons import Reason
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service.settings import ServiceSettings

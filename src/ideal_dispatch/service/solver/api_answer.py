@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.dispatch.answer import Answer
-from ideal_dispatch.dispatch.reasons import Reason
+from ideal_dispatch.dispatch.answer import Answer, Reason
 from ideal_dispatch.service.solver.messages import Call
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.fitted import FittedParts
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.settings import advising_policy
+from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model

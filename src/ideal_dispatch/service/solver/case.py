@@ -11,7 +11,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Assignment, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.reasons import Reason
+from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings

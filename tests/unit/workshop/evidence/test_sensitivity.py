@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from ideal_dispatch.dispatch.settings import needed_parts
+from ideal_dispatch.dispatch.policy_tables import needed_parts
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.replay.experiment import Experiment
 from tests.conftest import ROOT

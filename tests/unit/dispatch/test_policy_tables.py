@@ -9,12 +9,13 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
-from ideal_dispatch.dispatch.fitted import FittedParts, in_order
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.settings import (
+from ideal_dispatch.dispatch.policy_tables import (
     KINDS,
+    FittedParts,
     check_policies,
+    in_order,
     needed_parts,
     policies_from,
     threshold_from,
@@ -48,7 +49,7 @@ threshold = "always"
 use_drift = true
 radius = "paper"
 [policies.taught]
-kind = "tests.unit.dispatch.test_settings:Taught"
+kind = "tests.unit.dispatch.test_policy_tables:Taught"
 radius = "wide"
 """
 
@@ -208,7 +209,7 @@ def test_parts_that_are_missing() -> None:
     for kind in ("paper-ideal", "nominal-gap", "gap-other-depot"):
         with pytest.raises(InputError, match=rf"\[policies.x\] {kind} needs a trained model"):
             policies_from({"x": {"kind": kind}}, FittedParts())
-    kind = "tests.unit.dispatch.test_settings:Taught"
+    kind = "tests.unit.dispatch.test_policy_tables:Taught"
     with pytest.raises(InputError, match="Taught needs the lesson that a replay fits; none was"):
         policies_from({"x": {"kind": kind}}, FittedParts())
     with pytest.raises(InputError, match="policy x needs a trained model"):
@@ -231,4 +232,4 @@ class Best(Ideal):
 
 def test_a_role_that_no_report_knows() -> None:
     with pytest.raises(InputError, match=r"\[policies.x\] role 'best': choose region or router or"):
-        check_policies({"x": {"kind": "tests.unit.dispatch.test_settings:Best"}})
+        check_policies({"x": {"kind": "tests.unit.dispatch.test_policy_tables:Best"}})
