@@ -132,7 +132,7 @@ def _replayed(
     tasks = (delayed(_lines)(name, packed, *chunk) for chunk in missing)
     with _backend(cluster):
         jobs = workers if workers and cluster is None else -1
-        parallel = Parallel(n_replays=jobs, return_as="generator_unordered", batch_size=1)
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         try:
             yield from parallel(tasks)
         except BrokenProcessPool:
