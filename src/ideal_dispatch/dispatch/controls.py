@@ -24,8 +24,6 @@ ROUTER_FEATURES = (
 )  # fmt: skip
 """What a learned trigger may know of the quotes: columns of :func:`router_features`."""
 
-_TIE = ConstantThreshold(0.5)
-
 
 @dataclass(frozen=True, slots=True)
 class QuoteDifferencePolicy:
@@ -62,7 +60,7 @@ class RandomTrigger:
 
     role: ClassVar[str] = "control"
     name: str = "random"
-    threshold: Threshold = _TIE
+    threshold: Threshold = ConstantThreshold(0.5)
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         return by_score(

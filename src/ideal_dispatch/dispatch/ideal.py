@@ -102,10 +102,6 @@ class Ideal:
             )
 
     @property
-    def _needs_gap(self) -> bool:
-        return self.decide_by != "gain" or "gap-path" in self.seconds
-
-    @property
     def curve(self) -> SurvivalCurve:
         """The curve by which survival is reported: the threshold's, where it has one."""
         if isinstance(self.threshold, ClinicalThreshold):
@@ -175,7 +171,7 @@ class Ideal:
         self, situation: Situation, primary: Assignment, rng: np.random.Generator
     ) -> tuple[Outlook | None, OptimisticGap | None]:
         """The scenario set of the call and the gap over it, where there is a need for them."""
-        wanted = self._needs_gap or self.report_gap
+        wanted = self.report_gap or self.decide_by != "gain" or "gap-path" in self.seconds
         if self.model is None or not (wanted or self.gain is None):
             return None, None
         outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)

@@ -89,9 +89,9 @@ class Outcomes:
     best drive by world and benchmark; a benchmark that the log lacks is absent.
     ``claims`` has the role of every policy, ``roles`` who plays each part of
     :data:`~ideal_dispatch.evaluation.roles.STORY`. ``name`` is for messages; ``title``
-    is the experiment's name and days, empty where the run is part of none. A log has
-    drives in both worlds; ``worlds`` are those that the experiment names. ``thresholds_given``
-    names the policies whose tables give a threshold.
+    is the experiment's name and days, empty where the run is part of none. ``worlds`` are
+    those of the log that the experiment names. ``thresholds_given`` names the policies whose
+    tables give a threshold.
     """
 
     name: str
