@@ -24,6 +24,8 @@ ROUTER_FEATURES = (
 )  # fmt: skip
 """What a learned trigger may know of the quotes: columns of :func:`router_features`."""
 
+_TIE = ConstantThreshold(0.5)
+
 
 @dataclass(frozen=True, slots=True)
 class QuoteDifferencePolicy:
@@ -60,7 +62,7 @@ class RandomTrigger:
 
     role: ClassVar[str] = "control"
     name: str = "random"
-    threshold: Threshold = ConstantThreshold(0.5)
+    threshold: Threshold = _TIE
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         return by_score(
