@@ -18,8 +18,7 @@ from ideal_dispatch.cities import (
     harbour_traffic,
 )
 from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch.policy_tables import USUAL, FittedParts
-from ideal_dispatch.dispatch.policy_tables import policies_from
+from ideal_dispatch.dispatch.policy_tables import USUAL, FittedParts, policies_from
 from ideal_dispatch.dispatch.situation import Assignment, Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
