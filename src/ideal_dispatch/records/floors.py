@@ -6,13 +6,15 @@ import unicodedata
 
 from ideal_dispatch.records.agency import Floors
 
-_GROUND = frozenset(
-    {"g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",
-     "地下", "地面", "地下層", "地面層", "地鋪", "rc", "rez-de-chaussée", "eg", "lobby"}
-)  # fmt: skip
-_BETWEEN = frozenset({"m", "mezz", "mezzanine", "ug", "upper ground", "閣樓", "閣仔", "夾層"})
-_BELOW = frozenset({"lg", "b", "basement", "lower ground", "地庫", "地牢", "cellar"})
-_PODIUM = frozenset({"p", "podium", "平台", "平台層"})
+_NAMES = {
+    0: ("g", "gf", "g/f", "gd", "gr", "grd", "ground", "ground floor", "street", "street level",
+        "地下", "地面", "地下層", "地面層", "地鋪", "rc", "rez-de-chaussée", "eg", "lobby"),
+    1: ("m", "mezz", "mezzanine", "ug", "upper ground", "閣樓", "閣仔", "夾層", "p", "podium",
+        "平台", "平台層"),
+    -1: ("lg", "b", "basement", "lower ground", "地庫", "地牢", "cellar"),
+}  # fmt: skip
+_NAMED = {name: floor for floor, names in _NAMES.items() for name in names}
+_LETTERS = {"p": 1, "ug": 1, "m": 1, "b": -1, "lg": -1, "ub": -1}  # before a number: up or down
 _FLOOR_WORDS = re.compile(r"(\b(floor|flr|fl|level|lvl|storey|story|no\.?)\b|樓|層|字樓|階)\.?")
 _NUMBERED = re.compile(r"(?P<letters>[a-z]*)\s*(?P<number>-?\d{1,3})\s*(?P<after>[a-z]?)")
 _ORDINAL = re.compile(r"(\d)(st|nd|rd|th)\b")
@@ -34,21 +36,24 @@ def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
     (12, -2, 0, None)
     """
     plain = " ".join(unicodedata.normalize("NFKC", text).lower().replace("−", "-").split())
-    named = _named(plain)
-    if named is not None:
-        return named
+    if plain in _NAMED:
+        return _NAMED[plain]
     plain = _ORDINAL.sub(r"\1", plain).rstrip(".")
     plain = re.sub(r"^(-?\d+)\.0$", r"\1", plain)  # a spreadsheet's way to write a whole number
     bare = _FLOOR_WORDS.sub(" ", re.sub(r"\s*/\s*f?$|(?<=[\da-z])\s*f$", "", plain)).strip(" ./-")
     if plain.startswith("-") and bare[:1].isdigit():
         bare = f"-{bare}"
-    named = _named(bare)
-    if named is not None:
-        return named
+    if bare in _NAMED:
+        return _NAMED[bare]
     if _HAN_NUMBER.fullmatch(bare):
-        return _shifted(_han(bare), first_is_ground)
+        return _han(bare) - first_is_ground
     match = _NUMBERED.fullmatch(bare)
-    return None if match is None else _number(match, first_is_ground)
+    if match is None:
+        return None
+    letters, number = match["letters"], int(match["number"])
+    if letters in {"", "f", "l"}:
+        return number - (first_is_ground and number > 0)
+    return _LETTERS[letters] * number if letters in _LETTERS and number >= 0 else None
 
 
 def read_floor(text: str, rules: Floors) -> float:
@@ -60,28 +65,6 @@ def read_floor(text: str, rules: Floors) -> float:
         return 0.0 if rules.blank == "ground" else math.nan
     number = parse_floor(text, first_is_ground=rules.first_is_ground)
     return math.nan if number is None else float(number)
-
-
-def _named(text: str) -> int | None:
-    for names, floor in ((_GROUND, 0), (_BETWEEN, 1), (_PODIUM, 1), (_BELOW, -1)):
-        if text in names:
-            return floor
-    return None
-
-
-def _number(match: re.Match[str], first_is_ground: bool) -> int | None:
-    letters, number = match["letters"], int(match["number"])
-    if not letters or letters in {"f", "l"}:
-        return _shifted(number, first_is_ground) if number > 0 else number
-    if number < 0:
-        return None
-    if letters in {"b", "lg", "p", "ug", "m", "ub"}:
-        return -number if letters in {"b", "lg", "ub"} else number
-    return None
-
-
-def _shifted(number: int, first_is_ground: bool) -> int:
-    return number - 1 if first_is_ground else number
 
 
 def _han(text: str) -> int:

@@ -31,9 +31,13 @@ Cells = dict[str, str]
 Defect = Callable[[Cells, np.random.Generator], tuple[str, str]]
 
 
+def _one(rng: np.random.Generator, options: Sequence[str]) -> str:
+    return options[int(rng.integers(len(options)))]
+
+
 def stamp_texts(rng: np.random.Generator, zone: ZoneInfo, moments: Sequence[datetime]) -> list[str]:
     """The times of one row, in one of the ways in which agencies write them."""
-    form = _FORMS[rng.integers(len(_FORMS))]
+    form = _one(rng, _FORMS)
     local = [moment.astimezone(zone) for moment in moments]
     if form == "iso":
         return [at.isoformat() for at in local]
@@ -47,7 +51,7 @@ def floor_text(rng: np.random.Generator, floor: int, encoding: str) -> str:
     """The floor as someone might write it in this encoding."""
     options = _NAMED_FLOORS.get(floor) or tuple(form.format(floor) for form in _FLOORS)
     while True:
-        text = options[rng.integers(len(options))]
+        text = _one(rng, options)
         try:
             text.encode(encoding)
         except UnicodeEncodeError:
@@ -58,14 +62,14 @@ def floor_text(rng: np.random.Generator, floor: int, encoding: str) -> str:
 def depot_text(rng: np.random.Generator, name: str) -> str:
     """The name, now and then shouted or carelessly spaced."""
     options = (name, name, name, name.upper(), name.lower(), f" {name.replace(' ', '  ')} ")
-    return options[rng.integers(len(options))]
+    return _one(rng, options)
 
 
 def personal(rng: np.random.Generator) -> Cells:
     """A made-up person, there to be dropped; the age is in words, so that a leak can be told."""
-    name = f"{_FIRST[rng.integers(len(_FIRST))]} {_LAST[rng.integers(len(_LAST))]}"
+    name = f"{_one(rng, _FIRST)} {_one(rng, _LAST)}"
     age = f"{int(rng.integers(1, 104))} years of age"
-    street = _STREETS[rng.integers(len(_STREETS))]
+    street = _one(rng, _STREETS)
     address = f"Flat {rng.integers(1, 40)}, {rng.integers(100, 999)} {street}"
     return {"patient_name": name, "age": age, "address": address}
 

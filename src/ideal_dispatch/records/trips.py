@@ -24,6 +24,8 @@ STAMPS, SUBTRACTION, GIVEN = "stamps", "subtraction", "given"
 TARGETS = (STAMPS, SUBTRACTION, GIVEN)
 """How a travel time was obtained: on scene − en route; the paper's subtraction; as given."""
 
+_COLUMNS = ("origin", "destination", "observed_s", "contexts", "target", "row", "at")
+
 
 @dataclass(frozen=True, slots=True)
 class Trip:
@@ -161,8 +163,7 @@ class Trips:
         """The rows of ``index``, numbers or a mask."""
         rows = np.asarray(index)
         rows = rows if rows.size else rows.astype(np.int64)
-        names = ("origin", "destination", "observed_s", "contexts", "at", "target", "row")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame: ends, seconds, UTC time, then the columns of the context."""
@@ -192,8 +193,7 @@ class Trips:
             "targets": TARGETS,
             "provenance": dict(self.provenance),
         }
-        names = ("origin", "destination", "observed_s", "contexts", "target", "row")
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         KIND.write(path, manifest, arrays | {"at": np.asarray(self.at).astype(np.int64)})
 
     @classmethod
