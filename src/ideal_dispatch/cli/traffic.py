@@ -207,13 +207,6 @@ def _sumo(
     return recording
 
 
-def _engine(recording: "RecordedTraffic") -> str:
-    made = recording.provenance
-    return " ".join(str(made[name]) for name in ("engine", "version") if name in made) or (
-        "not stated"
-    )
-
-
 def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -> None:
     import numpy as np
     from rich.table import Table
@@ -222,11 +215,13 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
 
     arrays = {id(a): a for s in recording.stretches for a in (s.codes, s.truth) if a is not None}
     megabytes = sum(array.nbytes for array in arrays.values()) / 1e6
+    made = recording.provenance
+    engine = " ".join(str(made[name]) for name in ("engine", "version") if name in made)
     print_facts(
         file.name,
         {
-            "engine": _engine(recording),
-            "made by": str(recording.provenance.get("command", "not stated")),
+            "engine": engine or "not stated",
+            "made by": str(made.get("command", "not stated")),
             "edges": f"{recording.network.num_edges:,}",
             "bin": f"{recording.bin_s} s",
             "days": str(len(recording.days)),

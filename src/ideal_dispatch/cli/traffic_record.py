@@ -20,11 +20,8 @@ from ideal_dispatch.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
-
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.traffic.quote_recorder import NetworkSource
-    from ideal_dispatch.traffic.service_client import RequestBudget
 
 EPILOG = """\
 Examples:
@@ -99,12 +96,11 @@ def record(
     from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
     from ideal_dispatch.traffic.service_client import RequestBudget
 
-    rng, budget = np.random.default_rng(seed), RequestBudget(most)
-    network = read_network(network_file)
+    budget, network = RequestBudget(most), read_network(network_file)
     live = traffic_file is None
     named = {"--traffic": traffic_file, "--google-key": google_key, "--valhalla": valhalla}
-    options = _options(budget, answers)
-    with _source(network, named, rng, segment, options) as source:
+    options = {"rng": np.random.default_rng(seed), "budget": budget}
+    with _source(network, named, segment, answers, options) as source:
         first = None if start is None else read_moment("--start", start)
         if first is None and not live and not output.exists():
             raise InputError("--traffic needs --start: a moment of the recording, with its zone")
@@ -131,53 +127,48 @@ def record(
         raise InputError(f"{output}: no quote came; the first failed with: {summary.failure}")
 
 
-def _options(budget: "RequestBudget", answers: Path | None) -> dict[str, Any]:
-    """What a live router is connected with."""
-    from ideal_dispatch.traffic.answers import RecordedAnswers
-
-    return {"budget": budget, "answers": None if answers is None else RecordedAnswers(answers)}
-
-
 @contextmanager
 def _source(
     network: "RoadNetwork",
     named: dict[str, Any],
-    rng: "Generator",
     segment: str,
+    answers: Path | None,
     options: dict[str, Any],
 ) -> "Iterator[NetworkSource]":
+    """The one source that is ``named``; ``options`` are those of a live router."""
     given = [name for name, value in named.items() if value is not None]
     if len(given) != 1:
         raise InputError(
             f"{' and '.join(given) or 'no router'} given: name one of {', '.join(named)}"
         )
-    [name] = given
-    place = named[name]
-    if name == "--traffic":
-        yield _world(place, network)
-    elif name == "--google-key":
+    place = named[given[0]]
+    if answers is not None:
+        from ideal_dispatch.traffic.answers import RecordedAnswers
+
+        options["answers"] = RecordedAnswers(answers)
+    if given == ["--traffic"]:
+        from ideal_dispatch.traffic.recording import RecordedTraffic
+        from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+
+        recording = RecordedTraffic.load(place, network)
+        if hidden := held_out_dates(recording, place):
+            warn(
+                f"{place}: test days from {min(hidden)} on; a log of them is for a last check alone"
+            )
+        yield ReplayedTraffic(recording)
+    elif given == ["--google-key"]:
         from ideal_dispatch.files import check_source
         from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
 
         check_source(place)
         key = place.read_text(encoding="utf-8", errors="replace").strip()
         params = GoogleParams(cast(SegmentTime, segment))  # which refuses any other word
-        with closing(GoogleRoutes.connect(network, key, rng, params, **options)) as google:
+        with closing(GoogleRoutes.connect(network, key, params=params, **options)) as google:
             yield google
     else:
         from ideal_dispatch.traffic.valhalla import Valhalla
 
         if not place.startswith(("http://", "https://")):
             raise InputError(f"--valhalla {place}: write it as http://127.0.0.1:8002")
-        with closing(Valhalla.connect(network, place, rng, **options)) as server:
+        with closing(Valhalla.connect(network, place, **options)) as server:
             yield server
-
-
-def _world(file: Path, network: "RoadNetwork") -> "NetworkSource":
-    from ideal_dispatch.traffic.recording import RecordedTraffic
-    from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-
-    recording = RecordedTraffic.load(file, network)
-    if hidden := held_out_dates(recording, file):
-        warn(f"{file}: test days from {min(hidden)} on; a log of them is for a last check alone")
-    return ReplayedTraffic(recording)

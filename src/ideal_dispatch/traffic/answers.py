@@ -54,7 +54,7 @@ class StoredAnswer:
     """A status and the JSON that came with it, or how asking failed in the end."""
 
     status: int
-    body: Any
+    answer: Any
     failure: str = ""
 
 
@@ -71,23 +71,20 @@ class RecordedAnswers:
         path = self._path(question)
         try:
             content = json.loads(path.read_bytes())
-            stored = content["question"], content["status"], content["answer"], content["failure"]
+            asked = content["question"]
+            answer = StoredAnswer(content["status"], content["answer"], content["failure"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FileFormatError(f"{path}: damaged recorded answer; delete it") from None
-        if stored[0] != question.as_json():
+        if asked != question.as_json():
             raise FileFormatError(f"{path}: answers another question; delete it")
-        return StoredAnswer(*stored[1:])
+        return answer
 
     def keep(self, question: Question, answer: StoredAnswer) -> None:
         """Record an answer in place of an earlier one to the same question."""
-        content = {
-            "question": question.as_json(),
-            "status": answer.status,
-            "answer": answer.body,
-            "failure": answer.failure,
-        }
+        content = {"question": question.as_json(), "status": answer.status,
+                   "answer": answer.answer, "failure": answer.failure}  # fmt: skip
         text = json.dumps(content, sort_keys=True, allow_nan=False, indent=1)
         with atomic_write(self._path(question)) as file:
             file.write(text.encode() + b"\n")

@@ -108,9 +108,8 @@ def _levels(ratios: FloatArray) -> Codes:
 def by_entry(codes: Codes, network: RoadNetwork, bin_s: int) -> Codes:
     """Passages counted in the bin in which they ended, counted where they began.
 
-    Vehicles leave in the middle of their bin; where several bins' vehicles
-    entered together, their times are averaged. Who entered before the first
-    bin is left out.
+    Vehicles leave in the middle of their bin. Who entered before the first bin is
+    left out.
     """
     return _moved(codes, network, bin_s, later=False)
 
@@ -125,7 +124,10 @@ def by_exit(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
 
 
 def _moved(codes: Codes, network: RoadNetwork, bin_s: int, *, later: bool) -> Codes:
-    """Every passage moved from the bin of one of its ends to that of the other."""
+    """Every passage moved from the bin of one of its ends to that of the other.
+
+    Where vehicles of several bins come together, their times are averaged.
+    """
     moved = np.zeros(codes.shape, np.uint8)
     total, count = np.zeros(codes.shape, np.float32), np.zeros(codes.shape, np.uint16)
     _move(codes, RATIOS, network.free_flow_times_s / bin_s, later, moved, total, count)

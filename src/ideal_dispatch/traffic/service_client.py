@@ -200,7 +200,16 @@ class ServiceClient:
             stored = self._asked(question, deadline)
             if self._answers is not None:
                 self._answers.keep(question, stored)
-        return _judged(self.service, stored)
+        if stored.failure:
+            raise TrafficServiceError(f"{self.service}: {stored.failure}")
+        if stored.status != 200:
+            raise RefusedError(
+                f"{self.service}: refused with HTTP {stored.status}{_reason(stored.answer)}; "
+                "check the request, the key and the address",
+                stored.status,
+                stored.answer,
+            )
+        return stored.answer
 
     def _asked(self, question: Question, deadline: float) -> StoredAnswer:
         if resting := self._breaker.resting():
@@ -217,7 +226,7 @@ class ServiceClient:
                     stored = StoredAnswer(answer.status, _parsed(answer))
                     self._breaker.succeeded()
                     return stored
-                failure = f"HTTP {answer.status}{_told(answer)}"
+                failure = f"HTTP {answer.status}{_reason(_parsed(answer)) or answer.excerpt}"
                 asked_s = answer.retry_after_s
             except (NoAnswerError, _NonsenseError) as error:
                 failure = str(error)
@@ -250,20 +259,6 @@ class ServiceClient:
             return float(self._rng.uniform(0.0, longest_s))
 
 
-def _judged(service: str, stored: StoredAnswer) -> Any:
-    """The JSON of a good answer; a bad one as its error."""
-    if stored.failure:
-        raise TrafficServiceError(f"{service}: {stored.failure}")
-    if stored.status != 200:
-        raise RefusedError(
-            f"{service}: refused with HTTP {stored.status}{_reason(stored.body)}; "
-            "check the request, the key and the address",
-            stored.status,
-            stored.body,
-        )
-    return stored.body
-
-
 class _NonsenseError(ValueError):
     """A body that is not usable JSON."""
 
@@ -285,13 +280,6 @@ def _real(text: str) -> float:
     if not math.isfinite(number):
         raise _NonsenseError(f"no valid JSON ({text} is not a finite number)")
     return number
-
-
-def _told(answer: HttpAnswer) -> str:
-    try:
-        return _reason(json.loads(answer.body)) or answer.excerpt
-    except (ValueError, RecursionError):
-        return answer.excerpt
 
 
 def _reason(body: Any) -> str:

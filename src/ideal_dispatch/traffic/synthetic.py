@@ -1,4 +1,4 @@
-"""Synthetic traffic: a world whose laws are written down here, for quick tests.
+"""Synthetic traffic: its laws are written down here, for quick tests.
 
 The time of edge e in a bin is
 
@@ -79,9 +79,9 @@ class SyntheticParams:
 def synthetic_traffic(
     network: RoadNetwork, calendar: Calendar, params: SyntheticParams | None = None
 ) -> RecordedTraffic:
-    """Recorded traffic of a world that follows the laws above."""
+    """Recorded traffic that follows the laws above."""
     params = params or SyntheticParams()
-    world = _World(network, np.random.default_rng([params.seed, 0]))
+    roads = _Roads(network, np.random.default_rng([params.seed, 0]))
     stretches, before_midnight = [], 0.0
     for number in range(params.days):
         rng = np.random.default_rng([params.seed, 1, number])
@@ -95,14 +95,14 @@ def synthetic_traffic(
             if not bins:
                 continue  # an hour that the clocks skip on this day
             falls = _rain_of_hours(calendar, start, until, rain)
-            times = world.times(calendar, start, bins, params, demand, falls, rng)
+            times = roads.times(calendar, start, bins, params, demand, falls, rng)
             local = calendar.local(start)
             looks = np.random.default_rng([params.seed, 2, number, begin])
             truth = encode(times, network)
-            hidden = looks.random(times.shape) > world.visibility(params.seen)
+            hidden = looks.random(times.shape) > roads.visibility(params.seen)
             entered = np.where(hidden, 0, truth).astype(np.uint8)
             codes = by_exit(entered, network, params.bin_s)
-            notes = {"demand": demand, "incidents": world.incidents}
+            notes = {"demand": demand, "incidents": roads.incidents}
             weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size + 1, 1))
             weather[:-1, 1] = _rain_of_hours(calendar, start, until, fell)
             weather[-1, 1] = falls[-1]
@@ -120,12 +120,13 @@ def synthetic_traffic(
     )
 
 
-class _World:
+class _Roads:
     """What stays the same from day to day, and how a stretch is drawn."""
 
     def __init__(self, network: RoadNetwork, rng: np.random.Generator) -> None:
         self._network = network
-        self._smooth = _smoothing(network)
+        together = meetings(network)  # an edge and all edges that share an end with it
+        self._mean = (sp.diags_array(1.0 / together.sum(axis=1)) @ together).tocsr()
         spread = self._diffuse(rng.gamma(2.0, 0.5, network.num_edges))
         self._exposure = np.clip(spread / spread.mean(), 0.3, 3.0)
         unit = self._diffuse(rng.standard_normal((network.num_edges, 64)))
@@ -185,15 +186,8 @@ class _World:
 
     def _diffuse(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         for _ in range(_SMOOTHINGS):
-            values = self._smooth @ values
+            values = self._mean @ values
         return values
-
-
-def _smoothing(network: RoadNetwork) -> "sp.csr_array":
-    """The mean over an edge and all edges that share an end with it."""
-    together = meetings(network)
-    mean: sp.csr_array = (sp.diags_array(1.0 / together.sum(axis=1)) @ together).tocsr()
-    return mean
 
 
 def _busy(hour: float, works: bool) -> float:

@@ -1,7 +1,7 @@
 """What a simulated day is, decided before anything is simulated."""
 
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from ideal_dispatch.arrays import non_negative, whole_number
@@ -100,15 +100,13 @@ class DayPlan:
 
     def moment(self, second: float) -> datetime:
         """An aware time of the day by its second on the wall clock of midnight."""
-        midnight = datetime(
-            self.date.year, self.date.month, self.date.day, tzinfo=zone(self.time_zone)
-        )
+        midnight = datetime.combine(self.date, time(), zone(self.time_zone))
         return midnight + timedelta(seconds=second)
 
     def second(self, at: datetime) -> float:
         """The second of the day on the wall clock; the inverse of :meth:`moment`."""
         local = at.astimezone(zone(self.time_zone)).replace(tzinfo=None)
-        return (local - datetime(self.date.year, self.date.month, self.date.day)).total_seconds()
+        return (local - datetime.combine(self.date, time())).total_seconds()
 
     def to_json(self) -> dict[str, Any]:
         """The plan in plain values."""

@@ -38,9 +38,7 @@ def read_passages(path: Path) -> Passages:
     A vehicle's last edge is left out: it ends there before the junction. So is
     every edge that was crossed by teleporting.
     """
-    edges: list[npt.NDArray[np.int32]] = []
-    enters: list[FloatArray] = []
-    leaves: list[FloatArray] = []
+    edges, enters, leaves = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0)]
     for vehicle in _elements(path, "vehicle"):
         routes = list(vehicle.iter("route"))
         text = routes[-1].get("exitTimes") if routes else None
@@ -56,8 +54,6 @@ def read_passages(path: Path) -> Passages:
         edges.append(route[: exits.size][known])
         enters.append(enter[known])
         leaves.append(exits[known])
-    if not edges:
-        return Passages(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
     return Passages(np.concatenate(edges), np.concatenate(enters), np.concatenate(leaves))
 
 

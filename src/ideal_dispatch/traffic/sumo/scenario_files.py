@@ -49,14 +49,9 @@ def write_trips(plan: DayPlan, departures: Departures, path: Path) -> None:
                 f'<vType id="hour{hour}" speedFactor="normc({speed:.3f},0.10,0.6,1.4)" '
                 f'tau="{_HEADWAY_S * headway:.3f}"/>\n'
             )
-        for number, (depart_s, origin, destination) in enumerate(
-            zip(
-                departures.depart_s.tolist(),
-                departures.origin.tolist(),
-                departures.destination.tolist(),
-                strict=True,
-            )
-        ):
+        columns = (departures.depart_s, departures.origin, departures.destination)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for number, (depart_s, origin, destination) in enumerate(rows):
             hour = min(int(depart_s // HOUR_S), 23)  # the last moment of a day rounds to its end
             file.write(
                 f'<trip id="{number}" type="hour{hour}" '
