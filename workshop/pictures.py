@@ -112,7 +112,7 @@ def serving(folder: Path) -> Iterator[Service]:
         found = re.search(r"token: (\S+)", log.read_text())
         assert found is not None, log.read_text()
         service = Service(url, found[1])
-        time.sleep(5)  # a few simulated calls, for the list
+        time.sleep(15)  # a few simulated calls, for the list
         service.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 0})
         yield service
     finally:
@@ -154,9 +154,10 @@ def desk(browser: "Browser") -> None:
 
     network = harbour_city().network
     expect.set_options(timeout=60_000)
-    with TemporaryDirectory() as one, TemporaryDirectory() as two, serving(Path(two)) as shown:
-        with serving(Path(one)) as asked:  # another service: the calls of the search stay there
-            node, depot = telling_call(asked)
+    with TemporaryDirectory() as folder, serving(Path(folder)) as asked:
+        node, depot = telling_call(asked)
+    # another service: its list has no calls of the search
+    with TemporaryDirectory() as folder, serving(Path(folder)) as shown:
         place = float(network.lon[node]), float(network.lat[node])
         arriving = (network.head == node).nonzero()[0].tolist()
         street = next(network.name[edge] for edge in arriving if network.name[edge])

@@ -112,12 +112,13 @@ class Outcomes:
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
         """Read a folder written by ``ideal replay``, line by line."""
         where = Path(folder)
-        reader = _Reader(read_manifest(where))
-        log = where / LOG
+        manifest, log = read_manifest(where), where / LOG
         if not log.is_file():
             raise InputError(f"{where}: the replay is not finished; run it again to go on")
+        reader = None
         for number, entry in enumerate(read_log(log), 1):
             try:
+                reader = reader or _Reader(manifest, entry)
                 reader.add(entry)
             except InputError as error:
                 raise FileFormatError(f"{log}, line {number}: {error}") from None
@@ -126,7 +127,7 @@ class Outcomes:
                 raise FileFormatError(
                     f"{log}, line {number}: no incident of a replay ({said}); repeat the replay"
                 ) from None
-        if not reader.names:
+        if reader is None:
             raise InputError(f"{log}: no incident in it; there is nothing to judge")
         return reader.outcomes(where)
 
@@ -200,26 +201,27 @@ class Outcomes:
 class _Reader:
     """Columns that grow by one incident at a time, by the names of the fields they become."""
 
-    def __init__(self, manifest: dict[str, Any]) -> None:
+    def __init__(self, manifest: dict[str, Any], first: dict[str, Any]) -> None:
+        known: dict[str, Any] = next(iter(first["drives"].values()), {})
+        self._policies = tuple(first["decisions"])
+        self._worlds: tuple[str, ...] = tuple(world for world in World if known.get(world))
+        if not self._policies or not self._worlds:
+            raise InputError("no policy or no drive; nothing can be judged")
         self._manifest = manifest
-        self.names: dict[str, None] = {}
+        self._claims = claims_of(manifest, self._policies)
+        self._roles = players(self._claims)
+        self._names: dict[str, None] = {}
         self._days: dict[str, int] = {}
         self._day: list[int] = []
-        self._policies: tuple[str, ...] = ()
-        self._worlds: tuple[str, ...] = ()
-        self._claims: dict[str, str] = {}
-        self._roles: dict[str, str] = {}
         self._columns: defaultdict[Hashable, defaultdict[str, list[Any]]] = defaultdict(
             lambda: defaultdict(list)
         )
 
     def add(self, entry: dict[str, Any]) -> None:
         incident, decisions, drives = entry["incident"], entry["decisions"], entry["drives"]
-        if not self.names:
-            self._begin(entry)
         if tuple(decisions) != self._policies:
             raise InputError("other policies than the lines before; runs must not be mixed")
-        if incident["name"] in self.names:
+        if incident["name"] in self._names:
             raise InputError(f"incident {incident['name']} is there twice; names must differ")
         date.fromisoformat(incident["day"])
         for world in self._worlds:
@@ -228,17 +230,8 @@ class _Reader:
             self._grow(policy, _decided(policy, decision, drives))
             for world in self._worlds:
                 self._grow((policy, world), _driven(decision, drives, world))
-        self.names[incident["name"]] = None
+        self._names[incident["name"]] = None
         self._day.append(self._days.setdefault(incident["day"], len(self._days)))
-
-    def _begin(self, entry: dict[str, Any]) -> None:
-        self._policies = tuple(entry["decisions"])
-        known = next(iter(entry["drives"].values()))
-        self._worlds = tuple(world for world in World if known.get(world))
-        if not self._policies or not self._worlds:
-            raise InputError("no policy or no drive; nothing can be judged")
-        self._claims = claims_of(self._manifest, self._policies)
-        self._roles = players(self._claims)
 
     def _grow(self, whose: Hashable, values: Mapping[str, float | str]) -> None:
         for name, value in values.items():
@@ -271,7 +264,7 @@ class _Reader:
             name="/".join(folder.resolve().parts[-2:]).lstrip("/"),  # "test" alone says little
             folder=folder,
             manifest=MappingProxyType(self._manifest),
-            incidents=tuple(self.names),
+            incidents=tuple(self._names),
             day=np.array(self._day, np.int32),
             days=tuple(self._days),
             policies=MappingProxyType({name: self._policy(name) for name in self._policies}),

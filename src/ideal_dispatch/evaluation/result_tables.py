@@ -1,6 +1,7 @@
 """The tables of a run: arrivals, differences, the paper's two, benchmarks, seconds, gaps."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,10 @@ def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = N
         Column("<12 min", percent=True, arrow="↑"),
         Column("survival", 2, percent=True, arrow="↑"),
     )  # fmt: skip
-    cells: list[tuple[Cell, ...]] = []
-    for row in rows:
-        s = ArrivalSummary.of(row.arrival_s[world], judged.curve)
-        cells.append((row.label, row.extra, s.mean_s, s.p90_s, s.p95_s, s.within_8_min,
-                      s.within_12_min, s.survival))  # fmt: skip
+    cells: list[tuple[Cell, ...]] = [
+        (row.label, row.extra, *astuple(ArrivalSummary.of(row.arrival_s[world], judged.curve)))
+        for row in rows
+    ]
     if judged.curve is None:
         columns, cells = columns[:-1], [row[:-1] for row in cells]
     return Table(
@@ -115,12 +115,9 @@ def regret_table(judged: Judged, world: str) -> Table:
     best = judged.outcomes.best_s[world]["paper"]
     tail = r"$\mathrm{CVaR}_{0.%d}$"
     names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
-    cells: list[tuple[Cell, ...]] = []
-    for row in rows:
-        s = RegretSummary.of(row.arrival_s[world], best)
-        cells.append(
-            (_paper_label(row), s.optimal, s.mean_s, s.p95_s, s.p99_s, s.cvar95_s, s.cvar99_s)
-        )
+    cells = (
+        (_paper_label(row), *astuple(RegretSummary.of(row.arrival_s[world], best))) for row in rows
+    )
     return Table(
         f"regret-{world}",
         f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
