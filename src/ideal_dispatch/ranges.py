@@ -1,10 +1,10 @@
-"""Which numbers a setting may have, and the one line that refuses any other."""
+"""Which numbers and words a setting may have, and the one line that refuses any other."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ideal_dispatch.errors import InputError
 
@@ -60,3 +60,13 @@ def check_numbers(settings: object, ranges: Mapping[str, Range], what: str = "")
     """
     for name, allowed in ranges.items():
         allowed.check(getattr(settings, name), what + name)
+
+
+def check_choices(settings: object, what: str = "") -> None:
+    """Refuse the first field that has none of the words its annotation lists (``Literal``)."""
+    for name, wanted in get_type_hints(type(settings)).items():
+        words = get_args(wanted) if get_origin(wanted) is Literal else ()
+        value = getattr(settings, name)
+        if words and value not in words:
+            known = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise InputError(f"{what}{name} {value!r}: choose {known}")

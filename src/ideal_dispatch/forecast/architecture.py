@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.inputs import Features
-from ideal_dispatch.ranges import COUNT, Range, check_numbers
+from ideal_dispatch.ranges import COUNT, Range, check_choices, check_numbers
 
 Weights = Mapping[str, npt.NDArray[Any]]
 Array32 = npt.NDArray[np.float32]
@@ -46,9 +45,7 @@ class Architecture:
     location_waves: int = 32
 
     def __post_init__(self) -> None:
-        for name, known in (("features", ("attributes", "location")), ("head", ("polar", "plain"))):
-            if getattr(self, name) not in known:
-                raise InputError(f"{name} {getattr(self, name)!r}: choose {' or '.join(known)}")
+        check_choices(self)
         check_numbers(self, _RANGES)
 
 

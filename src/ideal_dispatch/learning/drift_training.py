@@ -38,14 +38,13 @@ def fit_drift(
     params: TrainParams = DRIFT_PARAMS,
     *,
     seed: int = 0,
-    watch: Callable[[Trainer], None] | None = None,
 ) -> DriftModel:
     """What the quotes of a log missed on average, by edge and context.
 
     ``context`` knows the context of a moment, such as ``recording.context``.
     Quotes of which nobody knows what their path took are left out. A fifth of the
     days, by the contexts' zone, is held out to stop with. ``seed`` replaces that of
-    ``params``; ``watch`` sees every finished epoch.
+    ``params``.
     """
     if log.network_checksum != network.checksum:
         raise InputError(
@@ -84,7 +83,7 @@ def fit_drift(
     )
     with one_thread():
         trainer = Trainer(data, params)
-        trainer.run(watch)
+        trainer.run()
         model = export(trainer.finish(), data)
         held_out = parts.validation
         missed_s = data.target_s[held_out] - trainer.predict(held_out)

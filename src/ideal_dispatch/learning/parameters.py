@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
-from ideal_dispatch.ranges import COUNT, POSITIVE, SEED, ZERO_OR_MORE, Range, check_numbers
-from ideal_dispatch.toml_tables import built, read_toml
+from ideal_dispatch.ranges import (
+    COUNT,
+    POSITIVE,
+    SEED,
+    ZERO_OR_MORE,
+    Range,
+    check_choices,
+    check_numbers,
+)
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
 SplitBy = Literal["trip", "day"]
 
-_CHOICES = {
-    "loss": ("squared", "huber", "relative"),
-    "optimiser": ("adam", "sgd"),
-    "steps": ("cosine", "power"),
-    "batches": ("shuffled", "uniform"),
-    "output": ("best", "last", "random"),
-}
 _RANGES = {
     "huber_s": POSITIVE, "smoothness": ZERO_OR_MORE, "learning_rate": POSITIVE,
     "weight_decay": ZERO_OR_MORE,
@@ -77,9 +77,7 @@ class TrainParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(f"{name} {getattr(self, name)!r}: choose {', '.join(known)}")
+        check_choices(self)
         check_numbers(self, _RANGES)
 
     @classmethod
@@ -136,8 +134,7 @@ class RadiusParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.loss not in ("mean_absolute", "quantile"):
-            raise InputError(f"radius loss {self.loss!r}: choose mean_absolute or quantile")
+        check_choices(self, "radius ")
         check_numbers(self, _RADIUS_RANGES, "radius ")
         if self.coverage is not None:
             check_numbers(self, {"coverage": _RADIUS_RANGES["level"]}, "radius ")
@@ -176,10 +173,8 @@ class TrainingSettings:
         told: Mapping[str, Any] = {}
         if file is not None:
             told = read_toml(file)
-            try:
+            with complaints_about(file):
                 cls._of(base, told)
-            except InputError as error:
-                raise InputError(f"{os.fspath(file)}: {error}") from None
         params, radius = cls._of(base, _over(told, options or {}))
         return cls(params, radius, split)
 

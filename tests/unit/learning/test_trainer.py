@@ -303,7 +303,7 @@ def test_everything_is_fitted_on_the_training_part() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber, relative"),
+        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber or relative"),
         ({"learning_rate": 0.0}, "learning_rate 0.0: more than 0 is needed"),
         ({"learning_rate": float("nan")}, "learning_rate nan: a finite number is needed"),
         ({"smoothness": -1.0}, "smoothness -1.0: zero or more is needed"),
