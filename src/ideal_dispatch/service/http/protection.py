@@ -127,7 +127,10 @@ class Protection:
                 self._service.observations.refused.labels(refusal.code).inc()
                 if refusal.status == 503 and REFUSED in scope:
                     scope[REFUSED].append(scope["client"])  # its next request waits a little
-                await _refuse(answering, refusal)
+                response = refusal.response()
+                if refusal.status != 503:  # who may ask again keeps the connection
+                    response.headers["connection"] = "close"  # the rest of the body is not read
+                await response(scope, receive, answering)
             else:
                 await self._app(scope, receive, answering)
         finally:
@@ -216,15 +219,3 @@ async def _read(receive: Receive, most: int) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
     return bytes(body)
-
-
-async def _refuse(send: Send, refusal: RefusedError) -> None:
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(refusal.body)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in refusal.headers.items()),
-    ]
-    if refusal.status != 503:  # who may ask again keeps the connection
-        headers.append((b"connection", b"close"))  # what is left of the body is not read
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": refusal.body})

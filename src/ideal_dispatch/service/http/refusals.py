@@ -79,6 +79,9 @@ class RefusedError(Exception):
         error = {"code": code, "message": words, "where": where}
         self.body = json.dumps({"error": error}).encode()
 
+    def response(self) -> Response:
+        return Response(self.body, self.status, self.headers, "application/json")
+
 
 def refusal_of(error: Exception) -> RefusedError:
     """The refusal that an error becomes; a surprise is logged, and no word of it told."""
@@ -114,7 +117,7 @@ def install(app: FastAPI) -> None:
     async def ours(request: Request, error: Exception) -> Response:
         refused = refusal_of(error)
         request.app.state.service.observations.refused.labels(refused.code).inc()
-        return Response(refused.body, refused.status, refused.headers, "application/json")
+        return refused.response()
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
