@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class LogLine:
                 row["realised_error"] = self.realised_error
         if self.requests:
             row["requests"] = self.requests
-        return one_line(row)
+        return row_text(row)
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> "LogLine":
@@ -129,13 +130,9 @@ class QuoteLog:
         A last line without its end, left by an interruption, is dropped with a note.
         """
         check_source(path)
-        where = os.fspath(path)
-        with open(path, "rb") as file:
-            content = file.read()
+        where, content = os.fspath(path), Path(path).read_bytes()
         whole = content.rfind(b"\n") + 1
-        notes = []
-        if whole < len(content):
-            notes.append(f"{where}: its last line was interrupted and is dropped")
+        notes = (f"{where}: its last line was interrupted and is dropped",)
         rows = _rows(where, content[:whole])
         _, header = next(rows, (0, {}))
         if header.get("kind") != KIND:
@@ -168,13 +165,13 @@ class QuoteLog:
         return cls(
             checksum,
             source,
-            tuple(line for line in lines if not line.error),
-            tuple(line for line in lines if line.error),
-            tuple(notes),
-            whole,
-            start,
-            every_s,
-            requests + sum(line.requests for line in lines),
+            lines=tuple(line for line in lines if not line.error),
+            failures=tuple(line for line in lines if line.error),
+            notes=notes if whole < len(content) else (),
+            whole_bytes=whole,
+            start=start,
+            every_s=every_s,
+            requests=requests + sum(line.requests for line in lines),
         )
 
     def __len__(self) -> int:
@@ -197,10 +194,10 @@ def header_text(
         "source": source,
         "schedule": {"start": start.isoformat(), "every_s": every_s},
     }
-    return one_line(header)
+    return row_text(header)
 
 
-def one_line(row: Mapping[str, Any]) -> str:
+def row_text(row: Mapping[str, Any]) -> str:
     """A row of the log as text, without its end."""
     return json.dumps(row, allow_nan=False, separators=(",", ":"))
 

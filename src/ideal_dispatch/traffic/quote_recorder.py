@@ -19,7 +19,7 @@ from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.ranges import POSITIVE
-from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, one_line
+from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, row_text
 from ideal_dispatch.traffic.service_client import BudgetError, RequestBudget
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
@@ -158,7 +158,7 @@ def record_quotes(
             done.stopped = str(error)
         finally:
             if sent.spent > counted:  # of a quote that was broken off
-                file.write(one_line({"requests": sent.spent - counted}).encode() + b"\n")
+                file.write(row_text({"requests": sent.spent - counted}).encode() + b"\n")
             _sync(file)
     if done.missed and not done.quoted + done.failed:
         done.stopped = done.stopped or (

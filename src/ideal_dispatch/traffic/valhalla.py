@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
@@ -55,10 +55,7 @@ class ValhallaParams(RouteParams):
                 f"speed types {', '.join(wrong) or 'none'}: give some of {', '.join(SPEED_TYPES)}"
             )
         if self.time_zone is not None:
-            try:
-                ZoneInfo(self.time_zone)
-            except (KeyError, ValueError, OSError):
-                raise InputError(f"time zone {self.time_zone!r} is unknown") from None
+            zone(self.time_zone)
 
 
 class Valhalla(RoutingService):
@@ -146,7 +143,7 @@ class Valhalla(RoutingService):
                 f"{self.service} cannot be asked about {at.isoformat()}, which is not now, without "
                 "the city's time zone; give time_zone"
             )
-        local = at.astimezone(ZoneInfo(self.params.time_zone))
+        local = at.astimezone(zone(self.params.time_zone))
         return {"type": 1, "value": local.strftime("%Y-%m-%dT%H:%M")}
 
 

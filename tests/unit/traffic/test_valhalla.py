@@ -265,7 +265,7 @@ def test_settings_that_make_no_sense() -> None:
         ValhallaParams(speed_types=("magic",))
     with pytest.raises(InputError, match="speed types none"):
         ValhallaParams(speed_types=())
-    with pytest.raises(InputError, match="time zone 'Mars/Base' is unknown"):
+    with pytest.raises(InputError, match="time zone 'Mars/Base' is not known"):
         ValhallaParams(time_zone="Mars/Base")
     with pytest.raises(InputError, match="least_share -1"):
         ValhallaParams(least_share=-1)
