@@ -24,6 +24,11 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return njit(nogil=True, **options)(function)
 
 
+def plain(structure: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A named structure as plain tuples, whose types numba tells in a tenth of the time."""
+    return tuple(plain(part) if isinstance(part, tuple) else part for part in structure)
+
+
 def _forgiving(compiled: Any) -> Any:
     """The kernel, for which a cache that cannot be read counts as empty.
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
+from ideal_dispatch.compiled import plain
 from ideal_dispatch.gap import certificate_kernels as kernels
 from ideal_dispatch.gap.corridor import Corridor, least_gain, without_dead_ends
 from ideal_dispatch.gap.problem import GapProblem
@@ -61,7 +62,7 @@ class Search:
     def __init__(self, problem: GapProblem, target_s: float, *, stop_at_found: bool) -> None:
         scenarios = problem.scenarios
         self._problem = problem
-        self._claim = kernels.Claim(
+        claim = kernels.Claim(
             scenarios.embeddings,
             scenarios.nominal_times,
             problem.destination,
@@ -70,6 +71,7 @@ class Search:
             scenarios.eigenvalue_bounds.upper_offset,
             stop_at_found,
         )
+        self._claim = plain(claim)
         self._found_before: IntArray | None = None
         self._begin(target_s, Corridor.everywhere(problem), np.empty(0))
 
@@ -79,7 +81,7 @@ class Search:
         size, nodes = problem.scenarios.dimension, problem.network.num_nodes
         depots = problem.depots[np.isfinite(problem.nominal_to_destination[problem.depots])]
         room = max(_FIRST_ROOM, 2 * depots.size)
-        self._corridor, self._corridor_multiplier = corridor, corridor_multiplier
+        self._corridor, self._corridor_multiplier = plain(corridor), corridor_multiplier
         self._end = kernels.PAUSED
         self._counters = np.zeros(4, np.int64)
         self._target = np.array([target_s, -1.0])
@@ -124,9 +126,10 @@ class Search:
         pops_per_look = max(1, _NODES_PER_LOOK // self._problem.network.num_nodes)
         while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
             before = counters[kernels.POPS]
+            structures = (self._tally, self._labels, self._queue, self._bases)
             self._end = kernels.explore(
                 self._claim, self._corridor, int(min(left, pops_per_look)),
-                self._tally, self._labels, self._queue, self._bases,
+                *map(plain, structures),
             )  # fmt: skip
             left -= counters[kernels.POPS] - before
             if self._end == kernels.LABELS_FULL:

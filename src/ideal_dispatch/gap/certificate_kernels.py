@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.gap.corridor import least_gain, longest, relative_spread
+from ideal_dispatch.gap.corridor import Corridor, least_gain, longest, relative_spread
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert, quadratic
 from ideal_dispatch.scenarios.spectrum import largest_product
@@ -306,7 +306,10 @@ def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: igno
             invert(factor, scratch, base_metric[b])
             # no more than Y's smallest eigenvalue
             smallest = 1.0 / ((1.0 + nominal_time[label] / gamma) * _SAFETY)
-            _backward(claim, corridor, base_metric[b], smallest, v, base_limit[b], base_ahead[b])
+            _backward(
+                Claim(*claim), Corridor(*corridor), base_metric[b], smallest, v, base_limit[b],
+                base_ahead[b],
+            )  # fmt: skip
             counters[BASES] += 1
             base[label] = b
             since_base[label] = 0.0

@@ -13,7 +13,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
-from ideal_dispatch.scenarios.metric_paths import fastest_edges, path_matrix
+from ideal_dispatch.scenarios.metric_paths import MetricRoads, fastest_edges, path_matrix
 from ideal_dispatch.scenarios.small_matrices import factorise, inner, invert
 from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 
@@ -133,7 +133,8 @@ def descend(  # type: ignore[no-untyped-def]
     metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance, asks for a ``RESTART``
     at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
     """
-    roads, depots, destination, primary_matrix, radius = problem
+    packed, depots, destination, primary_matrix, radius = problem
+    roads = MetricRoads(*packed)
     end = EXHAUSTED
     steps = 0
     path = np.empty(0, np.int32)
@@ -174,7 +175,8 @@ def descend_to_new_paths(problem, direction, most, seen, count):  # type: ignore
     gap, the metric and the path that attain it, and how many of ``seen``, the names
     of paths, are filled now.
     """
-    roads, depots, destination, primary_matrix, radius = problem
+    packed, depots, destination, primary_matrix, radius = problem
+    roads = MetricRoads(*packed)
     path, gap, metric = np.empty(0, np.int32), -np.inf, direction
     for _ in range(most):
         metric, smallest = linear_minimum(direction, radius)

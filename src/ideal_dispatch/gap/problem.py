@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen, whole_number
+from ideal_dispatch.compiled import plain
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -95,8 +96,8 @@ class GapProblem:
         )
 
     @property
-    def arrays(self) -> GapArrays:
-        """The problem for compiled descents."""
+    def arrays(self) -> tuple[Any, ...]:
+        """The problem for compiled descents, :class:`GapArrays` made plain."""
         scenarios = self.scenarios
         roads = MetricRoads(
             *self.network.outgoing,
@@ -104,9 +105,8 @@ class GapProblem:
             scenarios.nominal_times,
             self.nominal_to_destination,
         )
-        return GapArrays(
-            roads, self.depots, self.destination, self.primary_matrix, scenarios.radius
-        )
+        depots, matrix = self.depots, self.primary_matrix
+        return plain(GapArrays(roads, depots, self.destination, matrix, scenarios.radius))
 
     def secondary(self, edges: IntArray) -> Path:
         """The path of the given edges, which a kernel found and knows to connect."""

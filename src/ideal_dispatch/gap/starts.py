@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
-from ideal_dispatch.compiled import kernel
+from ideal_dispatch.compiled import kernel, plain
 from ideal_dispatch.gap.dca import descend_to_new_paths
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path
@@ -134,7 +134,7 @@ def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> Float
     )  # fmt: skip
     return np.concatenate([
         promising_directions(
-            each, problem.primary_matrix, scenarios.radius, least_s, _KEPT_PER_DEPOT
+            plain(each), problem.primary_matrix, scenarios.radius, least_s, _KEPT_PER_DEPOT
         )
         for each in trees
     ])  # fmt: skip
@@ -260,11 +260,10 @@ def promising_directions(trees, primary_matrix, radius, least, most):  # type: i
     Paths that promise no more than ``least`` seconds are left out.
     """
     out, into, tail, head, embeddings, times, from_depot, to_destination, destination = trees
-    edges, nodes = _worth_a_look(trees, primary_matrix, radius, least)
+    edges, nodes = _worth_a_look(Trees(*trees), primary_matrix, radius, least)
     size = embeddings.shape[1]
     length = size * (size + 1) // 2
-    num_nodes = out.start.size - 1
-    place = np.full(num_nodes, -1)
+    place = np.full(from_depot.size, -1)
     by, onward = place.copy(), place.copy()
     for i in range(nodes.size):
         place[nodes[i]] = i

@@ -17,6 +17,7 @@ from ideal_dispatch.arrays import (
     read_only,
     whole_number,
 )
+from ideal_dispatch.compiled import plain
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import shortest_path as kernels
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
@@ -113,7 +114,7 @@ def shortest_paths(
         wrong = first_where((nodes < 0) | (nodes >= network.num_nodes))
         if wrong is not None:
             raise InputError(f"row {wrong}: {what} {nodes[wrong]} is not a node")
-    out, into = network.outgoing, network.incoming
+    out, into = plain(network.outgoing), plain(network.incoming)
 
     def solve(first: int) -> list[Path]:
         rows = slice(first, min(first + _ROWS_PER_TASK, starts.size))

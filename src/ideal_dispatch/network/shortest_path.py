@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
-from ideal_dispatch.compiled import kernel
+from ideal_dispatch.compiled import kernel, plain
 
 _BUCKETS_PER_MEAN = 4.0
 _TIE_SLACK = 1e-9  # A* settles this much past the target, relatively: rounding of g + h
@@ -282,7 +282,7 @@ def solve_rows(out, into, costs, origins, targets, edges, counts):  # type: igno
     Row i of ``edges`` ends with ``counts[i]`` edges; a count of −1 is an
     unreachable target.
     """
-    g = np.empty(out.start.size - 1)
+    g = np.empty(edges.shape[1])
     is_source = np.zeros(g.size, np.bool_)
     for row in range(origins.size):
         cost = costs[min(row, costs.shape[0] - 1)]
@@ -305,9 +305,9 @@ def search(
     """Costs ``g`` from the nearest source; see :func:`dijkstra` and :func:`a_star`."""
     g = np.empty(out.start.size - 1)
     if potential is None:
-        dijkstra(out, cost, sources, target, g)
+        dijkstra(plain(out), cost, sources, target, g)
     else:
-        a_star(out, cost, sources, target, potential, g)
+        a_star(plain(out), cost, sources, target, potential, g)
     return g
 
 
@@ -318,5 +318,5 @@ def canonical_edges(
     is_source = np.zeros(g.size, dtype=np.bool_)
     is_source[sources] = True
     edges = np.empty(g.size, dtype=np.int32)
-    count = trace(into, cost, g, is_source, target, edges)
+    count = trace(plain(into), cost, g, is_source, target, edges)
     return edges[edges.size - count :].copy()

@@ -8,7 +8,7 @@ is measured in units of the nominal time t̂: there t is the ``stretch`` and μ 
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.scenarios.metric_paths import fastest_edges
+from ideal_dispatch.scenarios.metric_paths import MetricRoads, fastest_edges
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert_root
 from ideal_dispatch.scenarios.spectrum import divergence_of_spectrum, kappa
 
@@ -25,7 +25,7 @@ def cutting_planes(  # type: ignore[no-untyped-def]
     roads, first_edges, origin, destination, observed, unit, tolerance, most_cuts
 ):  # fmt: skip
     """The best metric, the multipliers, edges of all cuts in a row, where each ends, steps."""
-    embeddings = roads.embeddings
+    embeddings = MetricRoads(*roads).embeddings
     size = embeddings.shape[1]
     stretch = observed / unit
     sources = np.array([origin], np.int32)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, frozen, non_negative, read_only, whole_number
+from ideal_dispatch.compiled import plain
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, source_node
@@ -156,9 +157,9 @@ def target_radius(
         return TargetRadius(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
     metric, multipliers, edges, ends, iterations = cutting_planes(
-        MetricRoads(
+        plain(MetricRoads(
             *network.outgoing, scenarios.embeddings, scenarios.nominal_times, to_target
-        ),
+        )),
         path.edges, path.origin, destination, reached, nominal, tolerance, most_cuts,
     )  # fmt: skip
     if reached < observed:
