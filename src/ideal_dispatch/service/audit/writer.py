@@ -65,10 +65,7 @@ class AuditWriter:
 
     def __init__(self, store: AuditStore, spool: Spool) -> None:
         self._store, self.spool = store, spool
-        lock = threading.Lock()
-        self._for_store = threading.Condition(lock)
-        self._for_spool = threading.Condition(lock)
-        self._idle = threading.Condition(lock)
+        self._changed = threading.Condition()  # notified whenever a thread may have to go on
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
         self._closing = False
         self._stopped = threading.Event()
@@ -76,7 +73,6 @@ class AuditWriter:
         self._next_at = -math.inf  # of a look at the database without need
         self._retry_s = _FIRST_RETRY_S
         self._asked_at = math.inf  # since when the database owes an answer
-        self._wake_at = math.inf
         self._stored = self._spooled = 0
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
@@ -107,7 +103,7 @@ class AuditWriter:
         if not timeout_s > 0:
             raise InputError(f"audit: timeout {timeout_s} s; more than zero is needed")
         share_s = timeout_s - min(_SPOOL_SHARE_S, timeout_s / 2)
-        with self._for_store:
+        with self._changed:
             if self._closing:
                 raise _not_recorded(entry, "the audit is closed")
             if len(self._open) >= _MOST_OPEN:
@@ -117,9 +113,7 @@ class AuditWriter:
             ticket = _Ticket(entry, now if straight else now + share_s)
             ticket.future.set_running_or_notify_cancel()  # and cannot be cancelled
             self._open[ticket] = None
-            self._for_store.notify()
-            if ticket.spool_at < self._wake_at:
-                self._for_spool.notify()
+            self._changed.notify_all()
         return ticket.future
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -128,19 +122,18 @@ class AuditWriter:
         The store and the spool are closed, too.
         """
         deadline = time.monotonic() + timeout_s
-        with self._idle:
+        with self._changed:
             if self._closing:
                 return
             self._closing = True
-            self._for_store.notify()
-            self._idle.wait_for(self._done, max(0.0, timeout_s - _SPOOL_SHARE_S))
+            self._changed.notify_all()
+            self._changed.wait_for(self._done, max(0.0, timeout_s - _SPOOL_SHARE_S))
             for ticket in self._open:
                 ticket.spool_at = -math.inf
-            self._for_spool.notify()
-            self._idle.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
             self._stopped.set()
-            self._for_store.notify()
-            self._for_spool.notify()
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
         self.spool.close()
@@ -153,7 +146,7 @@ class AuditWriter:
 
     def _keep_storing(self) -> None:
         while True:
-            with self._for_store:
+            with self._changed:
                 tickets: list[_Ticket] = []
                 while not self._stopped.is_set():
                     wait_s = self._next_at - time.monotonic()
@@ -161,7 +154,7 @@ class AuditWriter:
                         break
                     if wait_s <= 0:
                         break
-                    self._for_store.wait(wait_s)
+                    self._changed.wait(wait_s)
                 if self._stopped.is_set():
                     return
                 replaying = len(self.spool) > 0
@@ -189,14 +182,14 @@ class AuditWriter:
             self._store.find("service", "", "")
             return
         outcomes = self._store.append([ticket.entry for ticket in tickets])
-        with self._for_store:
+        with self._changed:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
                 self._stored += isinstance(outcome, Row)
                 self._settle(ticket, outcome)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
         known = self._error is not None
-        with self._for_store:
+        with self._changed:
             self._asked_at = math.inf
             self._next_at = time.monotonic() + self._retry_s
             self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
@@ -213,18 +206,17 @@ class AuditWriter:
         self._error = error
         for ticket in self._open:
             ticket.spool_at = -math.inf
-        self._for_spool.notify()
-        self._idle.notify_all()
+        self._changed.notify_all()
 
     def _succeeded(self) -> None:
-        with self._for_store:
+        with self._changed:
             if self._error is not None:
                 log.warning("the audit's database is back; %d entries wait", len(self.spool))
             self._error = None
             self._asked_at = math.inf
             self._next_at = time.monotonic() + _PROBE_S
             self._retry_s = _FIRST_RETRY_S
-            self._idle.notify_all()
+            self._changed.notify_all()
 
     # the thread that looks for files of other workers
 
@@ -234,23 +226,21 @@ class AuditWriter:
                 self.spool.tidy()
             except Exception:  # a thread that ends would go unnoticed
                 log.exception("audit spool %s", self.spool.folder)
-            with self._for_store:
-                self._for_store.notify()
+            with self._changed:
+                self._changed.notify_all()
 
     # the thread of the spool
 
     def _keep_spooling(self) -> None:
         while True:
-            with self._for_spool:
+            with self._changed:
                 now = time.monotonic()
                 tickets = [t for t in self._open if t.spool_at <= now and not t.spooling]
                 if not tickets:
                     if self._stopped.is_set():
                         return
-                    due = [t.spool_at for t in self._open if not t.spooling]
-                    self._wake_at = min(due, default=math.inf)
-                    self._for_spool.wait(min(self._wake_at - now, threading.TIMEOUT_MAX))
-                    self._wake_at = -math.inf
+                    due = min((t.spool_at for t in self._open if not t.spooling), default=math.inf)
+                    self._changed.wait(min(due - now, threading.TIMEOUT_MAX))
                     continue
                 if self._error is None and now - self._asked_at > _STALLED_S:
                     log.warning("the audit's database says nothing; entries go to the spool")
@@ -273,11 +263,11 @@ class AuditWriter:
             else:
                 self._spool_failed(tickets[0], error)
             return
-        with self._for_spool:
+        with self._changed:
             self._spooled += len(fresh)
             for ticket in fresh:
                 self._settle(ticket, None)
-            self._for_store.notify()
+            self._changed.notify_all()
 
     def _spoolable(self, tickets: Sequence[_Ticket]) -> list[_Ticket]:
         """The tickets to spool; the others hear why not, or which entry was first."""
@@ -286,24 +276,24 @@ class AuditWriter:
         for ticket in tickets:
             entry = ticket.entry
             if entry.promising:
-                with self._for_spool:
+                with self._changed:
                     self._settle(ticket, UncheckedPromises(entry))
                 continue
             if entry.slot is not None:
                 first = firsts.get(entry.slot) or self.spool.find(*entry.slot) or entry
                 firsts[entry.slot] = first
                 if first.id != entry.id:
-                    with self._for_spool:
+                    with self._changed:
                         self._settle(ticket, DuplicateEntry(first))
                     continue
             fresh.append(ticket)
         return fresh
 
     def _spool_failed(self, ticket: _Ticket, error: Exception) -> None:
-        with self._for_spool:
+        with self._changed:
             if self._error is None and not self._closing:  # the database may still take it
                 ticket.spooling, ticket.spool_at = False, math.inf
-                self._for_store.notify()
+                self._changed.notify_all()
                 return
             self._settle(ticket, _not_recorded(ticket.entry, str(error)))
 
@@ -315,7 +305,7 @@ class AuditWriter:
             else:
                 ticket.future.set_result(outcome)
         if not self._open:
-            self._idle.notify_all()
+            self._changed.notify_all()
 
 
 def _not_recorded(entry: Entry, why: str) -> NotRecordedError:
