@@ -240,7 +240,7 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
 
     def stalled(entries: Sequence[Entry], **options: Any) -> list[Outcome]:
         if any(entry.promising for entry in entries):
-            with writer._for_store:
+            with writer._changed:
                 writer._divert("no answer yet")
             assert given.wait(PATIENCE_S)
         return append(entries, **options)
