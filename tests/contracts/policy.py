@@ -14,7 +14,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from tests.unit.dispatch.worlds import NODES, poisoned, situation
 
 UNITS = ((1,), (2,), (1, 1), (2, 1), (1, 2), (2, 2), (0, 2), (2, 0), (1, 0, 1), (2, 1, 3, 1))

@@ -13,7 +13,7 @@ from rich.text import Text
 from ideal_dispatch.cities import City
 from ideal_dispatch.cli.terminal import out, print_facts, warn
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.path_pair import longest_roads
 from ideal_dispatch.dispatch.trace import Step
 from ideal_dispatch.network import Path

@@ -39,7 +39,7 @@ def replay(
     uses what another run has learned.
     """
     from ideal_dispatch.replay.experiment import Experiment
-    from ideal_dispatch.replay.manifest import read_manifest
+    from ideal_dispatch.replay.run_folder import read_manifest
     from ideal_dispatch.replay.study import TEST, TRAINING, calibration_of, run_experiment
 
     experiment = Experiment.load(file)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -11,6 +11,7 @@ import numpy as np
 from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.threshold import Threshold
+from ideal_dispatch.dispatch.trace import Facts
 from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.plugins import place_of
@@ -38,7 +39,7 @@ class Decision:
     and by whom (the router's quote, the policy's correction of it, or the model's
     nominal times), the scenario set of the call, the gap over it, the worth of every
     second ambulance ``considered``, and a better primary. Logs and JSON are made of
-    these in :mod:`ideal_dispatch.dispatch.log_fields`.
+    these by :func:`log_details`.
     """
 
     policy: str
@@ -234,3 +235,76 @@ def by_score(
     return Decision(
         policy, primary, second, score_s, limit_s, reason, situation=situation, primary_s=primary_s
     )
+
+
+# --- what logs and JSON keep of a decision: plain values --------------------------------
+
+
+def log_details(decision: "Decision") -> Facts:
+    """The ``details`` of a decision, with the policy's own facts last.
+
+    The order of keys differs by policy as it always did: logs stay the same bytes.
+    """
+    pair, outlook, gap = pair_facts(decision), {}, {}
+    if decision.outlook is not None:
+        outlook = outlook_facts(decision.outlook)
+    if decision.gap is not None:
+        gap = gap_facts(decision.gap)
+    if decision.primary_s is None or decision.primary_by == "router":
+        known = {**pair, **gap, **outlook}
+    elif decision.primary_by == "model":
+        known = {"nominal_primary_s": round(decision.primary_s, 3), **outlook, **gap, **pair}
+    else:
+        known = {"primary_s": round(decision.primary_s, 3)}
+        if (worth := decision.worth) is not None:
+            known |= worth_facts(worth)
+            known["expected_survival_gain"] = round(worth.survival_gain, 6)
+            known["survival_curve"] = worth.curve.name
+        known |= {**pair, **outlook, **gap}
+    return known | dict(decision.facts)
+
+
+def pair_facts(decision: "Decision") -> Facts:
+    """How different the second ambulance's path is from the first's."""
+    overlap = decision.overlap
+    if overlap is None:
+        return {}
+    return {
+        "overlap": round(overlap, 4),
+        "same_depot": decision.same_depot,
+        "same_path": decision.same_path,
+    }
+
+
+def worth_facts(worth: "Worth") -> Facts:
+    """The worth of a second; with what came about, its features are rows to fit a gain on."""
+    names = [column.name for column in fields(worth.features)]
+    values = {name: float(getattr(worth.features, name)) for name in names}
+    return {
+        "second": worth.candidate.source,
+        "second_s": round(worth.candidate.expected_s, 3),
+        "expected_gain_s": round(worth.gain_s, 3),
+        "spread_s": round(worth.spread_s, 3),
+        "times_from": worth.times_from,
+        "spread_from": worth.spread_from,
+        **{name: None if math.isnan(v) else round(v, 3) for name, v in values.items()},
+    }
+
+
+def outlook_facts(outlook: "Outlook") -> Facts:
+    """The scenario set, and what is unusual about its forecast."""
+    facts: Facts = {"centre": outlook.centre, "radius": round(outlook.scenarios.radius, 6)}
+    if outlook.forecast.unusual:
+        facts["unusual"] = "; ".join(outlook.forecast.unusual)
+    if outlook.forecast.transferred:
+        facts["transferred"] = True
+    return facts
+
+
+def gap_facts(gap: "OptimisticGap") -> Facts:
+    """The interval of the gap; an upper end of null was not found."""
+    return {
+        "gap_lower_s": round(gap.lower_s, 3),
+        "gap_upper_s": round(gap.upper_s, 3) if math.isfinite(gap.upper_s) else None,
+        "gap_status": gap.status,
+    }

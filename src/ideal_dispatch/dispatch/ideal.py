@@ -18,9 +18,8 @@ from ideal_dispatch.dispatch.candidate import (
     second_candidates,
     sent_candidate,
 )
-from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided
+from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided, worth_facts
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.log_fields import worth_facts
 from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.log_fields import gap_facts, outlook_facts
+from ideal_dispatch.dispatch.decision import gap_facts, outlook_facts
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.gap import OptimisticGap, optimistic_gap

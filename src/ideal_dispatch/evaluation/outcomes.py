@@ -25,8 +25,8 @@ from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.manifest import read_manifest
 from ideal_dispatch.replay.run import LOG
+from ideal_dispatch.replay.run_folder import read_manifest
 
 Benchmark = Literal["paper", "common", "hindsight"]
 BENCHMARKS: tuple[Benchmark, ...] = ("paper", "common", "hindsight")

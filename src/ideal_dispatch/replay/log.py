@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.decision import Decision
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import Decision, log_details
 from ideal_dispatch.dispatch.situation import Assignment, Situation, Station
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source

@@ -24,9 +24,8 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.incidents import check_incidents
-from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.log import DROPPED
-from ideal_dispatch.replay.manifest import Manifest, settings
+from ideal_dispatch.replay.run_folder import Manifest, locked, settings
 from ideal_dispatch.replay.simulation import Replay
 
 LOG = "incidents.jsonl"

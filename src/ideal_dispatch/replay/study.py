@@ -23,9 +23,8 @@ from ideal_dispatch.replay.fitting import (
     load_parts,
     missing_parts,
 )
-from ideal_dispatch.replay.lock import NAME as LOCK
-from ideal_dispatch.replay.lock import locked
 from ideal_dispatch.replay.past import PastDays, collect_past
+from ideal_dispatch.replay.run_folder import LOCK, locked
 
 STARTS = "starts.jsonl"
 TRAINING, TEST, ALL = "training", "test", "all"

@@ -9,7 +9,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation, decide
 from ideal_dispatch.dispatch.baselines import RouterDual
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import GAIN, bounded_model, random_model, situation

@@ -19,7 +19,7 @@ from ideal_dispatch.dispatch.controls import (
     RandomTrigger,
     RouterAlternativePolicy,
 )
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.scenario_gap import outlook_of
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import InputError

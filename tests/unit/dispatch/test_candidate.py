@@ -6,7 +6,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision
 from ideal_dispatch.dispatch.candidate import Candidate, quoted
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.path_pair import differing, overlap, unshared_s
 from ideal_dispatch.dispatch.worth import gain_features
 from ideal_dispatch.network.time_bounds import TimeBounds

@@ -11,9 +11,9 @@ from scipy import stats
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap, target_radius
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.candidate import quoted, routed
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.scenario_gap import outlook_of, recentred
 from ideal_dispatch.dispatch.survival import CURVES

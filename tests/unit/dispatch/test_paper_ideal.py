@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap
-from ideal_dispatch.dispatch.log_fields import log_details
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold

@@ -16,8 +16,8 @@ from ideal_dispatch.dispatch.baselines import (
 )
 from ideal_dispatch.dispatch.candidate import sent_candidate
 from ideal_dispatch.dispatch.controls import GapTriggeredOtherDepot, RouterAlternativePolicy
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import GAIN, depots, random_drift, random_model, situation, world

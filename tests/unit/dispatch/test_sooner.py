@@ -17,9 +17,9 @@ from ideal_dispatch.cities import (
 )
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.candidate import SecondKind, routed
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.expected_gain import GainModel, positive_probability
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, LEAST_SURE
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.drive import World, drive

@@ -9,8 +9,8 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Incident, Policy, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.trace import UNTRACED, Step, Trace
 from tests.unit.dispatch.worlds import GAIN, depots, moment, random_model, situation, world

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.replay.log import line_text
-from ideal_dispatch.replay.manifest import FORMAT
+from ideal_dispatch.replay.run_folder import FORMAT
 
 Driven = tuple[Sequence[int], Sequence[float]]
 """Edges, and the seconds of each."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.log_fields import log_details
 from ideal_dispatch.errors import FileFormatError, InputError
 from tests.unit.dispatch.worlds import GAIN, situation
 from workshop.quarter_hours import (

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.replay.lock import NAME, locked
+from ideal_dispatch.replay.run_folder import LOCK, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from ideal_dispatch.replay.lock import locked
+from ideal_dispatch.replay.run_folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -34,7 +34,7 @@ def test_a_second_process_is_told_who_is_there(tmp_path: Path) -> None:
     finally:
         holder.kill()
         holder.communicate()
-    assert (tmp_path / NAME).exists()  # left behind, and no hindrance
+    assert (tmp_path / LOCK).exists()  # left behind, and no hindrance
     with locked(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -49,7 +49,7 @@ def test_it_is_let_go_after_a_failure(tmp_path: Path) -> None:
         locked(tmp_path / "new"),
     ):
         pass
-    assert not (tmp_path / "new" / NAME).exists()
+    assert not (tmp_path / "new" / LOCK).exists()
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
-"""The manifest of a replay: what was replayed with what, and how many came through."""
+"""The folder of a replay: one process at a time in it, and its manifest, what was replayed how."""
 
+import fcntl
 import hashlib
 import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,10 +20,50 @@ import numpy as np
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
-from ideal_dispatch.replay.lock import NAME as LOCK
 from ideal_dispatch.replay.simulation import Replay
 
 NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder, made where it is not there, or say who holds it.
+
+    The system lets go of a process that ends in whatever way: a file that one
+    left behind holds nobody off.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    descriptor = _held(path)
+    try:
+        os.ftruncate(descriptor, 0)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}, {since}".encode())
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # before it is let go, so that nobody loses a new one
+        os.close(descriptor)
+
+
+def _held(path: Path) -> int:
+    """A descriptor of the file, locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.read(descriptor, 200).decode(errors="replace") or "which, it does not say yet"
+            os.close(descriptor)
+            raise InputError(
+                f"{path.parent}: another process is at work there ({who}); wait for it, or name "
+                "another folder"
+            ) from None
+        if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
+            return descriptor
+        os.close(descriptor)  # its holder removed it between our two steps
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.replay.manifest import described, read_manifest
+from ideal_dispatch.replay.run_folder import described, read_manifest
 
 
 @dataclass(frozen=True)
