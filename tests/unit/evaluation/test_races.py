@@ -1,5 +1,6 @@
 """Issues 1 to 3 counted on a replay's own log."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.evaluation.figures import report_figures
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.races import races_of
+from ideal_dispatch.evaluation.races import issues, races_of
 from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
 from tests.unit.replay.small import small_replay
@@ -57,6 +58,17 @@ def test_the_most_telling_call_is_drawn(outcomes: Outcomes, grid: RoadNetwork) -
     ]
     without = dict(report_figures(Judged(outcomes), None, lambda stage: None))
     assert "forecast" not in without
+
+
+def test_races_of_one_world_alone(outcomes: Outcomes) -> None:
+    found = races_of(outcomes)
+    assert found is not None
+    one = replace(found[0], took_s=found[0].took_s[1:], worlds=(World.EXPERIENCED,))
+    assert one.region_share()[0] == found[0].region_share()[1]
+    assert one.most_telling(World.EXPERIENCED) == found[0].most_telling(World.EXPERIENCED)
+    first, _, third = issues([("this run", one)]).axes
+    labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in (first, third)]
+    assert labels == [["paper", "this run, experienced"], ["paper", "this run"]]
 
 
 def test_a_log_without_quotes_has_no_races(tmp_path: Path) -> None:
