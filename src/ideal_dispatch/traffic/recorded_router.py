@@ -12,6 +12,7 @@ from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.ranges import POSITIVE, Range, check_numbers
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -40,6 +41,9 @@ class RouterParams:
     forward_s: float = 120.0
     alternative_factor: float = 1.4
 
+    def __post_init__(self) -> None:
+        check_numbers(self, {"prior_bins": POSITIVE, "alternative_factor": Range(1, above=True)})
+
 
 class RecordedRouter:
     """Quotes from what a recording has seen before the moment of the question.
@@ -58,12 +62,6 @@ class RecordedRouter:
                     f"{name} {getattr(self.params, name):g}: at least one bin, "
                     f"{recording.bin_s} s, is needed"
                 )
-        if not self.params.alternative_factor > 1.0:
-            raise InputError(
-                f"alternative_factor {self.params.alternative_factor:g}: more than 1 is needed"
-            )
-        if not 0.0 < self.params.prior_bins < np.inf:
-            raise InputError(f"prior_bins {self.params.prior_bins:g}: more than zero is needed")
         self._window = int(self.params.window_s // recording.bin_s)
         self._history = lru_cache(None)(self._long_run)
         self._newest = lru_cache(None)(self._newest_bins)

@@ -128,7 +128,7 @@ def test_windows_shorter_than_a_bin_are_refused(grid: RoadNetwork) -> None:
         ReplayedTraffic(recording(grid), RouterParams(window_s=30))
     with pytest.raises(InputError, match="memory_s nan: at least one bin"):
         ReplayedTraffic(recording(grid), RouterParams(memory_s=float("nan")))
-    with pytest.raises(InputError, match="prior_bins 0: more than zero is needed"):
+    with pytest.raises(InputError, match="prior_bins 0.0: more than 0 is needed"):
         ReplayedTraffic(recording(grid), RouterParams(prior_bins=0.0))
 
 
@@ -170,7 +170,7 @@ def test_the_future_cannot_change_an_alternative(grid: RoadNetwork) -> None:
 
 
 def test_a_penalty_that_is_none(grid: RoadNetwork) -> None:
-    with pytest.raises(InputError, match="alternative_factor 1: more than 1 is needed"):
+    with pytest.raises(InputError, match="alternative_factor 1.0: more than 1 is needed"):
         ReplayedTraffic(recording(grid), RouterParams(alternative_factor=1.0))
 
 
