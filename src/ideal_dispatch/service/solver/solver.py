@@ -75,13 +75,12 @@ class Solver:
 
     def method(self, name: str) -> Callable[..., Any]:
         """What answers a question of another process: all that may be asked."""
-        known: dict[str, Callable[..., Any]] = {
-            "advise": self.adviser.advise, "road_map": self.road_map,
-            "model_card": self.model_card, "invented_call": self.invented_call,
-        }  # fmt: skip
-        if name not in known:
+        if name == "advise":
+            return self.adviser.advise
+        if name not in ("road_map", "model_card", "invented_call"):
             raise InputError(f"{name}: nothing that can be asked")
-        return known[name]
+        found: Callable[..., Any] = getattr(self, name)
+        return found
 
     def road_map(self) -> RoadMap:
         return _road_map(self.assets.network)
