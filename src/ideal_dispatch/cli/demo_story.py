@@ -56,12 +56,11 @@ _POLICIES: dict[str, Any] = {
     "alternative": {"kind": "router-alternative"},
     "gap-other-depot": {"kind": "gap-other-depot", "method": "multistart"},
     "nominal": {"kind": "nominal-gap"},
-    "learned": {"kind": "learned-trigger"},
 }
 
-_WITH_SHIPPED_MODEL = {
-    name: table for name, table in _POLICIES.items() if table["kind"] != "learned-trigger"
-} | {"paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}}
+_WITH_SHIPPED_MODEL = _POLICIES | {
+    "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}
+}
 
 _YEAR, _WEATHER_SEED = 2025, 5  # of the recorded days, so that records and replay share weather
 
