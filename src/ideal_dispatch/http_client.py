@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.ranges import COUNT, POSITIVE, check_numbers
+from ideal_dispatch.ranges import COUNT, POSITIVE
 
 if TYPE_CHECKING:
     import httpx
@@ -75,7 +75,8 @@ class HttpClient:
         self, service: str, *, timeout_s: float, max_bytes: int, proxy: str | None = None
     ) -> None:
         self.service, self.timeout_s, self.max_bytes = service, timeout_s, max_bytes
-        check_numbers(self, {"timeout_s": POSITIVE, "max_bytes": COUNT}, f"{service} client: ")
+        POSITIVE.check(timeout_s, f"{service} client: timeout_s")
+        COUNT.check(max_bytes, f"{service} client: max_bytes")
         self._proxy = proxy
         self._idle: deque[httpx.Client] = deque()  # one for every exchange at a time
 

@@ -1,12 +1,16 @@
 """Which numbers and words a setting may have, and the one line that refuses any other."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ideal_dispatch.errors import InputError
+
+UNIONS = (UnionType, Union)
+"""What Python makes of ``X | None``: the second where X is an ``Annotated`` or a ``Literal``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +52,50 @@ class Range:
 
 ZERO_OR_MORE = Range()
 POSITIVE = Range(above=True)
-SHARE = Range(0, 1)
 COUNT = Range(1, whole=True)
-SEED = Range(0, 2**32 - 1, whole=True)
+
+Positive = Annotated[float, POSITIVE]
+ZeroOrMore = Annotated[float, ZERO_OR_MORE]
+Share = Annotated[float, Range(0, 1)]
+Whole = Annotated[int, Range(whole=True)]
+Count = Annotated[int, COUNT]
+Seed = Annotated[int, Range(0, 2**32 - 1, whole=True)]
 
 
-def check_numbers(settings: object, ranges: Mapping[str, Range], what: str = "") -> None:
-    """Refuse the first of the named fields that is outside its range.
+class Checked:
+    """Settings that are checked by the annotations of their fields as they are made."""
 
-    ``what`` stands before the name of the field in the message.
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_fields(settings: object, what: str = "") -> None:
+    """Refuse the first field that its annotation does not allow.
+
+    ``Annotated`` with a :class:`Range` says which numbers, ``Literal`` which words a field may
+    have, and a tuple of them which items. ``what`` stands before the name in the message.
     """
-    for name, allowed in ranges.items():
-        allowed.check(getattr(settings, name), what + name)
+    cls: Any = type(settings)
+    for name, wanted in _annotations(cls).items():
+        _check(getattr(settings, name), wanted, what + name)
 
 
-def check_choices(settings: object, what: str = "") -> None:
-    """Refuse the first field that has none of the words its annotation lists (``Literal``)."""
-    for name, wanted in get_type_hints(type(settings)).items():
-        words = get_args(wanted) if get_origin(wanted) is Literal else ()
-        value = getattr(settings, name)
-        if words and value not in words:
-            known = f"{', '.join(words[:-1])} or {words[-1]}"
-            raise InputError(f"{what}{name} {value!r}: choose {known}")
+@cache
+def _annotations(cls: type[Any]) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def _check(value: Any, wanted: Any, what: str) -> None:
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin in UNIONS and value is not None:
+        _check(value, arguments[0], what)
+    elif origin is Annotated:
+        arguments[1].check(value, what)
+    elif origin is tuple:
+        for item in value:
+            _check(item, arguments[0], what)
+    elif origin is Literal and value not in arguments:
+        known = f"{', '.join(arguments[:-1])} or {arguments[-1]}"
+        raise InputError(f"{what} {value!r}: choose {known}")

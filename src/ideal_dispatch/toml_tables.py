@@ -3,15 +3,15 @@
 import math
 import os
 import tomllib
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.ranges import UNIONS
 
 _T = TypeVar("_T")
 _PLAIN: Mapping[Any, str] = {str: "a text", bool: "true or false", int: "a whole number"}
@@ -61,7 +61,7 @@ def checked_value(value: Any, wanted: Any, key: str) -> Any:
     if is_dataclass(wanted):
         return built(wanted, value, key)  # type: ignore[arg-type]
     origin, arguments = get_origin(wanted), get_args(wanted)
-    if origin is types.UnionType:
+    if origin in (*UNIONS, Annotated):  # the range is checked with the whole
         return checked_value(value, arguments[0], key)
     if origin is Literal:
         if value not in arguments:

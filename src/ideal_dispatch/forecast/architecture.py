@@ -16,18 +16,14 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast.inputs import Features
-from ideal_dispatch.ranges import COUNT, Range, check_choices, check_numbers
+from ideal_dispatch.ranges import Checked, Count, Whole
 
 Weights = Mapping[str, npt.NDArray[Any]]
 Array32 = npt.NDArray[np.float32]
-_ANY_COUNT = Range(whole=True)
-_RANGES = {
-    "dimension": COUNT, "width": COUNT, "hour_harmonics": _ANY_COUNT, "location_waves": _ANY_COUNT,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Checked):
     """Sizes and kinds of the networks.
 
     ``features`` of edges: the paper's "attributes" or also "location".
@@ -39,14 +35,10 @@ class Architecture:
 
     features: Features = "location"
     head: Literal["polar", "plain"] = "polar"
-    dimension: int = 16
-    width: int = 128
-    hour_harmonics: int = 3
-    location_waves: int = 32
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_numbers(self, _RANGES)
+    dimension: Count = 16
+    width: Count = 128
+    hour_harmonics: Whole = 3
+    location_waves: Whole = 32
 
 
 def silu(x: Any) -> Any:

@@ -3,38 +3,31 @@
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.ranges import (
-    COUNT,
-    POSITIVE,
-    SEED,
-    ZERO_OR_MORE,
+    Checked,
+    Count,
+    Positive,
     Range,
-    check_choices,
-    check_numbers,
+    Seed,
+    Whole,
+    ZeroOrMore,
+    check_fields,
 )
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
 SplitBy = Literal["trip", "day"]
 
-_RANGES = {
-    "huber_s": POSITIVE, "smoothness": ZERO_OR_MORE, "learning_rate": POSITIVE,
-    "weight_decay": ZERO_OR_MORE,
-    "step_power": Range(0, 1, above=True, why=": the steps must sum to infinity and vanish"),
-    "step_delay": POSITIVE, "perturbation": ZERO_OR_MORE, "perturbation_power": ZERO_OR_MORE,
-    "epochs": COUNT, "batch_size": COUNT, "path_refreshes": Range(whole=True), "patience": COUNT,
-    "seed": SEED,
-}  # fmt: skip
-_RADIUS_RANGES = {
-    "width": COUNT, "epochs": COUNT, "learning_rate": POSITIVE, "weight_decay": ZERO_OR_MORE,
-    "seed": SEED, "level": Range(0, 1, above=True, below=True),
-}  # fmt: skip
+_StepPower = Annotated[
+    float, Range(0, 1, above=True, why=": the steps must sum to infinity and vanish")
+]
+_Level = Annotated[float, Range(0, 1, above=True, below=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class TrainParams:
+class TrainParams(Checked):
     """Everything that training depends on, apart from network and trips.
 
     The defaults are the practical setting: Adam with a cosine schedule, paths
@@ -58,27 +51,23 @@ class TrainParams:
 
     architecture: Architecture = field(default_factory=Architecture)
     loss: Literal["squared", "huber", "relative"] = "huber"
-    huber_s: float = 60.0
-    smoothness: float = 1e-6
+    huber_s: Positive = 60.0
+    smoothness: ZeroOrMore = 1e-6
     optimiser: Literal["adam", "sgd"] = "adam"
-    learning_rate: float = 3e-3
-    weight_decay: float = 1e-4
+    learning_rate: Positive = 3e-3
+    weight_decay: ZeroOrMore = 1e-4
     steps: Literal["cosine", "power"] = "cosine"
-    step_power: float = 0.75
-    step_delay: float = 100.0
-    perturbation: float = 0.0
-    perturbation_power: float = 0.25
-    epochs: int = 24
-    batch_size: int = 64
+    step_power: _StepPower = 0.75
+    step_delay: Positive = 100.0
+    perturbation: ZeroOrMore = 0.0
+    perturbation_power: ZeroOrMore = 0.25
+    epochs: Count = 24
+    batch_size: Count = 64
     batches: Literal["shuffled", "uniform"] = "shuffled"
-    path_refreshes: int = 2
-    patience: int = 8
+    path_refreshes: Whole = 2
+    patience: Count = 8
     output: Literal["best", "last", "random"] = "best"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_numbers(self, _RANGES)
+    seed: Seed = 0
 
     @classmethod
     def paper(cls, **changes: Any) -> "TrainParams":
@@ -124,20 +113,17 @@ class RadiusParams:
     """
 
     loss: Literal["mean_absolute", "quantile"] = "quantile"
-    level: float = 0.8
-    coverage: float | None = 0.8
+    level: _Level = 0.8
+    coverage: _Level | None = 0.8
     uses_trip: bool = False
-    width: int = 32
-    epochs: int = 300
-    learning_rate: float = 5e-3
-    weight_decay: float = 1e-3
-    seed: int = 0
+    width: Count = 32
+    epochs: Count = 300
+    learning_rate: Positive = 5e-3
+    weight_decay: ZeroOrMore = 1e-3
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        check_choices(self, "radius ")
-        check_numbers(self, _RADIUS_RANGES, "radius ")
-        if self.coverage is not None:
-            check_numbers(self, {"coverage": _RADIUS_RANGES["level"]}, "radius ")
+        check_fields(self, "radius ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.road_network import RoadNetwork
-from ideal_dispatch.ranges import Range, check_numbers
+from ideal_dispatch.ranges import Range, check_fields
 
 _FASTEST_KMH = {
     "motorway": 180.0, "motorway_link": 130.0, "trunk": 160.0, "trunk_link": 120.0,
@@ -22,11 +22,7 @@ _FASTEST_KMH = {
 }  # fmt: skip
 
 _ROUNDING = 1e-5  # relative: weights of models are single precision
-_SPEED = Range(0, 10_000, above=True)  # km/h; more is absurd
-_RANGES = {
-    "margin": Range(1, 10, above=True), "over_limit": Range(1, 10), "over_limit_kmh": _SPEED,
-    "wait_s": Range(0, 86_400), "crawl_kmh": _SPEED,
-}  # fmt: skip
+_Speed = Annotated[float, Range(0, 10_000, above=True)]  # km/h; more is absurd
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +37,17 @@ class TimeBounds:
     both sides, so that scenarios around it have room.
     """
 
-    fastest_kmh: tuple[float, ...] = tuple(_FASTEST_KMH[name] for name in ROAD_CLASSES)
-    over_limit_kmh: float = 60.0
-    over_limit: float = 2.0
-    crawl_kmh: float = 3.0
-    wait_s: float = 180.0
-    margin: float = 1.5
+    fastest_kmh: tuple[_Speed, ...] = tuple(_FASTEST_KMH[name] for name in ROAD_CLASSES)
+    over_limit_kmh: _Speed = 60.0
+    over_limit: Annotated[float, Range(1, 10)] = 2.0
+    crawl_kmh: _Speed = 3.0
+    wait_s: Annotated[float, Range(0, 86_400)] = 180.0
+    margin: Annotated[float, Range(1, 10, above=True)] = 1.5
 
     def __post_init__(self) -> None:
         if len(self.fastest_kmh) != len(ROAD_CLASSES):
             raise InputError(f"time bounds: fastest_kmh needs {len(ROAD_CLASSES)} speeds")
-        for kmh in self.fastest_kmh:
-            _SPEED.check(kmh, "time bounds: fastest_kmh")
-        check_numbers(self, _RANGES, "time bounds: ")
+        check_fields(self, "time bounds: ")
         if not self.crawl_kmh * self.margin**2 < min(self.fastest_kmh):
             raise InputError("time bounds: crawl_kmh must lie well below every fastest_kmh")
 

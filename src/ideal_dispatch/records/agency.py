@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import WEATHER, check_name
-from ideal_dispatch.ranges import POSITIVE, ZERO_OR_MORE, Range, check_numbers
+from ideal_dispatch.ranges import ZERO_OR_MORE, Checked, Positive, Range, ZeroOrMore, check_fields
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, refuse_unknown, require
 
 FIELDS = (
@@ -107,30 +107,26 @@ class Preparation:
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     estimate: Literal["auto", "paired", "stamps", "regression"] = "auto"
-    minimum_rows: int = 20
+    minimum_rows: Annotated[int, Range(3, whole=True)] = 20
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"minimum_rows": Range(3, whole=True)})
+        check_fields(self)
         for depot, seconds in self.seconds.items():
             ZERO_OR_MORE.check(seconds, f"seconds of {depot}")
 
 
 @dataclass(frozen=True, slots=True)
-class Floors:
+class Floors(Checked):
     """Seconds per floor: given, or estimated by OLS; and how floors are read.
 
     ``words`` says which floor an agency's own word means.
     """
 
-    seconds_per_floor: float | None = None
+    seconds_per_floor: ZeroOrMore | None = None
     estimate: Literal["auto", "paired", "paper"] = "auto"
     blank: Literal["ground", "unrecognised"] = "ground"
     first_is_ground: bool = False
     words: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.seconds_per_floor is not None:
-            check_numbers(self, {"seconds_per_floor": ZERO_OR_MORE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,32 +141,26 @@ class Exclusions:
     preset: Literal["", "paper"] = ""
     months: tuple[str, ...] = ()
     floors: Literal["needed", "always"] = "needed"
-    floor_above: float = 60
-    nearer_than_km: float = 0.5
-    farther_than_km: float = 10.0
-    longer_than_min: float = 30.0
-    faster_than_kmh: float = 150.0
+    floor_above: ZeroOrMore = 60
+    nearer_than_km: ZeroOrMore = 0.5
+    farther_than_km: ZeroOrMore = 10.0
+    longer_than_min: ZeroOrMore = 30.0
+    faster_than_kmh: ZeroOrMore = 150.0
 
     def __post_init__(self) -> None:
         for month in self.months:
             good = re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month)
             require(bool(good), f"months: {month!r} is not like 2022-02")
-        limits = (
-            "floor_above", "nearer_than_km", "farther_than_km", "longer_than_min", "faster_than_kmh"
-        )  # fmt: skip
-        check_numbers(self, dict.fromkeys(limits, ZERO_OR_MORE))
+        check_fields(self)
         require(self.nearer_than_km < self.farther_than_km,
                  "nearer_than_km must be below farther_than_km")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Snapping:
+class Snapping(Checked):
     """How far a place may be from the nearest node of the network."""
 
-    limit_m: float = SNAP_LIMIT_M
-
-    def __post_init__(self) -> None:
-        check_numbers(self, {"limit_m": POSITIVE})
+    limit_m: Positive = SNAP_LIMIT_M
 
 
 @dataclass(frozen=True, slots=True)

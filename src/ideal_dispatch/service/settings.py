@@ -11,14 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
-from ideal_dispatch.ranges import Range, check_numbers
+from ideal_dispatch.ranges import Checked, Range, check_fields
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 CONFIG = "IDEAL_CONFIG"
@@ -28,15 +28,9 @@ DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DAY_S = 86_400
-_WITHIN_A_DAY = Range(0, _DAY_S, above=True)
-_BYTES = Range(1000, 10_000_000, whole=True)
-_SERVER_RANGES = {
-    "deadline_s": Range(0.1, 60), "solvers": Range(1, 64, whole=True),
-    "queue": Range(0, 10_000, whole=True), "expiry_s": _WITHIN_A_DAY,
-    "oldest_call_s": _WITHIN_A_DAY, "clock_skew_s": _WITHIN_A_DAY,
-    "body_timeout_s": Range(0, 600, above=True), "body_bytes": _BYTES, "eido_bytes": _BYTES,
-    "nesting": Range(4, 200, whole=True),
-}  # fmt: skip
+_WithinADay = Annotated[float, Range(0, _DAY_S, above=True)]
+_Bytes = Annotated[int, Range(1000, 10_000_000, whole=True)]
+_Metres = Annotated[float, Range(0, 100_000, above=True)]
 
 LEAST_RETENTION_DAYS = 183
 """Logs of a high-risk system are kept at least six months."""
@@ -50,7 +44,7 @@ LANGUAGES = ("en", "zh-Hant")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Server(Checked):
     """Limits of answering. ``queue`` calls may wait beyond the ``solvers`` that are being answered.
 
     An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
@@ -58,23 +52,20 @@ class Server:
     no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
     """
 
-    deadline_s: float = 2.0
-    solvers: int = 2
-    queue: int = 16
-    expiry_s: float = 120.0
-    oldest_call_s: float = 900.0
-    clock_skew_s: float = 60.0
-    body_bytes: int = 65_536
-    eido_bytes: int = 262_144
-    nesting: int = 32
-    body_timeout_s: float = 10.0
+    deadline_s: Annotated[float, Range(0.1, 60)] = 2.0
+    solvers: Annotated[int, Range(1, 64, whole=True)] = 2
+    queue: Annotated[int, Range(0, 10_000, whole=True)] = 16
+    expiry_s: _WithinADay = 120.0
+    oldest_call_s: _WithinADay = 900.0
+    clock_skew_s: _WithinADay = 60.0
+    body_bytes: _Bytes = 65_536
+    eido_bytes: _Bytes = 262_144
+    nesting: Annotated[int, Range(4, 200, whole=True)] = 32
+    body_timeout_s: Annotated[float, Range(0, 600, above=True)] = 10.0
     secure_cookie: bool = False
     public_metrics: bool = False
     trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-
-    def __post_init__(self) -> None:
-        check_numbers(self, _SERVER_RANGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +83,8 @@ class CityFiles:
     subdivision: str = ""
     languages: tuple[str, ...] = LANGUAGES
     aliases: Mapping[str, str] = field(default_factory=dict)
-    snap_limit_m: float = SNAP_LIMIT_M
-    accuracy_limit_m: float = 500.0
+    snap_limit_m: _Metres = SNAP_LIMIT_M
+    accuracy_limit_m: _Metres = 500.0
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
@@ -101,8 +92,7 @@ class CityFiles:
         require(bool(self.languages), f"languages: one at least is needed; the desk has {known}")
         for one in self.languages:
             require(one in LANGUAGES, f'languages: the desk has no "{one}"; it has {known}')
-        metres = Range(0, 100_000, above=True)
-        check_numbers(self, {"snap_limit_m": metres, "accuracy_limit_m": metres})
+        check_fields(self)
 
     def calendar(self) -> Calendar:
         """Local time and holidays there."""
@@ -131,13 +121,13 @@ class TrafficTable:
     kind: str = "forecast"
     file: str = ""
     url: str = ""
-    wait_s: float = 0.8
+    wait_s: Annotated[float, Range(0, 60, above=True)] = 0.8
     ranges: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name(TRAFFIC_SOURCES, self.kind, TRAFFIC_KINDS, "kind")
-        check_numbers(self, {"wait_s": Range(0, 60, above=True)})
+        check_fields(self)
         _check_url(self.url)
         needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
         if needed and not getattr(self, needed):
@@ -154,25 +144,22 @@ class WeatherTable:
 
     source: str = "none"
     url: str = ""
-    every_s: float = 300.0
-    stale_s: float = 5400.0
+    every_s: Annotated[float, Range(1, _DAY_S)] = 300.0
+    stale_s: _WithinADay = 5400.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name(WEATHER, self.source, WEATHER_SOURCES, "source")
         _check_url(self.url)
-        check_numbers(self, {"every_s": Range(1, _DAY_S), "stale_s": _WITHIN_A_DAY})
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
-class UnitsTable:
+class UnitsTable(Checked):
     """Units free at a depot that nobody told about, and when a report is too old to trust."""
 
-    default: int = 0
-    stale_s: float = 900.0
-
-    def __post_init__(self) -> None:
-        check_numbers(self, {"default": Range(0, 1000, whole=True), "stale_s": _WITHIN_A_DAY})
+    default: Annotated[int, Range(0, 1000, whole=True)] = 0
+    stale_s: _WithinADay = 900.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.ranges import POSITIVE, Range, check_numbers
+from ideal_dispatch.ranges import Checked, Positive, Range
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -22,7 +22,7 @@ _TIED = -2
 
 
 @dataclass(frozen=True, slots=True)
-class RouterParams:
+class RouterParams(Checked):
     """How the router of recorded traffic makes its estimates.
 
     It pools the complete bins of the last ``window_s``, weighs them against
@@ -36,13 +36,10 @@ class RouterParams:
     """
 
     window_s: float = 300.0
-    prior_bins: float = 1.0
+    prior_bins: Positive = 1.0
     memory_s: float = 3600.0
     forward_s: float = 120.0
-    alternative_factor: float = 1.4
-
-    def __post_init__(self) -> None:
-        check_numbers(self, {"prior_bins": POSITIVE, "alternative_factor": Range(1, above=True)})
+    alternative_factor: Annotated[float, Range(1, above=True)] = 1.4
 
 
 class RecordedRouter:

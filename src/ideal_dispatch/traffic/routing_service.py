@@ -14,25 +14,22 @@ from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.ranges import POSITIVE, SHARE, check_numbers
+from ideal_dispatch.ranges import Checked, Positive, Share
 from ideal_dispatch.traffic.answers import RecordedAnswers
 from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, MatchError, laid_on
 from ideal_dispatch.traffic.service_client import RequestBudget, ServiceClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteParams:
+class RouteParams(Checked):
     """What every quote asks for.
 
     A route of which less than ``least_share`` can be laid on our network is an
     error. A moment within ``now_within_s`` of the present counts as now.
     """
 
-    least_share: float = LEAST_SHARE
-    now_within_s: float = 120.0
-
-    def __post_init__(self) -> None:
-        check_numbers(self, {"least_share": SHARE, "now_within_s": POSITIVE})
+    least_share: Share = LEAST_SHARE
+    now_within_s: Positive = 120.0
 
 
 class RoutingService:

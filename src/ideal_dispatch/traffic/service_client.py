@@ -13,7 +13,7 @@ import numpy as np
 
 from ideal_dispatch.errors import IdealError, TrafficError, TrafficServiceError
 from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
-from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, Range, check_numbers
+from ideal_dispatch.ranges import Count, Positive, Range, ZeroOrMore, check_fields
 from ideal_dispatch.traffic.answers import (
     MissingAnswerError,
     Question,
@@ -22,10 +22,6 @@ from ideal_dispatch.traffic.answers import (
 )
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})
-_PATIENCE = {
-    "attempts": COUNT, "timeout_s": POSITIVE, "deadline_s": POSITIVE, "max_bytes": COUNT,
-    "pause_s": ZERO_OR_MORE, "longest_pause_s": ZERO_OR_MORE,
-}  # fmt: skip
 
 
 class RefusedError(TrafficError):
@@ -46,15 +42,15 @@ class Patience:
     what the server asks for in Retry-After.
     """
 
-    attempts: int = 4
-    timeout_s: float = 5.0
-    deadline_s: float = 15.0
-    pause_s: float = 0.5
-    longest_pause_s: float = 8.0
-    max_bytes: int = 8_000_000
+    attempts: Count = 4
+    timeout_s: Positive = 5.0
+    deadline_s: Positive = 15.0
+    pause_s: ZeroOrMore = 0.5
+    longest_pause_s: ZeroOrMore = 8.0
+    max_bytes: Count = 8_000_000
 
     def __post_init__(self) -> None:
-        check_numbers(self, _PATIENCE, "patience: ")
+        check_fields(self, "patience: ")
 
 
 class BudgetError(IdealError):

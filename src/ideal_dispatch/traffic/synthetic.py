@@ -19,6 +19,7 @@ The model knows none of this: not these curves, not this smoothing, and no incid
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import meetings
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.ranges import COUNT, SHARE, ZERO_OR_MORE, Range, check_numbers
+from ideal_dispatch.ranges import Count, Range, Share, Whole, ZeroOrMore, check_fields
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
 
 _MAIN = np.isin(ROAD_CLASSES, ("motorway", "trunk", "primary", "motorway_link", "trunk_link"))
@@ -40,10 +41,6 @@ _PEAK = np.select([_MAIN, _MIDDLE], [0.9, 0.7], 0.35)  # what the evening peak a
 _SMOOTHINGS = 6
 _MEMORY_S = 1800.0
 _SPREAD = 0.15
-_RANGES = {
-    "days": COUNT, "bin_s": COUNT, "incidents_per_hour": ZERO_OR_MORE, "rainy_share": SHARE,
-    "seen": Range(0, 1, above=True), "seed": Range(whole=True),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +53,17 @@ class SyntheticParams:
     sightings are drawn apart: another ``seen`` does not change the truth.
     """
 
-    days: int = 6
+    days: Count = 6
     first: date = date(2023, 5, 8)
     hours: tuple[tuple[int, int], ...] = ((6, 10), (16, 20))
-    bin_s: int = 60
-    incidents_per_hour: float = 1.5
-    rainy_share: float = 0.3
-    seen: float = 0.5
-    seed: int = 0
+    bin_s: Count = 60
+    incidents_per_hour: ZeroOrMore = 1.5
+    rainy_share: Share = 0.3
+    seen: Annotated[float, Range(0, 1, above=True)] = 0.5
+    seed: Whole = 0
 
     def __post_init__(self) -> None:
-        check_numbers(self, _RANGES)
+        check_fields(self)
         if not self.hours:
             raise InputError("hours: synthetic traffic needs at least one stretch of a day")
         for begin, end in self.hours:
