@@ -98,18 +98,13 @@ def main(begun: object = None) -> None:
         train,
     )
 
-    app.command(epilog=demo.EPILOG)(demo.demo)
-    app.add_typer(network.app, name="network")
-    app.add_typer(records.app, name="records")
-    app.command(epilog=train.EPILOG)(train.train)
-    app.add_typer(model.app, name="model")
-    app.command(epilog=decide.EPILOG)(decide.decide)
-    app.add_typer(traffic.app, name="traffic")
-    app.command(epilog=replay.EPILOG)(replay.replay)
-    app.command(epilog=report.EPILOG)(report.report)
-    app.command(epilog=serve.EPILOG)(serve.serve)
-    app.add_typer(audit.app, name="audit")
-    app.command(epilog=bench.EPILOG)(bench.bench)
+    for command in (
+        demo.demo, train.train, decide.decide, replay.replay, report.report, serve.serve,
+        bench.bench,
+    ):  # fmt: skip
+        app.command()(command)
+    for group in (network, records, model, traffic, audit):
+        app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
     warnings.showwarning = lambda message, *_: warn(str(message))
     try:
         app(obj=begun)

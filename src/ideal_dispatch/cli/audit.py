@@ -41,21 +41,22 @@ _Config = Annotated[
 ]
 
 
-@app.command(epilog="Example:\n  ideal audit verify sqlite:///audit.db")
+@app.command()
 def verify(
     url: _Url = None,
     config: _Config = None,
-    head: Annotated[
-        str | None,
-        option(
-            "NUMBER:HASH", "What this command printed as head earlier: is that row still there?"
-        ),
-    ] = None,
+    head: str | None = None,
 ) -> None:
     """Check that no row of the record was changed or removed; name the first that was.
 
     It ends with exit code 1 where one was. Write the printed head down somewhere
     else: with it, a record rewritten from beginning to end is found out, too.
+
+    Options:
+      --head NUMBER:HASH  What this command printed as head earlier: is that row still there?
+
+    Example:
+      ideal audit verify sqlite:///audit.db
     """
     with _store(url, config) as store, stages("Verifying"):
         from ideal_dispatch.service.audit import verification
@@ -72,23 +73,25 @@ def verify(
     out.print(f"head: {found.head.number}:{found.head.hash}", markup=False, soft_wrap=True)
 
 
-@app.command(
-    epilog="Example:\n  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01"
-)
+@app.command()
 def export(
-    output: Annotated[Path, option("FILE", "The .csv or .jsonl file to write.", "-o", "--output")],
+    output: Path,
     url: _Url = None,
     config: _Config = None,
-    since: Annotated[
-        str | None,
-        option(
-            "TIME", "From this day or time on, such as 2025-01-01; in UTC where it names no zone."
-        ),
-    ] = None,
-    until: Annotated[str | None, option("TIME", "Up to, not including, this day or time.")] = None,
+    since: str | None = None,
+    until: str | None = None,
     force: ForceOption = False,
 ) -> None:
-    """Write rows to a file: CSV for a spreadsheet, JSON lines for programs."""
+    """Write rows to a file: CSV for a spreadsheet, JSON lines for programs.
+
+    Options:
+      -o, --output FILE  The .csv or .jsonl file to write.
+      --since TIME  From this day or time on, such as 2025-01-01; in UTC where it names no zone.
+      --until TIME  Up to, not including, this day or time.
+
+    Example:
+      ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01
+    """
     check_file(output, force)
     first, last = _moment("--since", since), _moment("--until", until)
     with _store(url, config) as store, stages("Exporting"):
@@ -98,18 +101,21 @@ def export(
     out.print(f"{count:,} rows written to {output}", markup=False, soft_wrap=True)
 
 
-@app.command(epilog="Example:\n  ideal audit prune sqlite:///audit.db --keep-days 365")
+@app.command()
 def prune(
     url: _Url = None,
     config: _Config = None,
-    keep_days: Annotated[
-        int | None,
-        option("DAYS", "Rows younger than this stay; by default retention_days of --config."),
-    ] = None,
+    keep_days: int | None = None,
 ) -> None:
     """Remove rows older than a number of days; the rest can still be verified.
 
     The oldest rows go, up to the first that is younger, and a row says so.
+
+    Options:
+      --keep-days DAYS  Rows younger than this stay; by default retention_days of --config.
+
+    Example:
+      ideal audit prune sqlite:///audit.db --keep-days 365
     """
     from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS
 
@@ -129,9 +135,16 @@ def prune(
     out.print(f"{gone:,} rows removed", markup=False)
 
 
-@app.command(epilog="Example:\n  ideal audit migrate postgresql://ideal@db.example/ideal")
-def migrate(url: _Url = None, config: _Config = None) -> None:
-    """Bring the database's tables to the version of this program; safe to repeat."""
+@app.command()
+def migrate(
+    url: _Url = None,
+    config: _Config = None,
+) -> None:
+    """Bring the database's tables to the version of this program; safe to repeat.
+
+    Example:
+      ideal audit migrate postgresql://ideal@db.example/ideal
+    """
     address = _address(url, config)
     from ideal_dispatch.service.audit.database import migrate
 

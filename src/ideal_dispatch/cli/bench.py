@@ -3,38 +3,35 @@
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from ideal_dispatch.cli.options import argument, flag
 from ideal_dispatch.cli.terminal import out
 from ideal_dispatch.errors import InputError
 
-EPILOG = """\
-Examples:
-  ideal bench shortest_paths
-  ideal bench shortest_paths gap
-"""
-
 
 def bench(
-    names: Annotated[
-        list[str] | None, argument("NAME...", "Which benchmarks; all of them by default.")
-    ] = None,
-    list_only: Annotated[
-        bool, flag("--list", "Print the names of the benchmarks and exit.")
-    ] = False,
+    names: list[str] | None = None,
+    list_: bool = False,
 ) -> None:
     """Measure how fast this program is here, beside others; for its developers.
 
     Works in a clone of the project with the packages of `make bench`. All
     benchmarks take an hour and want a quiet machine. `make bench WRITE=1`
     also puts the tables on the benchmark page.
+
+    Options:
+      NAME...  Which benchmarks; all of them by default.
+      --list  Print the names of the benchmarks and exit.
+
+    Examples:
+      ideal bench shortest_paths
+      ideal bench shortest_paths gap
     """
     from rich.console import Console
 
     table = benchmark_table()
     chosen = table.chosen(names or ())
-    if list_only:
+    if list_:
         out.print("\n".join(chosen), markup=False)
         return
     for name in chosen:

@@ -3,15 +3,13 @@
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.options import (
     DepotsOption,
     NetworkOption,
     SeedOption,
-    flag,
     grouped,
-    option,
     read_moment,
 )
 from ideal_dispatch.errors import InputError
@@ -22,19 +20,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.policy_tables import FittedParts
     from ideal_dispatch.dispatch.trace import Trace
 
-EPILOG = """\
-Examples:
-  ideal decide
-  ideal decide --node 700 --trace
-  ideal decide --node 700 --primary "Kelp Point"
-  ideal decide --model model/ --node 700
-  ideal decide --model model/ --traffic city.traffic \\
-    --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \\
-    --depot "Kelp Point=1" --json
-  ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 \\
-    --node 700 --policy interval --threshold 60
-"""
-
 _TRAIN = "train one with `ideal train` and give it as --model"
 
 
@@ -42,21 +27,11 @@ _TRAIN = "train one with `ideal train` and give it as --model"
 class CityOptions:
     """Whose roads and depots, and by which model."""
 
-    model_folder: Annotated[
-        Path | None,
-        option(
-            "FOLDER", "A folder made by `ideal train`; the embedded city brings its own.", "--model"
-        ),
-    ] = None
+    model_folder: Path | None = None
     network_file: NetworkOption = None
     depots_file: DepotsOption = None
-    time_zone: Annotated[str, option("ZONE", "The city's clock (with --traffic it is known).")] = (
-        "Asia/Hong_Kong"
-    )
-    country: Annotated[
-        str,
-        option("CODE", "Whose public holidays: two letters (with --traffic they are known)."),
-    ] = "HK"
+    time_zone: str = "Asia/Hong_Kong"
+    country: str = "HK"
 
     def city(self) -> "City":
         """The embedded city with what is told, or the city of a network and its depots."""
@@ -79,37 +54,13 @@ class CityOptions:
 class CallOptions:
     """Where and when the call is, what traffic there is, and which ambulances are free."""
 
-    traffic_file: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "A .traffic file to take travel times from; by default the model's own are taken.",
-            "--traffic",
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        option("TIME", "When the call came in, such as 2023-05-08T08:10+08:00; now by default."),
-    ] = None
-    node: Annotated[
-        int | None,
-        option("NUMBER", "Where the call is: a junction of the network; or give --lon and --lat."),
-    ] = None
-    lon: Annotated[float | None, option("DEGREES", "Where the call is: its longitude.")] = None
-    lat: Annotated[float | None, option("DEGREES", "Where the call is: its latitude.")] = None
-    units: Annotated[
-        list[str] | None,
-        option(
-            "NAME=UNITS",
-            "How many ambulances are free at a depot, besides one already sent; 2 by default; "
-            "may be repeated.",
-            "--depot",
-        ),
-    ] = None
-    primary: Annotated[
-        str | None,
-        option("DEPOT", "The depot whose ambulance was already sent; the quickest by default."),
-    ] = None
+    traffic_file: Path | None = None
+    at: str | None = None
+    node: int | None = None
+    lon: float | None = None
+    lat: float | None = None
+    depot: list[str] | None = None
+    primary: str | None = None
 
     def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
         """What is known when the call comes in; it is ``anywhere`` where no place is told."""
@@ -117,7 +68,7 @@ class CallOptions:
         from ideal_dispatch.traffic.recording import RecordedTraffic
 
         free = {}
-        for text in self.units or ():
+        for text in self.depot or ():
             name, equals, count = text.rpartition("=")
             if not equals or not count.strip().isdecimal():
                 example = city.depots[0].name
@@ -152,53 +103,12 @@ class CallOptions:
 class PolicyOptions:
     """The rule that decides, its threshold, and what it was fitted with."""
 
-    policy: Annotated[
-        str,
-        option(
-            "NAME",
-            "The rule that decides: ideal (ours), paper-ideal, router, router-dual, region, "
-            "interval, …, or a class of your own as module:Name.",
-        ),
-    ] = "ideal"
-    threshold: Annotated[
-        str | None,
-        option(
-            "SECONDS",
-            "Send a second ambulance if it is worth more seconds than this; or write always.",
-        ),
-    ] = None
-    curve: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "The published curve that says how survival falls with time; waalewijn-2001 by "
-            "default.",
-        ),
-    ] = None
-    cost: Annotated[
-        float | None,
-        option(
-            "LIVES",
-            "What a second ambulance must bring, in lives saved each time it is sent; 0.01 "
-            "by default, one in a hundred.",
-        ),
-    ] = None
-    drift_folder: Annotated[
-        Path | None,
-        option(
-            "FOLDER", "What a replay has learned about a router's errors.", "--drift", special=True
-        ),
-    ] = None
-    gain_file: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "What a replay has learned about how much gains vary: its gain.json. By default "
-            "the one beside the model, where there is one.",
-            "--gain",
-            special=True,
-        ),
-    ] = None
+    policy: str = "ideal"
+    threshold: str | None = None
+    curve: str | None = None
+    cost: float | None = None
+    drift_folder: Path | None = None
+    gain_file: Path | None = None
 
     def made(self, parts: "FittedParts") -> "Policy":
         """The policy, fitted."""
@@ -257,12 +167,10 @@ def decide(
     call: CallOptions,
     rule: PolicyOptions,
     seed: SeedOption = 0,
-    as_json: Annotated[bool, flag("--json", "Print the answer for programs (JSON).")] = False,
-    traced: Annotated[
-        bool, flag("--trace", "Show every step, what it gave and how long it took.")
-    ] = False,
+    json: bool = False,
+    trace: bool = False,
 ) -> None:
-    """Decide who drives to a call, and whether a second ambulance is worth it.
+    r"""Decide who drives to a call, and whether a second ambulance is worth it.
 
     Without --network and --model it decides in the embedded city, by the model
     that comes with it. Travel times come from --model, --traffic or both. A
@@ -270,6 +178,46 @@ def decide(
     you say (--threshold), or as many as save --cost lives by a published --curve
     of survival. Without --node, or --lon and --lat, the call is at a random place
     of the embedded city.
+
+    Options:
+      --model FOLDER  A folder made by `ideal train`; the embedded city brings its own.
+      --time-zone ZONE  The city's clock (with --traffic it is known).
+      --country CODE  Whose public holidays: two letters (with --traffic they are known).
+      --traffic FILE  A .traffic file to take travel times from; by default the model's own are
+          taken.
+      --at TIME  When the call came in, such as 2023-05-08T08:10+08:00; now by default.
+      --node NUMBER  Where the call is: a junction of the network; or give --lon and --lat.
+      --lon DEGREES  Where the call is: its longitude.
+      --lat DEGREES  Where the call is: its latitude.
+      --depot NAME=UNITS  How many ambulances are free at a depot, besides one already sent; 2 by
+          default; may be repeated.
+      --primary DEPOT  The depot whose ambulance was already sent; the quickest by default.
+      --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
+          interval, …, or a class of your own as module:Name.
+      --threshold SECONDS  Send a second ambulance if it is worth more seconds than this; or write
+          always.
+      --curve NAME  The published curve that says how survival falls with time; waalewijn-2001 by
+          default.
+      --cost LIVES  What a second ambulance must bring, in lives saved each time it is sent; 0.01 by
+          default, one in a hundred.
+      --json  Print the answer for programs (JSON).
+      --trace  Show every step, what it gave and how long it took.
+
+    For specialists:
+      --drift FOLDER  What a replay has learned about a router's errors.
+      --gain FILE  What a replay has learned about how much gains vary: its gain.json. By default
+          the one beside the model, where there is one.
+
+    Examples:
+      ideal decide
+      ideal decide --node 700 --trace
+      ideal decide --node 700 --primary "Kelp Point"
+      ideal decide --model model/ --node 700
+      ideal decide --model model/ --traffic city.traffic \
+        --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \
+        --depot "Kelp Point=1" --json
+      ideal decide --traffic city.traffic --at 2023-05-08T08:10+08:00 \
+        --node 700 --policy interval --threshold 60
     """
     import numpy as np
 
@@ -279,10 +227,10 @@ def decide(
     from ideal_dispatch.dispatch import decide as decided
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 
-    trace = Trace() if traced else UNTRACED
+    steps = Trace() if trace else UNTRACED
     with stages("Deciding") as progress:
         progress("loading")
-        with trace.step("city and model") as facts:
+        with steps.step("city and model") as facts:
             city = place.city()
             parts = rule.parts(city)
             policy = rule.made(parts)
@@ -292,11 +240,11 @@ def decide(
         anywhere = None
         if place.network_file is None:
             anywhere = int(np.random.default_rng(seed).integers(city.network.num_nodes))
-        situation = call.situation(city, anywhere, trace)
+        situation = call.situation(city, anywhere, steps)
         progress("searching other roads")
         made = decided(situation, policy=policy, rng=np.random.default_rng(seed))
         answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons)
-    if as_json:
+    if json:
         print_json(answer)
     else:
         print_answer(answer, city)

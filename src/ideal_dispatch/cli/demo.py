@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainingRun
     from ideal_dispatch.records import Trips
 
-EPILOG = """\
-Examples:
-  ideal demo
-  ideal demo -o out/another --seed 3
-"""
 
 _MARK = "Written by `ideal demo`, which writes it anew when it runs again.\n"
 _NOTE = f"""{_MARK}
@@ -45,6 +40,10 @@ def demo(
     days it has not seen, and one call is decided and explained. Learning needs
     ideal-dispatch[train]; without, the model that comes with the city
     is used.
+
+    Examples:
+      ideal demo
+      ideal demo -o out/another --seed 3
     """
     from ideal_dispatch.cli.demo_story import Scale
 

@@ -1,10 +1,15 @@
 """How ``--help`` reads: for people who do not program, in eighty columns.
 
-What must be given comes before what may be, values have words (FILE, SECONDS)
-rather than types, and examples stand as they are typed.
+A command's docstring is its help: what it does, a line for each option, examples.
+On the screen, what must be given comes before what may be, values have words
+(FILE, SECONDS) rather than types, and examples stand as they are typed.
 """
 
+import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +23,7 @@ SPECIAL = "For specialists"
 """Heading of options that few people need, as their ``rich_help_panel``."""
 
 _GIVEN, _OPTIONAL, _COMMANDS = "You give", "You may give", "Commands"
+_SECTION = rf"\n\n(?=(?:Options|{SPECIAL}|Examples?):\n)"
 _WIDEST = 100
 _HELP = "Show this text and exit."
 
@@ -57,7 +63,62 @@ class CommandLine(typer.Typer):
         )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
-        return super().command(name, cls=Command, **settings)
+        """Add a function as a command, with what its docstring says.
+
+        The options of the docstring stand under ``Options:`` and ``For specialists:``,
+        as in ``-o, --output FILE  The file to write.`` An option belongs to the parameter
+        of its name, with or without ``_``, ``_file`` or ``_folder`` at the end. Words
+        without a dash describe the other parameters, in their order. What is not
+        described there has an :class:`Annotated` type of :mod:`ideal_dispatch.cli.options`.
+        """
+        add = super().command
+
+        def added(function: Function) -> Function:
+            text, *options, examples = re.split(_SECTION, inspect.getdoc(function) or "")
+            run = _described(function, options)
+            add(name, cls=Command, help=text, epilog=examples, **settings)(run)
+            return function
+
+        return added
+
+
+def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..., Any]:
+    """The function with Typer's descriptions of its parameters, from the docstring."""
+    options: dict[str, dict[str, Any]] = {}
+    arguments: list[dict[str, Any]] = []
+    for section in sections:
+        title, _, body = section.partition(":\n")
+        for entry in re.split(r"\n(?=  \S)", body):
+            head, _, text = entry.strip().partition("  ")
+            names = [word.rstrip(",") for word in head.split() if word.startswith("-")]
+            value = [word for word in head.split() if not word.startswith("-")]
+            about = {"param_decls": names, "metavar": "".join(value) or None,
+                     "help": " ".join(text.split()),
+                     "rich_help_panel": SPECIAL if title == SPECIAL else None}  # fmt: skip
+            if names:
+                options[re.sub("^-+|/.*", "", names[-1]).replace("-", "_")] = about
+            else:
+                arguments.append(about)
+    parameters = []
+    for one in inspect.signature(function).parameters.values():
+        known = next(iter(getattr(one.annotation, "__metadata__", ())), None)
+        if one.annotation is not typer.Context and not getattr(known, "help", None):
+            about = options.pop(re.sub("_(file|folder)?$", "", one.name), None)
+            info = copy(known) or (typer.Argument() if about is None else typer.Option())
+            vars(info).update(about or arguments.pop(0))
+            info.default = ... if one.default is one.empty else one.default
+            kind = one.annotation if known is None else one.annotation.__origin__
+            one = one.replace(annotation=kind, default=info)
+        parameters.append(one.replace(kind=one.KEYWORD_ONLY))
+    if options or arguments:
+        raise TypeError(f"{function.__name__} has no parameter for {[*options, *arguments]}")
+
+    @wraps(function)
+    def run(**told: Any) -> Any:
+        return function(**told)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def _usage(params: Iterable[Any]) -> list[str]:

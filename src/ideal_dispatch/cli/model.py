@@ -32,9 +32,15 @@ _SHOWN = 5
 _FAR_OFF = 1.1
 
 
-@app.command(epilog="Example:\n  ideal model card model/")
-def card(model: ModelArgument) -> None:
-    """Print what a model is, learned from, and good for."""
+@app.command()
+def card(
+    model: ModelArgument,
+) -> None:
+    """Print what a model is, learned from, and good for.
+
+    Example:
+      ideal model card model/
+    """
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.model_directory import model_card
 
@@ -47,9 +53,7 @@ def card(model: ModelArgument) -> None:
         out.print(text, markup=False, soft_wrap=True)
 
 
-@app.command(
-    epilog="Example:\n  ideal model evaluate model/ newer/trips.trips --network city.network"
-)
+@app.command()
 def evaluate(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
@@ -59,6 +63,9 @@ def evaluate(
     """Test a model on trips: how far it is off, how often by more than it thought possible.
 
     Trips at hours or in weather that it has not learned from are counted, too.
+
+    Example:
+      ideal model evaluate model/ newer/trips.trips --network city.network
     """
     from ideal_dispatch.learning.assessment import assess
 
@@ -96,9 +103,7 @@ def evaluate(
         )  # fmt: skip
 
 
-@app.command(
-    epilog="Example:\n  ideal model rescale model/ local.trips --network town.network -o local/"
-)
+@app.command()
 def rescale(
     model_folder: ModelArgument,
     trips_file: TripsArgument,
@@ -112,6 +117,9 @@ def rescale(
     A model carried to another city needs it. The number is the one with the
     least mean error on the given trips: at least ten are needed, a few hundred
     are better. How far the model thinks it may be off, in percent, stays.
+
+    Example:
+      ideal model rescale model/ local.trips --network town.network -o local/
     """
     from ideal_dispatch.forecast.model_directory import FILES, MANIFEST
     from ideal_dispatch.learning.assessment import rescale

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import ForceOption, argument, flag, option
+from ideal_dispatch.cli.options import ForceOption, option
 from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.terminal import err, out, print_facts, stages
 from ideal_dispatch.errors import InputError
@@ -23,13 +21,6 @@ Examples:
 """,
 )
 
-_BUILD_EPILOG = """\
-Examples:
-  ideal network build city.osm.pbf -o city.network --map city.png
-  ideal network build edges.csv --nodes nodes.csv -o hk.network \\
-    --column tail=start_node --column head=end_node
-  ideal network build --place "Monaco" -o monaco.network
-"""
 
 MapOption = Annotated[Path | None, option("FILE", "Also draw a map: .png, .svg or .pdf.", "--map")]
 DepotsOption = Annotated[
@@ -38,53 +29,42 @@ DepotsOption = Annotated[
 ]
 
 
-@app.command(epilog=_BUILD_EPILOG)
+@app.command()
 def build(
-    output: Annotated[Path, option("FILE", "The .network file to write.", "-o", "--output")],
-    source: Annotated[
-        Path | None,
-        argument(
-            "MAP",
-            "A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, "
-            "or a .csv of roads.",
-        ),
-    ] = None,
-    nodes: Annotated[
-        Path | None, option("FILE", "The .csv of junctions that goes with a .csv of roads.")
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        option(
-            "FIELD=COLUMN",
-            "Which column of your .csv holds a field, where it is not found by its name: "
-            "tail=start_node. Of several, as in length_m=measured,straight, the first with a "
-            "value counts. Repeat it for every field.",
-        ),
-    ] = None,
-    directed: Annotated[
-        bool,
-        flag("--directed", "A row of the .csv is one direction of a street, not both."),
-    ] = False,
-    bbox: Annotated[
-        str | None,
-        option(
-            "W,S,E,N",
-            "Only the area within these degrees: west, south, east, north. It is downloaded "
-            "if no map is given.",
-        ),
-    ] = None,
-    place: Annotated[
-        str | None, option("NAME", "Download a place by its name (needs ideal-dispatch[geo]).")
-    ] = None,
-    simplify: Annotated[
-        bool,
-        typer.Option(help="Join small pieces of road from junction to junction, or keep them."),
-    ] = True,
+    output: Path,
+    source: Path | None = None,
+    nodes: Path | None = None,
+    column: list[str] | None = None,
+    directed: bool = False,
+    bbox: str | None = None,
+    place: str | None = None,
+    simplify: bool = True,
     map_file: MapOption = None,
     depots: DepotsOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Read a road network, report what was kept and dropped, and write one file."""
+    r"""Read a road network, report what was kept and dropped, and write one file.
+
+    Options:
+      -o, --output FILE  The .network file to write.
+      MAP  A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, or a .csv
+          of roads.
+      --nodes FILE  The .csv of junctions that goes with a .csv of roads.
+      --column FIELD=COLUMN  Which column of your .csv holds a field, where it is not found by its
+          name: tail=start_node. Of several, as in length_m=measured,straight, the first with a
+          value counts. Repeat it for every field.
+      --directed  A row of the .csv is one direction of a street, not both.
+      --bbox W,S,E,N  Only the area within these degrees: west, south, east, north. It is downloaded
+          if no map is given.
+      --place NAME  Download a place by its name (needs ideal-dispatch[geo]).
+      --simplify/--no-simplify  Join small pieces of road from junction to junction, or keep them.
+
+    Examples:
+      ideal network build city.osm.pbf -o city.network --map city.png
+      ideal network build edges.csv --nodes nodes.csv -o hk.network \
+        --column tail=start_node --column head=end_node
+      ideal network build --place "Monaco" -o monaco.network
+    """
     from ideal_dispatch.network.readers import read_network
 
     _check_files([source, nodes], output, map_file, depots, force)
@@ -106,14 +86,21 @@ def build(
     out.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
-@app.command(epilog="Example:\n  ideal network info city.network --map city.svg")
+@app.command()
 def info(
-    file: Annotated[Path, argument("FILE", "A .network file.")],
+    file: Path,
     map_file: MapOption = None,
     depots: DepotsOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Show what a network file holds and how it was built."""
+    """Show what a network file holds and how it was built.
+
+    Options:
+      FILE  A .network file.
+
+    Example:
+      ideal network info city.network --map city.svg
+    """
     from ideal_dispatch.network import RoadNetwork
 
     _check_files([file], None, map_file, depots, force)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import (
     DepotsOption,
@@ -10,8 +12,6 @@ from ideal_dispatch.cli.options import (
     NetworkOption,
     OutputFolder,
     SeedOption,
-    argument,
-    option,
 )
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import err, out, print_facts, print_next, stages
@@ -29,47 +29,37 @@ Examples:
 """,
 )
 
-_PREPARE_EPILOG = """\
-Examples:
-  ideal records synthesise -o agency/
-  ideal records prepare agency/records.csv --network agency/city.network \\
-    --depots agency/depots.csv --config agency/agency.toml -o out/
-  ideal records prepare reports.xml --network city.network \\
-    --depots depots.csv --config nemsis.toml -o out/ --force
-"""
-
-_SYNTHESISE_EPILOG = """\
-Examples:
-  ideal records synthesise -o agency/ --count 5000 --seed 3
-  ideal records synthesise -o agency/ --network city.network \\
-    --depots depots.csv --time-zone Europe/London --country GB
-"""
 
 _WORDS = 10
 
 
-@app.command(epilog=_PREPARE_EPILOG)
+@app.command()
 def prepare(
-    records: Annotated[
-        Path, argument("RECORDS", "Your records: .csv, .xlsx, or NEMSIS v3.5 .xml.")
-    ],
-    network_file: Annotated[
-        Path,
-        option("FILE", "Your city's .network file, made by `ideal network build`.", "--network"),
-    ],
-    depots: Annotated[
-        Path,
-        option("FILE", "Your depots, .csv or .xlsx: name, lon, lat, and call_sign if you have it."),
-    ],
-    config: Annotated[Path, option("FILE", "A .toml file that says how to read your records.")],
+    records: Path,
+    network_file: Path,
+    depots: Path,
+    config: Path,
     output: OutputFolder,
     force: ForceOption = False,
 ) -> None:
-    """Turn records into trips, and give a reason for every row that is left out.
+    r"""Turn records into trips, and give a reason for every row that is left out.
 
     Writes trips.trips (what a model learns from), quarantine.csv (rows left out,
     with reasons), report.html and report.json. Names, addresses and ages are
     never read. The exit code is 2 if no trip remains.
+
+    Options:
+      RECORDS  Your records: .csv, .xlsx, or NEMSIS v3.5 .xml.
+      --network FILE  Your city's .network file, made by `ideal network build`.
+      --depots FILE  Your depots, .csv or .xlsx: name, lon, lat, and call_sign if you have it.
+      --config FILE  A .toml file that says how to read your records.
+
+    Examples:
+      ideal records synthesise -o agency/
+      ideal records prepare agency/records.csv --network agency/city.network \
+        --depots agency/depots.csv --config agency/agency.toml -o out/
+      ideal records prepare reports.xml --network city.network \
+        --depots depots.csv --config nemsis.toml -o out/ --force
     """
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
@@ -94,27 +84,32 @@ def prepare(
     print_next("ideal", "train", output / "trips.trips", "--network", network_file, "-o", "model/")
 
 
-@app.command(epilog=_SYNTHESISE_EPILOG)
+@app.command()
 def synthesise(
     output: OutputFolder,
-    count: Annotated[int, option("NUMBER", "How many records.", min=1)] = 2000,
+    count: Annotated[int, typer.Option(min=1)] = 2000,
     seed: SeedOption = 7,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
-    time_zone: Annotated[
-        str | None, option("ZONE", "The city's time zone, with --network.", "--time-zone")
-    ] = None,
-    country: Annotated[
-        str | None,
-        option("CODE", "The country, in two letters, with --network.", "--country"),
-    ] = None,
+    time_zone: str | None = None,
+    country: str | None = None,
     force: ForceOption = False,
 ) -> None:
-    """Write made-up records with typical mistakes, and everything needed to read them.
+    r"""Write made-up records with typical mistakes, and everything needed to read them.
 
     The city is the embedded one, or that of --network. records.csv, depots.csv,
     weather.csv, agency.toml and city.network are the input of `ideal records
     prepare`. truth.csv says what each row really is. The weather is made up too.
+
+    Options:
+      --count NUMBER  How many records.
+      --time-zone ZONE  The city's time zone, with --network.
+      --country CODE  The country, in two letters, with --network.
+
+    Examples:
+      ideal records synthesise -o agency/ --count 5000 --seed 3
+      ideal records synthesise -o agency/ --network city.network \
+        --depots depots.csv --time-zone Europe/London --country GB
     """
     from ideal_dispatch.records.synthetic_records import FILES, RecordsParams, write_agency
     from ideal_dispatch.records.synthetic_records import synthesise as synthesise_records

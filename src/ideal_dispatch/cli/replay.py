@@ -1,42 +1,37 @@
 """``ideal replay``: an experiment file becomes logs of its training and its test days."""
 
 from pathlib import Path
-from typing import Annotated
 
 from ideal_dispatch.cli.options import (
     ClusterOption,
     CoresOption,
     OutputFolder,
-    argument,
-    flag,
 )
 from ideal_dispatch.cli.terminal import bars, out, print_next, warn
 
-EPILOG = """\
-Examples:
-  ideal replay experiments/port_almery.toml -o runs/port --training-only
-  ideal replay experiments/port_almery.toml -o runs/port --workers 2
-  ideal report runs/port/experienced/test \\
-    --calibration runs/port/experienced/training
-"""
-
 
 def replay(
-    file: Annotated[
-        Path, argument("EXPERIMENT", "A .toml file that says which calls, days and policies.")
-    ],
+    file: Path,
     output: OutputFolder,
-    training_only: Annotated[
-        bool, flag("--training-only", "Replay only the training days, not the test days.")
-    ] = False,
+    training_only: bool = False,
     workers: CoresOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Learn from past days, then replay calls under every policy in the same traffic.
+    r"""Learn from past days, then replay calls under every policy in the same traffic.
 
     After an interruption the same command continues. The number of workers does
     not change the result. An experiment with a transfer table learns nothing: it
     uses what another run has learned.
+
+    Options:
+      EXPERIMENT  A .toml file that says which calls, days and policies.
+      --training-only  Replay only the training days, not the test days.
+
+    Examples:
+      ideal replay experiments/port_almery.toml -o runs/port --training-only
+      ideal replay experiments/port_almery.toml -o runs/port --workers 2
+      ideal report runs/port/experienced/test \
+        --calibration runs/port/experienced/training
     """
     from ideal_dispatch.replay.experiment import Experiment
     from ideal_dispatch.replay.run_folder import read_manifest

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.options import (
     ForceOption,
     OutputFolder,
     SeedOption,
-    argument,
     grouped,
-    option,
     read_network,
 )
 from ideal_dispatch.cli.outputs import check_folder
@@ -23,39 +21,14 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.table import Table
     from ideal_dispatch.network import RoadNetwork
 
-EPILOG = """\
-Examples:
-  ideal report out/test --calibration out/training -o out/report
-  ideal report out/test --incident 2023-05-20-0007 --world experienced \\
-    -o out/report
-  ideal report out/seed-1 out/seed-2 -o out/comparison
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class JudgingOptions:
     """How runs are judged: at which thresholds, in which world, by which curve."""
 
-    calibration: Annotated[
-        list[Path] | None,
-        option(
-            "RUN",
-            "A run of other days that sets the thresholds. Give one for all runs, or repeat it "
-            "for each run.",
-        ),
-    ] = None
-    world: Annotated[
-        str | None,
-        option(
-            "instantaneous|experienced",
-            "Judge in one world only. In instantaneous traffic a road takes what the router "
-            "shows when it is entered, in experienced traffic what really happens. A and B are "
-            "accepted too.",
-        ),
-    ] = None
-    survival: Annotated[
-        str, option("NAME", "The published curve that says how survival falls with time.")
-    ] = "waalewijn-2001"
+    calibration: list[Path] | None = None
+    world: str | None = None
+    survival: str = "waalewijn-2001"
     seed: SeedOption = 0
 
     def judged(self, runs: list[Path]) -> "list[Judged]":
@@ -84,34 +57,36 @@ class JudgingOptions:
 
 @grouped
 def report(
-    runs: Annotated[
-        list[Path],
-        argument(
-            "RUN...",
-            "One or more folders made by `ideal replay`, such as runs/port/experienced/test.",
-        ),
-    ],
+    runs: list[Path],
     output: OutputFolder = Path("report"),
-    incident: Annotated[
-        str | None, option("NAME", "A call to draw on a map, besides the most telling ones.")
-    ] = None,
-    network_file: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "The run's .network file, for maps. The embedded city needs none.",
-            "--network",
-        ),
-    ] = None,
+    incident: str | None = None,
+    network_file: Path | None = None,
     *,
     how: JudgingOptions,
     force: ForceOption = False,
 ) -> None:
-    """Make tables, figures and one HTML page of a replay; compare several replays.
+    r"""Make tables, figures and one HTML page of a replay; compare several replays.
 
     Tables are also written as .csv and LaTeX. Every policy is compared when it
     sends as many second ambulances as the others: the threshold for that is
     found on the days of --calibration or, without, on the days judged here.
+
+    Options:
+      RUN...  One or more folders made by `ideal replay`, such as runs/port/experienced/test.
+      --incident NAME  A call to draw on a map, besides the most telling ones.
+      --network FILE  The run's .network file, for maps. The embedded city needs none.
+      --calibration RUN  A run of other days that sets the thresholds. Give one for all runs, or
+          repeat it for each run.
+      --world instantaneous|experienced  Judge in one world only. In instantaneous traffic a road
+          takes what the router shows when it is entered, in experienced traffic what really
+          happens. A and B are accepted too.
+      --survival NAME  The published curve that says how survival falls with time.
+
+    Examples:
+      ideal report out/test --calibration out/training -o out/report
+      ideal report out/test --incident 2023-05-20-0007 --world experienced \
+        -o out/report
+      ideal report out/seed-1 out/seed-2 -o out/comparison
     """
     from ideal_dispatch.evaluation.comparison import write_comparison
     from ideal_dispatch.evaluation.report import caveats, write_report

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ideal_dispatch.cli.options import flag, option
 from ideal_dispatch.cli.terminal import err, out, print_facts, warn
 from ideal_dispatch.errors import InputError, MissingExtraError
 
@@ -16,56 +15,35 @@ if TYPE_CHECKING:
     from ideal_dispatch.service.settings import ServiceSettings
     from ideal_dispatch.service.solver.pool import SolverPool
 
-EPILOG = """\
-Examples:
-  ideal serve
-  ideal serve --config centre.toml --check
-  ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
-"""
-
 
 def serve(
     ctx: typer.Context,
-    host: Annotated[
-        str,
-        option(
-            "ADDRESS", "Who can reach it. 127.0.0.1: only this computer. 0.0.0.0: every network."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, option("NUMBER", "The number after the colon in its address.", min=1, max=65535)
-    ] = 8000,
-    config: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Your settings (.toml): city, model, traffic, users. Default: the embedded city.",
-        ),
-    ] = None,
-    check: Annotated[bool, flag("--check", "Check the settings and exit.")] = False,
-    workers: Annotated[
-        int,
-        option(
-            "NUMBER",
-            "Copies of the service that share the calls, for a busy centre: at most one per "
-            "processor core. More than one needs --config.",
-            min=1,
-            max=64,
-        ),
-    ] = 1,
-    new_token: Annotated[
-        bool,
-        flag(
-            "--new-token",
-            "Print a new token (a password for a person or program) and its hash for "
-            "the settings, and exit.",
-        ),
-    ] = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    config: Path | None = None,
+    check: bool = False,
+    workers: Annotated[int, typer.Option(min=1, max=64)] = 1,
+    new_token: bool = False,
 ) -> None:
     """Give advice on second ambulances to your dispatch system, and show it on a desk.
 
     The desk is a page in the browser. Without --config it shows the embedded
     city, with simulated calls, and prints a token to sign in with.
+
+    Options:
+      --host ADDRESS  Who can reach it. 127.0.0.1: only this computer. 0.0.0.0: every network.
+      --port NUMBER  The number after the colon in its address.
+      --config FILE  Your settings (.toml): city, model, traffic, users. Default: the embedded city.
+      --check  Check the settings and exit.
+      --workers NUMBER  Copies of the service that share the calls, for a busy centre: at most one
+          per processor core. More than one needs --config.
+      --new-token  Print a new token (a password for a person or program) and its hash for the
+          settings, and exit.
+
+    Examples:
+      ideal serve
+      ideal serve --config centre.toml --check
+      ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
     from ideal_dispatch.service.http import worker

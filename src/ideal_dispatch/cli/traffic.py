@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
@@ -10,9 +12,6 @@ from ideal_dispatch.cli.options import (
     ForceOption,
     NetworkOption,
     SeedOption,
-    argument,
-    flag,
-    option,
     read_day,
     read_network,
 )
@@ -38,76 +37,49 @@ Examples:
 """,
 )
 
-_SIMULATE = """\
-Examples:
-  ideal traffic simulate --engine synthetic --days 6 -o city.traffic
-  ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
-  ideal traffic simulate --engine sumo --network hk.network --hours 17-19 \\
-    --whole-days 0 --demand 0.7 -o evenings.traffic
-"""
 
-
-@app.command(epilog=_SIMULATE)
+@app.command()
 def simulate(
-    output: Annotated[Path, option("FILE", "The .traffic file to write.", "-o", "--output")],
-    engine: Annotated[
-        str,
-        option(
-            "synthetic|sumo",
-            "synthetic: computed from formulas, takes seconds. sumo: every vehicle is simulated, "
-            "takes minutes for each day.",
-        ),
-    ] = "synthetic",
-    days: Annotated[int, option("NUMBER", "How many days.", min=1)] = 6,
-    first: Annotated[
-        str,
-        option(
-            "DAY",
-            "The first of the synthetic days. SUMO takes only the year from it and draws its "
-            "days from the whole year.",
-        ),
-    ] = "2023-05-08",
+    output: Path,
+    engine: str = "synthetic",
+    days: Annotated[int, typer.Option(min=1)] = 6,
+    first: str = "2023-05-08",
     seed: SeedOption = 0,
-    hours: Annotated[
-        str, option("FROM-TO,...", "Hours of each day, in local time.")
-    ] = "6-10,16-20",
-    whole_days: Annotated[
-        int | None,
-        option(
-            "NUMBER", "SUMO: how many of the days have all 24 hours; one in six by default.", min=0
-        ),
-    ] = None,
-    demand: Annotated[
-        float | None,
-        option(
-            "FACTOR",
-            "SUMO: how busy the roads are. 1 is usual and the default; 0.7 is 30 % less.",
-        ),
-    ] = None,
+    hours: str = "6-10,16-20",
+    whole_days: Annotated[int | None, typer.Option(min=0)] = None,
+    demand: float | None = None,
     network_file: NetworkOption = None,
-    time_zone: Annotated[
-        str, option("ZONE", "The city's time zone.", "--time-zone")
-    ] = "Asia/Hong_Kong",
-    country: Annotated[
-        str, option("CODE", "The country, in two letters, for its holidays.", "--country")
-    ] = "HK",
-    work: Annotated[
-        Path | None,
-        option(
-            "FOLDER",
-            "SUMO: where finished days are kept; beside the output by default. After an "
-            "interruption the same command continues from there.",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        option("NUMBER", "SUMO: days simulated at once; one per processor core by default.", min=1),
-    ] = None,
+    time_zone: str = "Asia/Hong_Kong",
+    country: str = "HK",
+    work: Path | None = None,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
     force: ForceOption = False,
 ) -> None:
-    """Make up traffic: how long each road takes, minute by minute, in one file.
+    r"""Make up traffic: how long each road takes, minute by minute, in one file.
 
     SUMO is a free traffic simulator (needs ideal-dispatch[sumo]).
+
+    Options:
+      -o, --output FILE  The .traffic file to write.
+      --engine synthetic|sumo  synthetic: computed from formulas, takes seconds. sumo: every vehicle
+          is simulated, takes minutes for each day.
+      --days NUMBER  How many days.
+      --first DAY  The first of the synthetic days. SUMO takes only the year from it and draws its
+          days from the whole year.
+      --hours FROM-TO,...  Hours of each day, in local time.
+      --whole-days NUMBER  SUMO: how many of the days have all 24 hours; one in six by default.
+      --demand FACTOR  SUMO: how busy the roads are. 1 is usual and the default; 0.7 is 30 % less.
+      --time-zone ZONE  The city's time zone.
+      --country CODE  The country, in two letters, for its holidays.
+      --work FOLDER  SUMO: where finished days are kept; beside the output by default. After an
+          interruption the same command continues from there.
+      --workers NUMBER  SUMO: days simulated at once; one per processor core by default.
+
+    Examples:
+      ideal traffic simulate --engine synthetic --days 6 -o city.traffic
+      ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
+      ideal traffic simulate --engine sumo --network hk.network --hours 17-19 \
+        --whole-days 0 --demand 0.7 -o evenings.traffic
     """
     from dataclasses import replace
 
@@ -156,22 +128,28 @@ def simulate(
     out.print(f"wrote {output} ({size})", markup=False, soft_wrap=True)
 
 
-@app.command(epilog="Example:\n  ideal traffic info city.traffic")
+@app.command()
 def info(
-    file: Annotated[Path, argument("FILE", "A .traffic file.")],
+    file: Path,
     network_file: NetworkOption = None,
-    everything: Annotated[
-        bool, flag("--all", "Also describe the days that are kept for tests.")
-    ] = False,
+    all_: bool = False,
 ) -> None:
-    """Show what a recording holds: days, hours, how many roads were seen, how slow they were."""
+    """Show what a recording holds: days, hours, how many roads were seen, how slow they were.
+
+    Options:
+      FILE  A .traffic file.
+      --all  Also describe the days that are kept for tests.
+
+    Example:
+      ideal traffic info city.traffic
+    """
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
     recording = RecordedTraffic.load(file, read_network(network_file))
-    _show(recording, file, frozenset() if everything else held_out_dates(recording, file))
+    _show(recording, file, frozenset() if all_ else held_out_dates(recording, file))
 
 
-app.command(epilog=traffic_record.EPILOG)(traffic_record.record)
+app.command()(traffic_record.record)
 
 
 def _periods(text: str) -> tuple[tuple[int, int], ...]:

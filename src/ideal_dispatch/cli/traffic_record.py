@@ -4,12 +4,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import typer
+
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.options import (
     DepotsOption,
     NetworkOption,
     SeedOption,
-    option,
     read_moment,
     read_network,
     told_depots,
@@ -23,73 +24,51 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.traffic.quote_recorder import NetworkSource
 
-EPILOG = """\
-Examples:
-  ideal traffic record --traffic city.traffic \\
-    --start 2023-05-08T06:00+08:00 -o quotes.jsonl
-  ideal traffic record --valhalla http://127.0.0.1:8002 --count 288 \\
-    -o quotes.jsonl
-  ideal traffic record --google-key key.txt --most 2000 -o quotes.jsonl
-"""
-
 
 def record(
-    output: Annotated[
-        Path, option("FILE", "The log (.jsonl) to begin or to continue.", "-o", "--output")
-    ],
-    traffic_file: Annotated[
-        Path | None, option("FILE", "Ask a .traffic file instead of a live router.", "--traffic")
-    ] = None,
-    google_key: Annotated[
-        Path | None, option("FILE", "Ask Google; the file holds your key of the Google Routes API.")
-    ] = None,
-    valhalla: Annotated[
-        str | None, option("URL", "Ask a Valhalla server (a free router) at this address.")
-    ] = None,
-    segment: Annotated[
-        str,
-        option(
-            "WAY",
-            "How to get the time of the next road from Google: static_ratio, stopover or "
-            "own_query.",
-            special=True,
-        ),
-    ] = "static_ratio",
-    answers: Annotated[
-        Path | None,
-        option("FOLDER", "Also keep the live router's answers as they came.", special=True),
-    ] = None,
+    output: Path,
+    traffic_file: Path | None = None,
+    google_key: Path | None = None,
+    valhalla: str | None = None,
+    segment: str = "static_ratio",
+    answers: Path | None = None,
     network_file: NetworkOption = None,
     depots_file: DepotsOption = None,
-    places: Annotated[
-        int, option("NUMBER", "How many random destinations to ask for.", min=1)
-    ] = 40,
-    start: Annotated[
-        str | None,
-        option(
-            "TIME",
-            "When to ask first, with the time zone: 2023-05-08T06:00+08:00. The default for a "
-            "new log is now.",
-        ),
-    ] = None,
-    every: Annotated[
-        float | None, option("SECONDS", "Time between two rounds of asking; 300 by default.", min=1)
-    ] = None,
-    count: Annotated[int, option("NUMBER", "How many rounds, from the first on.", min=1)] = 12,
-    most: Annotated[
-        int | None,
-        option(
-            "NUMBER",
-            "Stop after this many requests in all; a live router may charge for each.",
-            min=1,
-        ),
-    ] = None,
+    places: Annotated[int, typer.Option(min=1)] = 40,
+    start: str | None = None,
+    every: Annotated[float | None, typer.Option(min=1)] = None,
+    count: Annotated[int, typer.Option(min=1)] = 12,
+    most: Annotated[int | None, typer.Option(min=1)] = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Log the times that a router promises from every depot, again and again.
+    r"""Log the times that a router promises from every depot, again and again.
 
     With --traffic the log also has the time that the drive really takes. After
     an interruption the same command continues the log on the same schedule.
+
+    Options:
+      -o, --output FILE  The log (.jsonl) to begin or to continue.
+      --traffic FILE  Ask a .traffic file instead of a live router.
+      --google-key FILE  Ask Google; the file holds your key of the Google Routes API.
+      --valhalla URL  Ask a Valhalla server (a free router) at this address.
+      --places NUMBER  How many random destinations to ask for.
+      --start TIME  When to ask first, with the time zone: 2023-05-08T06:00+08:00. The default for a
+          new log is now.
+      --every SECONDS  Time between two rounds of asking; 300 by default.
+      --count NUMBER  How many rounds, from the first on.
+      --most NUMBER  Stop after this many requests in all; a live router may charge for each.
+
+    For specialists:
+      --segment WAY  How to get the time of the next road from Google: static_ratio, stopover or
+          own_query.
+      --answers FOLDER  Also keep the live router's answers as they came.
+
+    Examples:
+      ideal traffic record --traffic city.traffic \
+        --start 2023-05-08T06:00+08:00 -o quotes.jsonl
+      ideal traffic record --valhalla http://127.0.0.1:8002 --count 288 \
+        -o quotes.jsonl
+      ideal traffic record --google-key key.txt --most 2000 -o quotes.jsonl
     """
     import numpy as np
 

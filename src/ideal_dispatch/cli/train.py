@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ideal_dispatch.cli.options import (
     ClusterOption,
     CoresOption,
     ForceOption,
-    argument,
-    flag,
-    option,
 )
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import bars, err, out, print_facts, print_next, print_table, warn
@@ -22,99 +19,63 @@ if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainedModel, TrainingProgress
     from ideal_dispatch.learning.training import Watch
 
-EPILOG = """\
-Examples:
-  ideal train out/trips.trips --network city.network -o model/
-  ideal train out/trips.trips --network city.network -o model/ --resume
-  ideal train trips.trips --network city.network -o paper/ --paper \\
-    --radius-loss mean_absolute --coverage 0
-  torchrun --nproc-per-node 2 --no-python \\
-    ideal train trips.trips --network city.network -o model/ --distributed
-"""
-
 
 def train(
-    trips_file: Annotated[
-        Path, argument("TRIPS", "The file trips.trips of `ideal records prepare`.")
-    ],
-    network_file: Annotated[Path, option("FILE", "Your city's .network file.", "--network")],
-    output: Annotated[Path, option("FOLDER", "Folder for the model.", "-o", "--output")],
-    features: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "What is known of a road: its location (default; more accurate, for this city "
-            "only) or its attributes, such as length and lanes (for other cities, too).",
-        ),
-    ] = None,
-    head: Annotated[
-        str | None,
-        option(
-            "polar|plain",
-            "How roads may slow down together: polar (default) or the paper's plain.",
-            special=True,
-        ),
-    ] = None,
-    dimension: Annotated[
-        int | None,
-        option("NUMBER", "How many numbers describe a road; 16 by default.", special=True),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        option(
-            "NUMBER", "How often to go through all trips, at most; 24 by default.", special=True
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, option("NUMBER", "Start of all random draws: another number, another result.")
-    ] = None,
-    params_file: Annotated[
-        Path | None,
-        option("FILE", "A .toml file with further parameters.", "--params", special=True),
-    ] = None,
-    paper: Annotated[
-        bool,
-        flag(
-            "--paper", "Train by the paper's Algorithm 1: slower and less accurate.", special=True
-        ),
-    ] = False,
-    split_by: Annotated[
-        str | None,
-        option(
-            "day|trip",
-            "What is set aside to test on: whole days (default, where possible) or single trips.",
-            "--split",
-        ),
-    ] = None,
-    radius_loss: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "How uncertainty is learned: quantile (default) or the paper's mean_absolute.",
-            special=True,
-        ),
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "How cautious to be: this share of trips shall take no longer than the model "
-            "thinks possible. 0.8 by default; 0 promises nothing.",
-        ),
-    ] = None,
-    resume: Annotated[bool, flag("--resume", "Continue an interrupted training.")] = False,
+    trips_file: Path,
+    network_file: Path,
+    output: Path,
+    features: str | None = None,
+    head: str | None = None,
+    dimension: int | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    params_file: Path | None = None,
+    paper: bool = False,
+    split: str | None = None,
+    radius_loss: str | None = None,
+    coverage: float | None = None,
+    resume: bool = False,
     force: ForceOption = False,
     jobs: CoresOption = None,
     cluster: ClusterOption = None,
-    distributed: Annotated[
-        bool, flag("--distributed", "For torchrun: this is one of several processes.", special=True)
-    ] = False,
+    distributed: bool = False,
 ) -> None:
-    """Learn travel times and how far they may be off, from past trips.
+    r"""Learn travel times and how far they may be off, from past trips.
 
     Writes the model, a card that describes it, report.html and report.json. The
     model learns from 70 % of the trips, 10 % tune it and 20 % test it. Needs
     ideal-dispatch[train]. If it is interrupted, --resume continues it.
+
+    Options:
+      TRIPS  The file trips.trips of `ideal records prepare`.
+      --network FILE  Your city's .network file.
+      -o, --output FOLDER  Folder for the model.
+      --features NAME  What is known of a road: its location (default; more accurate, for this city
+          only) or its attributes, such as length and lanes (for other cities, too).
+      --seed NUMBER  Start of all random draws: another number, another result.
+      --split day|trip  What is set aside to test on: whole days (default, where possible) or single
+          trips.
+      --coverage SHARE  How cautious to be: this share of trips shall take no longer than the model
+          thinks possible. 0.8 by default; 0 promises nothing.
+      --resume  Continue an interrupted training.
+
+    For specialists:
+      --head polar|plain  How roads may slow down together: polar (default) or the paper's plain.
+      --dimension NUMBER  How many numbers describe a road; 16 by default.
+      --epochs NUMBER  How often to go through all trips, at most; 24 by default.
+      --params FILE  A .toml file with further parameters.
+      --paper  Train by the paper's Algorithm 1: slower and less accurate.
+      --radius-loss NAME  How uncertainty is learned: quantile (default) or the paper's
+          mean_absolute.
+      --distributed  For torchrun: this is one of several processes.
+
+    Examples:
+      ideal train out/trips.trips --network city.network -o model/
+      ideal train out/trips.trips --network city.network -o model/ --resume
+      ideal train trips.trips --network city.network -o paper/ --paper \
+        --radius-loss mean_absolute --coverage 0
+      torchrun --nproc-per-node 2 --no-python \
+        ideal train trips.trips --network city.network -o model/ --distributed
     """
     from ideal_dispatch.files import check_source
 
@@ -131,7 +92,6 @@ def train(
     from ideal_dispatch.records import Trips
 
     _check_output(output, [trips_file, network_file, params_file], resume, force)
-    by: Any = split_by
     settings = TrainingSettings.read(
         params_file,
         {
@@ -141,7 +101,7 @@ def train(
             "radius": {"loss": radius_loss, "coverage": coverage},
         },
         paper=paper,
-        split=by,
+        split=cast(Any, split),
     )
     network, trips = RoadNetwork.load(network_file), Trips.load(trips_file)
     with joined() if distributed else nullcontext(True) as first:

@@ -17,7 +17,7 @@ def test_an_unknown_name_is_one_line() -> None:
 
 
 def test_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    bench.bench(list_only=True)
+    bench.bench(list_=True)
     names = capsys.readouterr().out.split()
     for name in ("shortest_paths", "gap", "target_radius", "training", "replay", "service"):
         assert name in names

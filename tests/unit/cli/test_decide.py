@@ -63,7 +63,7 @@ def test_the_answer_for_programs_is_the_policys(
         "gain_file": town / "gain.json",
         "cost": 0.001,
     }
-    decide(**told, **more, units=["D0=1", "D2 = 0"], as_json=True)
+    decide(**told, **more, depot=["D0=1", "D2 = 0"], json=True)
     answer = json.loads(capsys.readouterr().out)
     call = situation(grid, 65, (1, 2, 0))
     policy = Ideal(random_model(grid), GAIN, random_drift(grid), threshold_from({"cost": 0.001}))
@@ -114,7 +114,7 @@ def test_a_forecast_at_its_bound_is_no_advice(
     bounded_model(grid).save(town / "bounded")
     told |= {"model_folder": town / "bounded", "traffic_file": None, "policy": policy}
     told |= {"threshold": "always"} if policy == "ideal" else {}
-    decide(**told, as_json=True)
+    decide(**told, json=True)
     answer = json.loads(capsys.readouterr().out)
     made = answer["decision"]
     assert (made["advice"], made["send_second"]) == ("no_advice", None)
@@ -131,8 +131,8 @@ def test_a_forecast_at_its_bound_is_no_advice(
 def test_a_primary_that_was_sent_and_who_would_be_sooner(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told |= {"node": 14, "primary": "D1", "units": ["D1=0"]}
-    decide(**told, as_json=True)
+    told |= {"node": 14, "primary": "D1", "depot": ["D1=0"]}
+    decide(**told, json=True)
     made = json.loads(capsys.readouterr().out)["decision"]
     assert made["primary"]["depot"] == "D1"
     sooner = made["sooner_unit"]
@@ -140,7 +140,7 @@ def test_a_primary_that_was_sent_and_who_would_be_sooner(
     decide(**told)
     words = f"D0 is expected {sooner['seconds']:.0f} s sooner than D1, "
     assert words in " ".join(capsys.readouterr().out.split())
-    decide(**told | {"primary": None}, as_json=True)
+    decide(**told | {"primary": None}, json=True)
     assert json.loads(capsys.readouterr().out)["decision"]["sooner_unit"] is None
 
 
@@ -156,7 +156,7 @@ def test_other_policies(
         return
     if policy != "paper-ideal":
         told["model_folder"] = None
-    decide(**told, policy=policy, as_json=True)
+    decide(**told, policy=policy, json=True)
     answer = json.loads(capsys.readouterr().out)["decision"]
     assert answer["policy"] == policy
     assert (answer["threshold_s"] is None) == (policy == "router-dual")
@@ -170,7 +170,7 @@ def test_a_policy_of_ones_own_keeps_its_threshold(
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "examples" / "own_policy")
     for threshold, expected_s in ((None, -45.0), ("7", 7.0)):
         kind = "my_dispatch.policies:CloseRace"
-        decide(**told, threshold=threshold, policy=kind, as_json=True)
+        decide(**told, threshold=threshold, policy=kind, json=True)
         assert json.loads(capsys.readouterr().out)["decision"]["threshold_s"] == expected_s
 
 
@@ -194,7 +194,7 @@ def test_a_place_by_coordinates(
     told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del told["node"]
-    decide(**told, lon=float(grid.lon[30]) + 1e-5, lat=float(grid.lat[30]), as_json=True)
+    decide(**told, lon=float(grid.lon[30]) + 1e-5, lat=float(grid.lat[30]), json=True)
     assert json.loads(capsys.readouterr().out)["incident"]["node"] == 30
 
 
@@ -202,7 +202,7 @@ def test_without_traffic_the_model_stands_in_for_the_router(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     told |= {"traffic_file": None, "at": "2024-03-05T18:00+08:00"}
-    decide(**told, as_json=True)
+    decide(**told, json=True)
     answer = json.loads(capsys.readouterr().out)
     assert answer["decision"]["details"]["times_from"] == "forecast"
     assert answer["stations"][0]["quote"]["fell_back"] == "no live traffic: the model's own times"
@@ -227,16 +227,16 @@ def test_the_embedded_city_takes_another_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     random_model(harbour_city().network).save(tmp_path / "model")
-    decide(model_folder=tmp_path / "model", seed=4, as_json=True)
+    decide(model_folder=tmp_path / "model", seed=4, json=True)
     assert json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"] == "forecast"
     GAIN.save(tmp_path / "model" / "gain.json")
-    decide(model_folder=tmp_path / "model", seed=4, as_json=True)
+    decide(model_folder=tmp_path / "model", seed=4, json=True)
     own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
     assert own == "replays", "a gain beside the model is the model's own"
     GAIN.save(tmp_path / "gain.json")
     said = []
     for gain in (None, tmp_path / "gain.json"):
-        decide(gain_file=gain, seed=4, as_json=True)
+        decide(gain_file=gain, seed=4, json=True)
         said.append(json.loads(capsys.readouterr().out)["decision"]["details"]["spread_s"])
     assert said[0] != said[1], "a gain that is given goes before the city's own"
 
@@ -268,13 +268,13 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
         ({"node": None}, "where is the call\\? Give --node, or --lon and --lat"),
         ({"node": None, "lon": 114.0}, "^--lon and --lat belong together"),
         ({"node": None, "lon": 10.0, "lat": 50.0}, "beyond the limit of 300 m"),
-        ({"units": ["D9=1"]}, "^--depot D9: no such depot; there are D0, D1, D2"),
+        ({"depot": ["D9=1"]}, "^--depot D9: no such depot; there are D0, D1, D2"),
         ({"primary": "D9"}, "^--primary D9: no such depot; there are D0, D1, D2"),
-        ({"primary": "D9", "units": ["D0=1"]}, "^--primary D9: no such depot"),
-        ({"primary": "D1", "units": ["D9=1"]}, "^--depot D9: no such depot"),
-        ({"units": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
-        ({"units": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
-        ({"units": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
+        ({"primary": "D9", "depot": ["D0=1"]}, "^--primary D9: no such depot"),
+        ({"primary": "D1", "depot": ["D9=1"]}, "^--depot D9: no such depot"),
+        ({"depot": ["D0"]}, "--depot D0: write it as NAME=UNITS, as in D0=1"),
+        ({"depot": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
+        ({"depot": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
         ({"policy": "oracle"}, "--policy 'oracle': choose one of region, router"),
         ({"policy": "learned-trigger"}, "--policy 'learned-trigger': choose one of (?!.*learned)"),
         ({"policy": "quarter-hour"}, "--policy 'quarter-hour': choose one of (?!.*quarter)"),
@@ -305,9 +305,9 @@ def test_a_trace_tells_every_step(
 ) -> None:
     lon, lat = float(grid.lon[65]), float(grid.lat[65])
     asked = {name: value for name, value in told.items() if name != "node"}
-    decide(**asked, lon=lon, lat=lat, as_json=True)
+    decide(**asked, lon=lon, lat=lat, json=True)
     plain = json.loads(capsys.readouterr().out)
-    decide(**asked, lon=lon, lat=lat, as_json=True, traced=True)
+    decide(**asked, lon=lon, lat=lat, json=True, trace=True)
     answer = json.loads(capsys.readouterr().out)
     steps = answer.pop("trace")
     assert answer == plain, "the answer is the same, and has no trace unless asked for"
@@ -332,7 +332,7 @@ def test_the_gap_is_searched_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     searched = count_searches(monkeypatch)
-    decide(**told, policy=policy, as_json=True, traced=True)
+    decide(**told, policy=policy, json=True, trace=True)
     answer = json.loads(capsys.readouterr().out)
     assert "could plausibly" in answer["explanation"]
     assert len(searched) == 1
@@ -342,7 +342,7 @@ def test_the_gap_is_searched_once(
 def test_a_trace_is_readable_in_eighty_columns(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    decide(**told, traced=True)
+    decide(**told, trace=True)
     text = capsys.readouterr().out.split("Step by step")[1]
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())

@@ -200,7 +200,7 @@ def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Pa
         ({"resume": True}, "training is finished; add --force to train anew"),
         ({"resume": True, "force": True}, "--resume continues, --force starts anew: choose one"),
         ({"force": True, "distributed": True}, "torchrun --nproc-per-node 2 --no-python ideal"),
-        ({"force": True, "split_by": "week"}, "split by 'week': it must be 'trip' or 'day'"),
+        ({"force": True, "split": "week"}, "split by 'week': it must be 'trip' or 'day'"),
         ({"force": True, "params_file": Path("none.toml")}, "none.toml: no such file"),
     ],
 )
