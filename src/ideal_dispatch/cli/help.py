@@ -103,9 +103,9 @@ def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..
     for one in inspect.signature(function).parameters.values():
         known = next(iter(getattr(one.annotation, "__metadata__", ())), None)
         if one.annotation is not typer.Context and not getattr(known, "help", None):
-            about = options.pop(re.sub("_(file|folder)?$", "", one.name), None)
-            info = copy(known) or (typer.Argument() if about is None else typer.Option())
-            vars(info).update(about or arguments.pop(0))
+            told = options.pop(re.sub("_(file|folder)?$", "", one.name), None)
+            info = copy(known) or (typer.Argument() if told is None else typer.Option())
+            vars(info).update(told or arguments.pop(0))
             info.default = ... if one.default is one.empty else one.default
             kind = one.annotation if known is None else one.annotation.__origin__
             one = one.replace(annotation=kind, default=info)
