@@ -283,7 +283,8 @@ class AuditStoreContract:
 
         def read(listed: bool = False) -> set[str]:
             with store._database.writing() as connection:
-                return UnitTables(connection, [promising("b", now, listed)], ())._stored
+                tables = UnitTables(connection, [promising("b", now, listed)], ())
+                return set(tables.before.promises.calls)
 
         stored(store, [promising("a", old, sent="D1")])
         assert read() == set()  # nobody told a count, and the advice expired

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ from ideal_dispatch.service.audit import (
     DuplicateEntry,
     Entry,
     NotRecordedError,
-    PromisedUnits,
     Row,
     Spool,
     StoreError,
@@ -111,16 +109,14 @@ class Ledger:
 
         Its units are promised from now on, unless others were quicker: PromisedUnits.
         """
-        promises = self.units.promises
-        if short := promises.short(entry, self.units.told, datetime.now(UTC)):
-            raise PromisedUnits(entry, short)
+        self.units.check(entry)
         try:
-            with promises.trying(entry):
+            with self.units.promises.trying(entry):
                 timeout_s = max(timeout_s, _LEAST_S)
                 await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
         except DuplicateEntry as duplicate:
             entry = duplicate.entry
-            promises.take(entry)
+            self.units.promises.take(entry)
         self._remember(entry)
         return RecordedAnswer.of(entry)
 

@@ -5,54 +5,39 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from ideal_dispatch.service.audit import DepotUnits, Entry
-from ideal_dispatch.service.audit.promises import Promises
+from ideal_dispatch.service.audit import Entry
 from ideal_dispatch.service.audit.record import moment_text
-from ideal_dispatch.service.audit.units import AHEAD, outdated, told_units
+from ideal_dispatch.service.audit.units import AHEAD, UnitState
 from ideal_dispatch.service.solver.messages import KnownUnits
 
 _FOLLOWED = 500  # entries; one that is told here is followed within seconds
 
 
-class UnitCounts:
-    """The newest count of every depot that somebody told about, and all promises.
+class UnitCounts(UnitState):
+    """What a worker knows: the newest count of every depot that somebody told about, all promises.
 
     Of counts with the same moment the last row on record counts, in every
     worker as in the database.
     """
 
     def __init__(self) -> None:
-        self.told: dict[str, DepotUnits] = {}
-        self.promises = Promises()
+        super().__init__()
         self._followed: deque[str] = deque(maxlen=_FOLLOWED)
 
     def take(self, entry: Entry) -> None:
-        """Know what an entry tells or promises, unless something newer is known.
-
-        Counts that were followed are known.
-        """
-        if entry.id not in self._followed:  # later rows may have been followed since
-            self._put_all(entry)
+        """Know what an entry says, unless its row was followed: later ones may have been since."""
+        if entry.id not in self._followed:
+            super().take(entry)
 
     def follow(self, entry: Entry) -> None:
         """Know what the next row on record says, also where its entry was taken before."""
         self._followed.append(entry.id)
-        self._put_all(entry)
-
-    def _put_all(self, entry: Entry) -> None:
-        self.promises.take(entry)
-        for told in told_units(entry):
-            self.put(told)
-
-    def put(self, told: DepotUnits) -> None:
-        """Know one count, unless a newer one is known."""
-        if told.replaces(self.told.get(told.depot), datetime.now(UTC)):
-            self.told[told.depot] = told
+        super().take(entry)
 
     def check(self, entry: Entry) -> None:
-        """Refuse counts that are older than what is known."""
-        if error := outdated(entry, self.told, datetime.now(UTC)):
-            raise error
+        """Refuse what promises units that are gone, or tells counts that are old."""
+        if refusal := self.refusal(entry):
+            raise refusal
 
     def moment(self, depots: Iterable[str], now: datetime) -> datetime:
         """The moment of counts that are told ``now``: they replace what is known.

@@ -121,7 +121,8 @@ def append(
         if entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
             outcomes.append(OvertakenEntry(entry))
             continue
-        if not keep_duplicates and (refusal := tables.refusal(entry)):
+        checked = not keep_duplicates and (entry.promising or entry.kind == "units")
+        if checked and (refusal := tables.state.refusal(entry)):
             outcomes.append(refusal)
             continue
         row = Row.after(head, entry, None if first is None else first.id)
@@ -131,7 +132,7 @@ def append(
         if entry.slot is not None:
             known.setdefault(entry.slot, row)
         if first is None or first.id == entry.id:  # of two tries of one answer, the later was sent
-            tables.take(entry)
+            tables.state.take(entry)
         fresh.append(row)
         outcomes.append(row)
     if fresh:

@@ -75,23 +75,27 @@ class Promises:
 
     def __init__(self, known: Iterable[Promise] = ()) -> None:
         self._of: dict[str, tuple[Promise, ...]] = {}
-        self._since: dict[str, list[Entry]] = {}  # by the id of an entry that is tried
+        self._tried: dict[str, Entry] = {}  # by id: these may come on record yet
         for one in known:
             self._of[one.call_id] = (*self.of(one.call_id), one)
 
     def __iter__(self) -> Iterator[Promise]:
-        for promises in self._of.values():
-            yield from promises
+        for call_id in self.calls:
+            yield from self.of(call_id)
+
+    @property
+    def calls(self) -> list[str]:
+        """Calls with promises, those that are tried last."""
+        tried = (entry.call_id for entry in self._tried.values())
+        return [*dict.fromkeys((*self._of, *tried))]
 
     def of(self, call_id: str) -> tuple[Promise, ...]:
         """Those of a call."""
-        return self._of.get(call_id, ())
-
-    def put(self, call_id: str, promises: tuple[Promise, ...]) -> None:
-        """Know these of a call, and no others."""
-        self._of.pop(call_id, None)
-        if promises:
-            self._of[call_id] = promises  # the last
+        promises = self._of.get(call_id, ())
+        for entry in self._tried.values():
+            if entry.call_id == call_id:
+                promises = _after(promises, entry)
+        return promises
 
     def merge(self, others: "Promises") -> None:
         """Know what others know of their calls, unless it is older."""
@@ -110,34 +114,22 @@ class Promises:
 
     def take(self, entry: Entry) -> bool:
         """Know what an entry promises or settles; whether that changed anything."""
-        before = self.of(entry.call_id)
-        try:
-            after = _after(before, entry)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # one that makes no sense must not block those behind it
-            log.warning("audit entry %s changes no promises (%r)", entry.id, error)
-            return False
-        self.put(entry.call_id, after)
-        for since in self._since.values():
-            since.append(entry)
+        before = self._of.get(entry.call_id, ())
+        after = _after(before, entry)
+        self._of.pop(entry.call_id, None)
+        if after:
+            self._of[entry.call_id] = after  # the last
         return after != before
 
     @contextmanager
     def trying(self, entry: Entry) -> Iterator[None]:
-        """Know what an entry promises while the block runs; take it back if the block fails."""
-        before, since = self.of(entry.call_id), list[Entry]()
-        self.take(entry)
-        self._since[entry.id] = since
+        """Know what an entry promises while the block runs, and after it unless it fails."""
+        self._tried[entry.id] = entry
         try:
             yield
-        except BaseException:
-            self.put(entry.call_id, before)
-            for one in tuple(since):
-                if one.call_id == entry.call_id:
-                    self.take(one)
-            raise
+            self.take(entry)
         finally:
-            del self._since[entry.id]
+            del self._tried[entry.id]
 
     def held(
         self, call_id: str, told_at: Mapping[str, datetime], listed: bool, now: datetime
@@ -198,7 +190,15 @@ def takes_of(
 
 
 def _after(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
-    """A call's promises after one more of its entries."""
+    """A call's promises after one more of its entries; one that makes no sense changes nothing."""
+    try:
+        return _changed(before, entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        log.warning("audit entry %s changes no promises (%r)", entry.id, error)
+        return before
+
+
+def _changed(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     if entry.kind == "response":
         return tuple(_settled(one, entry) for one in before)
     takes = claims(entry)

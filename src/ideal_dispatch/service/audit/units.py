@@ -1,7 +1,7 @@
 """Counts of free units as entries tell them; they and promises change with the entries."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,18 +82,39 @@ def told_units(entry: Entry) -> list[DepotUnits]:
         return []
 
 
-def outdated(entry: Entry, known: Mapping[str, DepotUnits], now: datetime) -> OutdatedUnits | None:
-    """Why the counts of an entry cannot be taken: a newer one is known."""
-    for told in told_units(entry):
-        newer = known.get(told.depot)
-        if newer is not None and not told.replaces(newer, now):
-            return OutdatedUnits(
-                f"{told.depot}: {newer.units} units are known as of "
-                f"{moment_text(newer.updated_at)}, this count is as of "
-                f"{moment_text(told.updated_at)}; nothing was changed: send the newest count, or "
-                "leave out updated_at to mean now"
-            )
-    return None
+class UnitState:
+    """Counts by depot and promises by call, as entries left them."""
+
+    def __init__(self, told: Iterable[DepotUnits] = (), promised: Iterable[Promise] = ()) -> None:
+        self.told = {one.depot: one for one in told}
+        self.promises = Promises(promised)
+
+    def take(self, entry: Entry) -> None:
+        """Know what an entry tells or promises, unless something newer is known."""
+        self.promises.take(entry)
+        for told in told_units(entry):
+            self.put(told)
+
+    def put(self, told: DepotUnits) -> None:
+        """Know one count, unless a newer one is known."""
+        if told.replaces(self.told.get(told.depot), datetime.now(UTC)):
+            self.told[told.depot] = told
+
+    def refusal(self, entry: Entry) -> PromisedUnits | OutdatedUnits | None:
+        """Why an entry cannot come on record: its units are gone, or its counts are old."""
+        now = datetime.now(UTC)
+        if short := self.promises.short(entry, self.told, now):
+            return PromisedUnits(entry, short)
+        for told in told_units(entry):
+            newer = self.told.get(told.depot)
+            if newer is not None and not told.replaces(newer, now):
+                return OutdatedUnits(
+                    f"{told.depot}: {newer.units} units are known as of "
+                    f"{moment_text(newer.updated_at)}, this count is as of "
+                    f"{moment_text(told.updated_at)}; nothing was changed: send the newest count, "
+                    "or leave out updated_at to mean now"
+                )
+        return None
 
 
 _ALL = select(*(promises.c[field.name] for field in fields(Promise))).order_by(
@@ -142,44 +163,31 @@ class UnitTables:
             but = "sent" if all(takes["listed"] for takes in taking) else ""  # no list holds those
             values = {"calls": calls, "depots": depots, "now": self._now, "but": but}
             found = [Promise(*one) for one in connection.execute(_OF_SOME, values)]
-        self._promises, self._stored = Promises(found), {one.call_id for one in found}
-        counts = depots or any(entry.kind == "units" for entry in entries)
-        self._told = {one.depot: one for one in read_units(connection)} if counts else {}
-        self._changed_calls: dict[str, None] = {}
-        self._changed_depots: dict[str, None] = {}
-
-    def refusal(self, entry: Entry) -> PromisedUnits | OutdatedUnits | None:
-        """Why an entry cannot come on record: its units are gone, or its counts are old."""
-        if entry.promising:
-            short = self._promises.short(entry, self._told, self._now)
-            return PromisedUnits(entry, short) if short else None
-        return outdated(entry, self._told, self._now)
-
-    def take(self, entry: Entry) -> None:
-        """Know what an entry says that comes on record."""
-        if self._promises.take(entry):
-            self._changed_calls[entry.call_id] = None
-        for told in told_units(entry):
-            if told.replaces(self._told.get(told.depot), self._now):
-                self._told[told.depot] = told
-                self._changed_depots[told.depot] = None
+        told: list[DepotUnits] = []
+        if depots or any(entry.kind == "units" for entry in entries):
+            told = read_units(connection)
+        self.before, self.state = UnitState(told, found), UnitState(told, found)
 
     def keep(self, *, clean: bool) -> None:
         """Write what changed; remove promises that ended, too, if ``clean``."""
-        if before := self._stored.intersection(self._changed_calls):
-            self._connection.execute(_DELETE, {"calls": before})
+        before, after = self.before.promises, self.state.promises
+        known = dict.fromkeys((*before.calls, *after.calls))
+        calls = [call_id for call_id in known if after.of(call_id) != before.of(call_id)]
+        if gone := [call_id for call_id in calls if before.of(call_id)]:
+            self._connection.execute(_DELETE, {"calls": gone})
         made = [
             {**asdict(one), "ends_at": one.ends_at, "place": place}
-            for call_id in self._changed_calls
-            for place, one in enumerate(self._promises.of(call_id))
+            for call_id in calls
+            for place, one in enumerate(after.of(call_id))
         ]
         if made:
             self._connection.execute(_INSERT, made)
         if clean:
             self._connection.execute(_DELETE_ENDED, {"now": self._now})
-        for depot in self._changed_depots:
-            self._connection.execute(delete(units).where(units.c.depot == depot))
-            self._connection.execute(insert(units), asdict(self._told[depot]))
+        for depot, told in self.state.told.items():
+            if told is not self.before.told.get(depot):
+                self._connection.execute(delete(units).where(units.c.depot == depot))
+                self._connection.execute(insert(units), asdict(told))
 
 
 def read_units(connection: Connection) -> list[DepotUnits]:
