@@ -22,7 +22,7 @@ from ideal_dispatch.service.audit import (
     open_store,
     verify,
 )
-from ideal_dispatch.service.audit import chain as chain_module
+from ideal_dispatch.service.audit import store as store_module
 from ideal_dispatch.service.audit.database import Database, migrate
 from ideal_dispatch.service.audit.promises import takes_of
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
@@ -179,7 +179,7 @@ class AuditStoreContract:
     def test_pruning_takes_the_oldest_and_says_so(
         self, store: AuditStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chain_module, "_PRUNED_AT_ONCE", 4)
+        monkeypatch.setattr(store_module, "_PRUNED_AT_ONCE", 4)
         rows = stored(store, [entry(number) for number in range(20)])
         assert store.prune(AT + timedelta(minutes=10)) == 10
         assert store.rows(0, 100)[:10] == rows[10:]
@@ -206,32 +206,35 @@ class AuditStoreContract:
         assert verify(store).fault is None
 
     def test_units_keep_the_newest(self, store: AuditStore) -> None:
-        assert store.read_units() == []
+        assert not store.read_units().told
         stored(store, [told({"Old Town": 2, "Kelp Point": 1})])
         newer, older = told({"Kelp Point": 3}, 2), told({"Kelp Point": 0, "Old Town": 1}, 1)
         row, refused = store.append([newer, older])
         assert isinstance(row, Row)
         assert isinstance(refused, OutdatedUnits)
         assert str(refused).startswith("Kelp Point: 3 units are known as of 2025-01-01T00:00:02")
-        assert [one.units for one in store.read_units()] == [3, 2]
+        assert [one.units for one in store.read_units().told.values()] == [3, 2]
         store.append([older], keep_duplicates=True)  # it was told, and is taken as it is
-        known = store.read_units()
-        assert [(one.depot, one.units) for one in known] == [("Kelp Point", 3), ("Old Town", 1)]
-        assert known[0].updated_at == AT + timedelta(seconds=2)
+        known = store.read_units().told
+        assert {depot: one.units for depot, one in known.items()} == {
+            "Kelp Point": 3,
+            "Old Town": 1,
+        }
+        assert known["Kelp Point"].updated_at == AT + timedelta(seconds=2)
 
     def test_units_are_known_with_their_row_or_not_at_all(self, store: AuditStore) -> None:
         """What is taken back changes no counts, nor does an entry that is on record already."""
         store.read_units()  # the tables are made
         with store._database.writing() as connection:
-            chain_module.append(connection, [told({"Old Town": 2})], keep_duplicates=False)
+            store_module.append(connection, [told({"Old Town": 2})], keep_duplicates=False)
             connection.rollback()
-        assert store.read_units() == []
+        assert not store.read_units().told
         assert store.rows(0, 10) == []
         first = told({"Old Town": 2})
         stored(store, [first])
         stored(store, [told({"Old Town": 5})])  # of the same moment: the later row counts
         store.append([first], keep_duplicates=True)
-        assert [one.units for one in store.read_units()] == [5]
+        assert [one.units for one in store.read_units().told.values()] == [5]
 
     @pytest.mark.parametrize(
         "body",
@@ -245,7 +248,7 @@ class AuditStoreContract:
     ) -> None:
         stored(store, [Entry("units", "", body, at=AT), told({"Kelp Point": 1})])
         assert len(store.rows(0, 10)) == 2
-        assert [one.depot for one in store.read_units()] == ["Kelp Point"]
+        assert [one.depot for one in store.read_units().told.values()] == ["Kelp Point"]
         assert "changes no counts of units" in caplog.text
 
     def test_the_last_unit_is_promised_once(self, store: AuditStore) -> None:
@@ -258,14 +261,14 @@ class AuditStoreContract:
         assert refused.calls == {"D1": ["a"]}
         with pytest.raises(PromisedUnits, match="its units at D1 are not free any more"):
             stored(store, [promising("c", now)])
-        assert [(each.call_id, each.depot, each.kind) for each in store.read_promises()] == [
+        assert [(each.call_id, each.depot, each.kind) for each in store.read_units().promises] == [
             ("a", "D1", "advised")
         ]
         body = {"recommendation_id": one.id, "response": {"action": "override"}}
         stored(store, [Entry("response", "a", body, at=now)])
         stored(store, [two])
         assert store.append([promising("c", now)], keep_duplicates=True)[0] != refused
-        kinds = {each.call_id: each.kind for each in store.read_promises()}
+        kinds = {each.call_id: each.kind for each in store.read_units().promises}
         assert kinds == {"a": "refused", "b": "advised", "c": "advised"}
         assert verify(store).fault is None
 
@@ -300,7 +303,7 @@ class AuditStoreContract:
     def test_promises_that_ended_go(self, store: AuditStore) -> None:
         stored(store, [promising("old", AT)])
         store.append([entry(number) for number in range(70)])
-        assert store.read_promises() == []
+        assert not list(store.read_units().promises)
 
     def test_many_writers_promise_a_unit_once(self, url: str, store: AuditStore) -> None:
         """Each has a connection of its own; who comes second hears it."""
@@ -330,11 +333,11 @@ class AuditStoreContract:
         execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
         old = open_store(url)
         with pytest.raises(StoreError, match="of version 0001.*run `ideal audit migrate`"):
-            old.read_promises()
+            old.read_units()
         old.close()
         assert migrate(url) == VERSION
         stored(store, [promising("a", AT)])
-        assert len(store.read_promises()) == 1
+        assert len(list(store.read_units().promises)) == 1
         assert verify(store).fault is None
 
     def test_every_migration_leads_to_the_same_tables(self, url: str, store: AuditStore) -> None:

@@ -19,7 +19,6 @@ from ideal_dispatch.service.audit import (
     Spool,
     StoreError,
 )
-from ideal_dispatch.service.audit.promises import Promises
 from ideal_dispatch.service.recorded_answers import KeptAnswer, RecordedAnswer
 from ideal_dispatch.service.unit_counts import UnitCounts
 
@@ -85,17 +84,24 @@ class Ledger:
         Among them is one to the question, however long ago it was asked.
         """
         timeout_s = min(max(timeout_s, _LEAST_S), LOOK_S)
-        known = await self._here(call_id, timeout_s)
+        waiting: list[Entry] = []
+        if self.writer.spool.knows(call_id):  # also of a process before this one
+            waiting = await self._spooled(lambda spool: spool.of_call(call_id), timeout_s)
+        rows: list[Row] = []
+        seen = None
         try:
             rows = await self.ask(lambda _: self._of_call(call_id, question), timeout_s)
+            seen = rows[-1].number if rows else 0
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
-            return Earlier(known)
-        self._take_responses([row.entry for row in rows])
+        self._take_responses([*waiting, *(row.entry for row in rows)])
         stored = [RecordedAnswer.of(row.entry, row.number) for row in rows if _counts(row)]
-        keys = {one.key for one in stored}
-        here = [one for one in known if one.key not in keys]
-        return Earlier(stored + here, rows[-1].number if rows else 0)
+        spooled = [RecordedAnswer.of(entry) for entry in waiting if entry.kind == "recommendation"]
+        remembered = [one.answered for one in self._calls.get(call_id, ())]
+        answers: dict[str, RecordedAnswer] = {}
+        for one in (*stored, *spooled, *remembered):
+            answers.setdefault(one.key, one)
+        return Earlier(list(answers.values()), seen)
 
     def _of_call(self, call_id: str, question: str) -> list[Row]:
         rows = self._store.of_call(call_id, _ROWS)
@@ -120,17 +126,6 @@ class Ledger:
         self._remember(entry)
         return RecordedAnswer.of(entry)
 
-    async def _here(self, call_id: str, timeout_s: float) -> list[RecordedAnswer]:
-        """Answers that wait in the spool, also of a process before this one, or are remembered."""
-        entries: list[Entry] = []
-        if self.writer.spool.knows(call_id):
-            entries = await self._spooled(lambda spool: spool.of_call(call_id), timeout_s)
-        self._take_responses(entries)
-        waiting = [RecordedAnswer.of(entry) for entry in entries if entry.kind == "recommendation"]
-        keys = {one.key for one in waiting}
-        known = self._calls.get(call_id, ())
-        return waiting + [one.answered for one in known if one.key not in keys]
-
     def _remember(self, entry: Entry) -> None:
         before = self._calls.get(entry.call_id, ())
         if any(one.key == entry.key for one in before):
@@ -146,32 +141,32 @@ class Ledger:
 
     async def get(self, advice_id: str) -> dict[str, Any] | None:
         """A recommendation with the response to it, or None."""
-        answer = await self._find_here(advice_id)
-        try:
-            row = await self.ask(lambda store: store.get(advice_id))
-            if row is not None and row.kind == "recommendation":
-                call_id, answer = row.call_id, row.entry.body["answer"]
-                said = await self.ask(lambda store: store.of_call(call_id, _ROWS, "response"))
-                self._take_responses(one.entry for one in said)
-        except StoreError:
-            if answer is None:
-                raise
-        return None if answer is None else self.joined(answer)
 
-    async def _find_here(self, advice_id: str) -> Mapping[str, Any] | None:
-        """A recommendation that is remembered or waits in the spool."""
-        for known in self._calls.values():
-            for one in known:
-                if one.id == advice_id:
-                    return one.answered.answer
+        def of_spool() -> list[Entry]:
+            entry = spool.get(advice_id)
+            return [] if entry is None else spool.of_call(entry.call_id)
+
+        def of_store(store: AuditStore) -> list[Row]:
+            row = store.get(advice_id)
+            return [] if row is None else [row, *store.of_call(row.call_id, _ROWS, "response")]
+
         spool = self.writer.spool
-        entry = await self._disk.ask(lambda: spool.get(advice_id)) if len(spool) else None
-        if entry is None or entry.kind != "recommendation":
-            return None
-        call_id = entry.call_id
-        self._take_responses(await self._spooled(lambda spool: spool.of_call(call_id)))
-        answer: Mapping[str, Any] = entry.body["answer"]
-        return answer
+        found = [
+            one.answered.answer
+            for known in self._calls.values() for one in known if one.id == advice_id
+        ]  # fmt: skip
+        entries = await self._disk.ask(of_spool) if len(spool) and not found else []
+        try:
+            entries += [row.entry for row in await self.ask(of_store)]
+        except StoreError:
+            if not found and not entries:
+                raise
+        self._take_responses(entries)
+        found += [
+            entry.body["answer"] for entry in entries
+            if entry.id == advice_id and entry.kind == "recommendation"
+        ]  # fmt: skip
+        return self.joined(found[-1]) if found else None
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
         """The latest recommendations, newest first; of this worker alone without database."""
@@ -218,12 +213,7 @@ class Ledger:
 
     async def refresh_units(self, timeout_s: float = 2.5) -> None:
         """Take over the counts and promises that the database knows now."""
-        told, promised = await self.ask(
-            lambda store: (store.read_units(), store.read_promises()), timeout_s
-        )
-        for known in told:
-            self.units.put(known)
-        self.units.promises.merge(Promises(promised))
+        self.units.merge(await self.ask(AuditStore.read_units, timeout_s))
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.audit import AuditWriter, Entry
-from ideal_dispatch.service.audit.chain import Outcome
+from ideal_dispatch.service.audit.store import Outcome
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
@@ -204,7 +204,7 @@ def test_who_loses_the_race_at_another_worker_is_decided_again(
         got = sorted(second(one) or "" for one in made)
         assert got == [""] * (calls - 2) + ["D1", "D2"]
         assert all(promised_to(one) for one in made if second(one) is None)
-        promised = two[0].service.ledger._store.read_promises()
+        promised = two[0].service.ledger._store.read_units().promises
         assert sorted(one.depot for one in promised if one.kind == "advised") == ["D1", "D2"]
 
 
@@ -226,7 +226,7 @@ def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -
         assert promised_to(other).endswith("call a")
         ledger = client.service.ledger
         replayed(ledger.writer)
-        advised = [one for one in ledger._store.read_promises() if one.kind == "advised"]
+        advised = [one for one in ledger._store.read_units().promises if one.kind == "advised"]
         assert [(one.call_id, one.depot) for one in advised] == [("a", "D1")]
         assert len(ledger._store.of_call("b", 9)) == 1
 
@@ -253,7 +253,7 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
     replayed(writer)
     assert [row.duplicate_of for row in store.of_call("a", 9)] == [None, made["id"]]
     respond(client, made, "accept")
-    (row,) = (one for one in store.read_promises() if one.kind != "sent")
+    (row,) = (one for one in store.read_units().promises if one.kind != "sent")
     assert (row.depot, row.kind, row.advice) == ("D1", "accepted", made["id"])
     again = asked(client, town, "a", received_at=received_at)
     assert (again["id"], again["response"]["action"]) == (made["id"], "accept")

@@ -67,5 +67,5 @@ def test_counts_of_one_moment_end_alike_in_all_workers(town: Town) -> None:
         expected = {"D0": 0, "D1": 0, "D2": 2}
         assert [known(one), known(two)] == [expected, expected]
         assert heard == [expected, expected]
-        kept = one.service.ledger._store.read_units()
+        kept = one.service.ledger._store.read_units().told.values()
         assert {row.depot: row.units for row in kept} == {"D0": 0, "D1": 0}

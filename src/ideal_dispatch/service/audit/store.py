@@ -1,17 +1,88 @@
-"""The audit in SQLite or PostgreSQL: one chain, whatever the number of workers."""
+"""The audit in SQLite or PostgreSQL: one chain of rows, whatever the number of workers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from ideal_dispatch.service.audit import chain, units
-from ideal_dispatch.service.audit.chain import Chain, Outcome, rows_where
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+
 from ideal_dispatch.service.audit.database import Database
-from ideal_dispatch.service.audit.promises import Promise
-from ideal_dispatch.service.audit.record import Entry, Row
-from ideal_dispatch.service.audit.schema import rows
-from ideal_dispatch.service.audit.units import DepotUnits
+from ideal_dispatch.service.audit.record import (
+    AuditError,
+    DuplicateEntry,
+    Entry,
+    Mark,
+    OutdatedUnits,
+    OvertakenEntry,
+    PromisedUnits,
+    Row,
+    at_text,
+)
+from ideal_dispatch.service.audit.schema import marks, rows
+from ideal_dispatch.service.audit.units import UnitState, UnitTables, read_units
+
+_CLEANED = 64  # rows, after which promises that ended are removed
+_PAGE = 500
+_PRUNED_AT_ONCE = 5_000  # the chain is locked meanwhile
+
+Outcome = Row | DuplicateEntry | OvertakenEntry | PromisedUnits | OutdatedUnits
+"""The row of an entry, or why it got none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All rows at one moment: ``anchor`` is the last pruned row, ``head`` the last written."""
+
+    anchor: Mark
+    head: Mark
+    rows: Iterator[Row]
+
+
+def _rows_where(*conditions: ColumnElement[bool], newest_first: bool = False) -> Any:
+    """A query for whole rows, in their order."""
+    order = rows.c.number.desc() if newest_first else rows.c.number
+    return select(rows).where(*conditions).order_by(order)
+
+
+def _first_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The row that had a key first; the words of the condition are those of the index."""
+    return and_(*conditions, rows.c.duplicate_of.is_(None))
+
+
+# What every call needs is put together once: that takes longer than SQLite's own work.
+_OF_CALL = _rows_where(rows.c.call_id == bindparam("call_id"), newest_first=True).limit(
+    bindparam("most", type_=Integer)
+)
+_OF_CALL_AND_KIND = _OF_CALL.where(rows.c.kind == bindparam("kind"))
+_CALLS = rows.c.call_id.in_(bindparam("calls", expanding=True))
+_KNOWN = _rows_where(
+    or_(  # the second: all calls with all keys, as the index likes it
+        rows.c.id.in_(bindparam("ids", expanding=True)),
+        _first_of(_CALLS, rows.c.key.in_(bindparam("keys", expanding=True))),
+    )
+)
+_SINCE = select(rows.c.kind, rows.c.call_id, rows.c.number).where(
+    _first_of(_CALLS, rows.c.number > bindparam("number"))
+)
+_ANY_OF = select(rows.c.number).where(_CALLS).limit(1)
+_AFTER = _rows_where(rows.c.number > bindparam("number")).limit(_PAGE)
+_INSERT = insert(rows)
+_MARK = select(marks.c.number, marks.c.hash).where(marks.c.name == bindparam("mark"))
+_MARK_LOCKED = _MARK.with_for_update()
+_SET_MARK = update(marks).where(marks.c.name == bindparam("mark"))
 
 
 def open_store(url: str, *, timeout_s: float = 2.0, create: bool = True) -> "AuditStore":
@@ -45,61 +116,57 @@ class AuditStore:
         if not entries:
             return []
         with self._database.writing() as connection:
-            return chain.append(connection, entries, keep_duplicates=keep_duplicates)
+            return append(connection, entries, keep_duplicates=keep_duplicates)
 
     def find(self, kind: str, call_id: str, key: str) -> Row | None:
         """The row that had this key first."""
         slot = (rows.c.call_id == call_id, rows.c.key == key, rows.c.kind == kind)
-        return next(iter(self._rows(rows_where(chain.first_of(*slot)).limit(1))), None)
+        return next(iter(self._rows(_rows_where(_first_of(*slot)).limit(1))), None)
 
     def get(self, id: str) -> Row | None:  # noqa: A002
         """The row of an entry."""
-        return next(iter(self._rows(rows_where(rows.c.id == id).limit(1))), None)
+        return next(iter(self._rows(_rows_where(rows.c.id == id).limit(1))), None)
 
     def recent(self, kind: str, limit: int) -> list[Row]:
         """The last rows of a kind, newest first."""
-        return self._rows(rows_where(rows.c.kind == kind, newest_first=True).limit(limit))
+        return self._rows(_rows_where(rows.c.kind == kind, newest_first=True).limit(limit))
 
     def of_call(self, call_id: str, limit: int, kind: str | None = None) -> list[Row]:
         """The last rows of a call, or of a kind of them, oldest first."""
         if kind is None:
-            return self._rows(chain.OF_CALL, call_id=call_id, most=limit)[::-1]
-        return self._rows(chain.OF_CALL_AND_KIND, call_id=call_id, kind=kind, most=limit)[::-1]
+            return self._rows(_OF_CALL, call_id=call_id, most=limit)[::-1]
+        return self._rows(_OF_CALL_AND_KIND, call_id=call_id, kind=kind, most=limit)[::-1]
 
     def rows(self, after_number: int, limit: int) -> list[Row]:
         """Rows in their order, after the one of that number, not checked: few may be needed."""
         with self._database.reading() as connection:
-            return chain.read(connection, rows_where(rows.c.number > after_number).limit(limit))
+            return _read(connection, _rows_where(rows.c.number > after_number).limit(limit))
 
     def last_number(self) -> int:
         """The number of the last row, 0 where there is none."""
         with self._database.reading() as connection:
-            return chain.read_mark(connection, "head").number
+            return _read_mark(connection, "head").number
 
     @contextmanager
     def chain(self) -> Iterator[Chain]:
         """The whole chain as it is at one moment, not checked, for verification and export."""
         with self._database.reading(snapshot=True) as connection:
-            yield chain.read_chain(connection)
+            anchor, head = (_read_mark(connection, name) for name in ("anchor", "head"))
+            yield Chain(anchor, head, _all_rows(connection))
 
     def prune(self, before: datetime) -> int:
         """Remove the oldest rows, up to the first that is not older; how many went."""
         gone, more = 0, True
         while more:
             with self._database.writing() as connection:
-                went, more = chain.prune(connection, before)
+                went, more = _prune(connection, before)
             gone += went
         return gone
 
-    def read_units(self) -> list[DepotUnits]:
-        """What is known about every depot, by name."""
+    def read_units(self) -> UnitState:
+        """Counts and promises as they are now; some promises may have ended."""
         with self._database.reading() as connection:
-            return units.read_units(connection)
-
-    def read_promises(self) -> list[Promise]:
-        """Units promised to calls; some may have ended."""
-        with self._database.reading() as connection:
-            return units.read_promises(connection)
+            return read_units(connection)
 
     def close(self) -> None:
         """Give up the connections."""
@@ -108,7 +175,142 @@ class AuditStore:
     def _rows(self, query: Any, **values: Any) -> list[Row]:
         """Rows for use: each is checked here, in the thread that waits for the database."""
         with self._database.reading() as connection:
-            found = chain.read(connection, query, **values)
+            found = _read(connection, query, **values)
         for row in found:
             _ = row.entry
         return found
+
+
+def _read(connection: Connection, query: Any, **values: Any) -> list[Row]:
+    return [Row(*found) for found in connection.execute(query, values)]
+
+
+def _all_rows(connection: Connection) -> Iterator[Row]:
+    """All rows in their order, read a page at a time."""
+    after = -(2**63)
+    while page := _read(connection, _AFTER, number=after):
+        yield from page
+        after = page[-1].number
+
+
+def append(
+    connection: Connection, entries: Sequence[Entry], *, keep_duplicates: bool
+) -> list[Outcome]:
+    """Rows for the entries at the end of the chain, or why there are none."""
+    before = head = _read_mark(connection, "head", locked=True)
+    looked_up = entries if keep_duplicates else _not_new(connection, entries)
+    new = {entry.call_id for entry in entries} - {entry.call_id for entry in looked_up}
+    tables = UnitTables(connection, entries, new)
+    known = _known(connection, looked_up)
+    latest = {} if keep_duplicates else _latest(connection, looked_up, head)
+    outcomes: list[Outcome] = []
+    fresh: list[Row] = []
+    for entry in entries:
+        same = known.get((entry.id, entry.text))
+        if same is not None:
+            outcomes.append(same)
+            continue
+        first = known.get(entry.id) or known.get(entry.slot)
+        if first is not None and not keep_duplicates:
+            outcomes.append(DuplicateEntry(first.entry, first))
+            continue
+        if entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
+            outcomes.append(OvertakenEntry(entry))
+            continue
+        checked = not keep_duplicates and (entry.promising or entry.kind == "units")
+        if checked and (refusal := tables.state.refusal(entry)):
+            outcomes.append(refusal)
+            continue
+        row = Row.after(head, entry, None if first is None else first.id)
+        head = row.mark
+        latest[entry.kind, entry.call_id] = head.number
+        _note(known, row)
+        if first is None or first.id == entry.id:  # of two tries of one answer, the later was sent
+            tables.state.take(entry)
+        fresh.append(row)
+        outcomes.append(row)
+    if fresh:
+        connection.execute(_INSERT, [asdict(row) for row in fresh])
+        _set_mark(connection, "head", head)
+        tables.keep(clean=head.number // _CLEANED > before.number // _CLEANED)
+    return outcomes
+
+
+def _not_new(connection: Connection, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Entries less those of calls without any row, which is what their writers had seen."""
+    new = {entry.call_id for entry in entries if entry.seen == 0}
+    if not new or connection.execute(_ANY_OF, {"calls": new}).first() is not None:
+        return entries
+    return [entry for entry in entries if entry.call_id not in new]
+
+
+def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:
+    """Rows on record that share an id, or kind, call and key, with an entry; by either."""
+    known: dict[Any, Row] = {}
+    if entries:
+        ids, calls = {entry.id for entry in entries}, {entry.call_id for entry in entries}
+        keys = {entry.key for entry in entries if entry.key is not None}
+        for row in _read(connection, _KNOWN, ids=ids, calls=calls, keys=keys):
+            _note(known, row)
+    return known
+
+
+def _note(known: dict[Any, Row], row: Row) -> None:
+    """Know a row by its id, by id and text, and by its key if it was the first to have that."""
+    known.setdefault(row.id, row)
+    known[row.id, row.body] = row
+    if row.key is not None and row.duplicate_of is None:
+        known.setdefault((row.kind, row.call_id, row.key), row)
+
+
+def _latest(
+    connection: Connection, entries: Sequence[Entry], head: Mark
+) -> dict[tuple[str, str], int]:
+    """Of each kind and call the last row, where it is after what writers of entries had seen."""
+    seen = [entry.seen for entry in entries if entry.seen is not None]
+    if not seen or min(seen) >= head.number:
+        return {}
+    calls = {entry.call_id for entry in entries if entry.seen is not None}
+    found = connection.execute(_SINCE, {"calls": calls, "number": min(seen)})
+    latest: dict[tuple[str, str], int] = {}
+    for kind, call_id, number in found:
+        latest[kind, call_id] = max(number, latest.get((kind, call_id), 0))
+    return latest
+
+
+def _prune(connection: Connection, before: datetime) -> tuple[int, bool]:
+    """Move the anchor over some of the oldest rows, say so in the chain, remove them.
+
+    How many went, and whether there may be more.
+    """
+    head = _read_mark(connection, "head", locked=True)
+    anchor = _read_mark(connection, "anchor")
+    kept = select(rows.c.number).where(rows.c.at >= at_text(before))
+    first_kept = connection.execute(kept.order_by(rows.c.number).limit(1)).scalar() or head.number
+    last = min(first_kept - 1, anchor.number + _PRUNED_AT_ONCE)
+    if last <= anchor.number:
+        return 0, False
+    last_hash = connection.execute(select(rows.c.hash).where(rows.c.number == last)).scalar()
+    if last_hash is None:
+        raise AuditError(
+            f"audit row {last} is missing, nothing is pruned; run `ideal audit verify`"
+        )
+    body = {"event": "prune", "before": at_text(before), "number": last, "hash": last_hash}
+    note = Entry("service", "", body, at=datetime.now(UTC))
+    append(connection, [note], keep_duplicates=True)
+    _set_mark(connection, "anchor", Mark(last, last_hash))
+    gone = connection.execute(delete(rows).where(rows.c.number <= last)).rowcount
+    return gone, gone == _PRUNED_AT_ONCE
+
+
+def _read_mark(connection: Connection, name: str, *, locked: bool = False) -> Mark:
+    """The chain's head or anchor, for this transaction alone if ``locked``."""
+    query = _MARK_LOCKED if locked else _MARK
+    found = connection.execute(query, {"mark": name}).one_or_none()
+    if found is None:
+        raise AuditError(f"audit database: the chain's {name} is missing; restore a backup")
+    return Mark(*found)
+
+
+def _set_mark(connection: Connection, name: str, mark: Mark) -> None:
+    connection.execute(_SET_MARK, {"mark": name, "number": mark.number, "hash": mark.hash})

@@ -100,6 +100,12 @@ class UnitState:
         if told.replaces(self.told.get(told.depot), datetime.now(UTC)):
             self.told[told.depot] = told
 
+    def merge(self, others: "UnitState") -> None:
+        """Know what others know, unless it is older."""
+        for told in others.told.values():
+            self.put(told)
+        self.promises.merge(others.promises)
+
     def refusal(self, entry: Entry) -> PromisedUnits | OutdatedUnits | None:
         """Why an entry cannot come on record: its units are gone, or its counts are old."""
         now = datetime.now(UTC)
@@ -165,7 +171,7 @@ class UnitTables:
             found = [Promise(*one) for one in connection.execute(_OF_SOME, values)]
         told: list[DepotUnits] = []
         if depots or any(entry.kind == "units" for entry in entries):
-            told = read_units(connection)
+            told = _read_told(connection)
         self.before, self.state = UnitState(told, found), UnitState(told, found)
 
     def keep(self, *, clean: bool) -> None:
@@ -190,11 +196,11 @@ class UnitTables:
                 self._connection.execute(insert(units), asdict(told))
 
 
-def read_units(connection: Connection) -> list[DepotUnits]:
-    """What is known about every depot, by name."""
+def read_units(connection: Connection) -> UnitState:
+    """All that the tables hold."""
+    promised = [Promise(*found) for found in connection.execute(_ALL)]
+    return UnitState(_read_told(connection), promised)
+
+
+def _read_told(connection: Connection) -> list[DepotUnits]:
     return [DepotUnits(*found) for found in connection.execute(_UNITS)]
-
-
-def read_promises(connection: Connection) -> list[Promise]:
-    """All promises, also some that ended."""
-    return [Promise(*found) for found in connection.execute(_ALL)]

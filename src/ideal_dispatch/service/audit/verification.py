@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit.chain import Chain
 from ideal_dispatch.service.audit.record import Mark, Row
-from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.store import AuditStore, Chain
 
 _MOVED_AT_MOST = 100_000  # rows; how far a row is looked for that was moved
 

@@ -60,7 +60,7 @@ class TestSqlite(AuditStoreContract):
                 for plan in plain.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
             ]
         plain.close()
-        assert len(selects) == 10
+        assert len(selects) == 9
         assert [plan for plan in plans if plan.startswith("SCAN")] == []
 
     @pytest.mark.parametrize(
