@@ -39,6 +39,7 @@ The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
     OptimisticGap       its answer; explain_gap tells it in roads and seconds
+    pairwise_gap        the same for each pair of depots, as in the paper
     target_radius       how uncertain a past trip says that times are; TargetRadius, its answer
 A replay
     Experiment          calls, days and policies of a replay, from a TOML file
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap
+    from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
     from ideal_dispatch.learning import TrainingSettings, fit, train_model
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Trip, Trips
@@ -112,7 +113,7 @@ _NAMES = {
     "evaluation.report": ("write_report",),
     "evaluation.judged": ("Judged",),
     "forecast": ("Model",),
-    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap"),
+    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
     "learning": ("TrainingSettings", "fit", "train_model"),
     "network": ("Depot", "Path", "RoadNetwork"),
     "records": ("Trip", "Trips"),
@@ -135,8 +136,8 @@ __all__ = [
     "RouteQuote", "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings",
     "Trip", "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
     "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
-    "observe", "optimistic_gap", "prepare_records", "run_experiment", "run_replay",
-    "target_radius", "train_model", "write_report",
+    "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
+    "run_replay", "target_radius", "train_model", "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})

@@ -1,12 +1,11 @@
 """The proved gap against enumeration, and what it must and must not depend on."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap
+from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
+from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.gap import certificate
 from ideal_dispatch.gap.problem import GapProblem
 from tests.theory.small_towns import Town, random_town
@@ -115,36 +114,37 @@ def test_relabelling_nodes_and_edges_changes_nothing(seed: int) -> None:
 def test_pairs_of_depots_agree_with_all_at_once(seed: int) -> None:
     town = random_town(seed, depots=4)
     together = optimistic_gap(*town.question(0.3))
-    network, scenarios, depots, destination, primary = town.question(0.3)
-    pairs = [(network, scenarios, pair, destination, primary) for pair in combinations(depots, 2)]
-    assert len(pairs) == 6
-    gaps = [optimistic_gap(*pair) for pair in pairs]
-    assert {gap.status for gap in gaps} == {together.status} == {"exact"}
-    assert max(gap.lower_s for gap in gaps) == pytest.approx(together.lower_s, abs=2e-6)
+    pairs = pairwise_gap(*town.question(0.3))
+    assert pairs.status == together.status == "exact"
+    assert pairs.lower_s == pytest.approx(together.lower_s, abs=2e-6)
     for threshold_s in (together.lower_s / 2, together.lower_s + 1):
-        decided = [optimistic_gap(*pair, threshold_s=threshold_s) for pair in pairs]
-        assert any(gap.worth_sending for gap in decided) is bool(together.lower_s > threshold_s)
-        assert None not in {gap.worth_sending for gap in decided}
-        for gap, pair in zip(decided, pairs, strict=True):
-            gap.verify(*pair)
+        decided = pairwise_gap(*town.question(0.3), threshold_s=threshold_s)
+        assert decided.worth_sending is bool(together.lower_s > threshold_s)
+        assert len(decided.pairs) == 6
+        for pair, gap in decided.pairs:
+            question = town.question(0.3)
+            gap.verify(question[0], question[1], pair, question[3], question[4])
 
 
 def test_pairs_of_depots_need_not_agree_by_algorithm_2() -> None:
     """All depots at once: DCA stops at a local maximum that a single pair avoids."""
-    network, scenarios, depots, destination, primary = random_town(3, depots=4).question(0.3)
-    together, *pairs = (
-        optimistic_gap(network, scenarios, chosen, destination, primary, method="dca").lower_s
-        for chosen in (depots, *combinations(depots, 2))
-    )
-    exact = optimistic_gap(network, scenarios, depots, destination, primary).lower_s
-    assert max(pairs) == pytest.approx(exact, abs=1e-5)
+    question = random_town(3, depots=4).question(0.3)
+    together = optimistic_gap(*question, method="dca").lower_s
+    pairs = pairwise_gap(*question, method="dca")
+    assert {gap.method for _, gap in pairs.pairs} == {"dca"}
+    exact = optimistic_gap(*question).lower_s
+    assert pairs.lower_s == pytest.approx(exact, abs=1e-5)
     assert together < exact - 10.0
 
 
-def test_depots_without_a_way_change_nothing() -> None:
+def test_pairs_without_a_way_are_left_out() -> None:
     network = RoadNetwork.from_arrays([0, 0, 1], [3, 3, 3], [1.0] * 3, num_nodes=6)
     scenarios = ScenarioSet(np.diag([3.0, 3.1, 3.2]), 0.2)
-    primary = network.path([0])
-    together = optimistic_gap(network, scenarios, [0, 1, 4, 5], 3, primary)
-    pair = optimistic_gap(network, scenarios, [0, 1], 3, primary)
-    assert together.lower_s == pytest.approx(pair.lower_s, abs=1e-6)
+    question = (network, scenarios, [0, 1, 4, 5], 3, network.path([0]))
+    pairs = pairwise_gap(*question)
+    assert [pair for pair, _ in pairs.pairs] == [(0, 1)]
+    assert pairs.lower_s == pytest.approx(optimistic_gap(*question).lower_s, abs=1e-6)
+    alone = pairwise_gap(network, scenarios, [1, 4], 3, network.path([2]))
+    assert [pair for pair, _ in alone.pairs] == [(1,)]
+    with pytest.raises(UnreachableError, match="node 3 cannot be reached from node 4 or node 5"):
+        pairwise_gap(network, scenarios, [4, 5], 3, network.path([0]))
