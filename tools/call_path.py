@@ -6,6 +6,7 @@ is handed to the audit: from the socket, over tasks, threads and the solver's pr
 functions call and get an answer from (a check, a look-up) is no part of it.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -186,8 +187,14 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        _solve(int(sys.argv[1]), "awaited" in sys.argv)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("descriptor", nargs="?", type=int, help="given to the solver's process")
+    parser.add_argument("awaited", nargs="?", help="the same")
+    told = parser.parse_args()
+    if told.descriptor is not None:
+        _solve(told.descriptor, told.awaited is not None)
     else:
         passed = _embedded()
         print(*(f"{number:2} {one}" for number, one in enumerate(passed, 1)), sep="\n")

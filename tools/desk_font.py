@@ -13,7 +13,6 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from desk_libraries import packed  # type: ignore[import-not-found]  # run as a script
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
@@ -55,6 +54,9 @@ def problems() -> list[str]:
 
 def cut() -> None:
     """Write the fonts and their licence anew."""
+    sys.path.append(str(Path(__file__).parent))  # python -m does not look here
+    from desk_libraries import packed  # type: ignore[import-not-found]
+
     files = packed(*PACKAGE, INTEGRITY, [*CUTS, LICENCE])
     FONTS.mkdir(exist_ok=True)
     (FONTS / "OFL.txt").write_bytes(files[LICENCE])

@@ -3,6 +3,7 @@
 ``python -m workshop.api_page`` writes them to the page, each under its task.
 """
 
+import argparse
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ ERRORS = {"IdealError", "WeatherError"}  # the page shows all errors together, a
 
 def main() -> None:
     """Write the page's part."""
+    argparse.ArgumentParser(description=f"Write the names on {PAGE}.").parse_args()
     replace_part(PAGE, "names", reference(ideal_dispatch.__doc__ or ""))
     print(f"wrote {PAGE}")
 

@@ -1,5 +1,6 @@
 """What the commands of docs/quick_start.md print; `make quick-start` writes it there."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ DECIDE = ("decide", "--node", "700", "--at", "2025-01-24T08:16+08:00", "--trace"
 
 def main() -> None:
     """Run both commands in an empty folder and write their words to the page."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         story = printed(folder, "demo")
         trace = printed(folder, *DECIDE)

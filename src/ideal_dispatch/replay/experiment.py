@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
-from ideal_dispatch.cities import harbour_city, harbour_traffic
+from ideal_dispatch.cities import depots_of, harbour_city, harbour_traffic
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import check_policies
 from ideal_dispatch.dispatch.situation import Incident
@@ -208,6 +208,8 @@ class Experiment:
 
 
 def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depot, ...]:
+    if not only:
+        return depots_of(file, network)
     found, elsewhere = read_depots(file, network)
     named = {plain_name(depot.name): depot for depot in found}
     for name in only:
@@ -218,7 +220,7 @@ def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depo
                 f"city.only: {off[0]}" if off
                 else f"city.only {name!r}: no such depot on the network; there are: {known}"
             )  # fmt: skip
-    return tuple(named[plain_name(name)] for name in only) if only else tuple(found)
+    return tuple(named[plain_name(name)] for name in only)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -368,6 +368,17 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     assert not (town / "checked").exists()
 
 
+def test_depots_off_the_network_are_named(town: Path) -> None:
+    places = (town / "depots.csv").read_text()
+    (town / "more.csv").write_text(f"{places}\nFar,7.0,43.0")
+    text = TEXT.format(world="experienced", per_day=15).replace("depots.csv", "more.csv")
+    text = text.replace('only = ["W", "e"]\n', "")
+    (town / "more.toml").write_text(text)
+    with pytest.warns(UserWarning, match=r"more.csv: 1 of 4 depots left out.*depot Far: "):
+        ground = Experiment.load(town / "more.toml").ground()
+    assert [depot.name for depot in ground.depots] == ["W", "E", "Other"]
+
+
 class KnowsLittle:
     """The stand-in router, which knows no way to every fifth node."""
 
