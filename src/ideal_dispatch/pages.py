@@ -1,23 +1,24 @@
-"""Self-contained HTML pages: headings, sentences, tables and figures in one file.
+"""Pages and figures for people: one look, self-contained files, same contents same bytes.
 
-A page needs no network and no script; every text is escaped. Same contents,
-same bytes.
+A page is a template of the package that extends ``page.html``; what pages are
+made of (facts, tables, figures, warnings) are the macros of ``parts.html``. A page
+needs no network and no script; every text is escaped.
 """
 
 import base64
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -28,56 +29,55 @@ SKY, VERMILLION, PURPLE = "#56B4E9", "#D55E00", "#CC79A7"
 WIDTH_IN, SMALL_PT = 10.0, 9.0
 """Width of every figure of a page, so that its type is as large in all; and that of small type."""
 
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}
+}  # fmt: skip
+"""What would differ from one writing of a figure to the next."""
 
-@dataclass(slots=True)
-class Page:
-    """A report that grows from top to bottom."""
 
-    title: str
-    subtitle: str = ""
-    blocks: list[dict[str, Any]] = field(default_factory=list)
+# --- pages --------------------------------------------------------------------------
 
-    def heading(self, text: str) -> None:
-        self.blocks.append({"kind": "heading", "text": text})
 
-    def text(self, text: str) -> None:
-        self.blocks.append({"kind": "text", "text": text})
+@cache
+def environment() -> "Environment":
+    """The templates of the package; texts are escaped in those of HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-    def warning(self, text: str) -> None:
-        self.blocks.append({"kind": "warning", "text": text})
+    made = Environment(
+        loader=PackageLoader("ideal_dispatch"),
+        autoescape=select_autoescape(["html"], default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals["count"] = "{:,}".format
+    made.globals["percent"] = lambda share, digits=0: f"{100 * share:.{digits}f} %"
+    return made
 
-    def facts(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Big numbers in a row: what each means, and its value."""
-        self.blocks.append({"kind": "facts", "rows": list(rows)})
 
-    def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[int] = ()
-    ) -> None:
-        """A table; cells after the first column are set right, ``bold`` rows stand out."""
-        self.blocks.append(
-            {"kind": "table", "header": list(header), "rows": rows, "bold": set(bold)}
-        )
+def render(name: str, /, **values: Any) -> str:
+    """The text of a template of the package with its values."""
+    return environment().get_template(name).render(values)
 
-    def figure(self, figure: "Figure", caption: str) -> None:
-        self.blocks.append({"kind": "figure", "src": figure_url(figure), "caption": caption})
 
-    def html(self) -> str:
-        """The whole page."""
-        return template("page.html").render(page=self)
+def save_page(path: str | os.PathLike[str], name: str, /, **values: Any) -> None:
+    """Write a page from its template, or leave what was there untouched."""
+    text = render(name, **values)
+    with atomic_write(path) as file:
+        file.write(text.encode())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, or leave what was there untouched."""
-        with atomic_write(path) as file:
-            file.write(self.html().encode())
+
+# --- figures ------------------------------------------------------------------------
 
 
 def plain_axes(
-    count: int, size: tuple[float, float], rows: int = 1, heights: Sequence[float] | None = None
+    count: int, height_in: float, rows: int = 1, heights: Sequence[float] | None = None
 ) -> tuple["Figure", "list[Axes]"]:
-    """A figure of ``size`` inches and its ``count`` axes, drawn with as little ink as will do."""
+    """A figure as wide as a page and its ``count`` axes, drawn with as little ink as will do."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, height_in), dpi=150, layout="constrained")
     grid = figure.subplots(rows, count // rows, squeeze=False, height_ratios=heights)
     axes: list[Axes] = list(grid.ravel())
     for one in axes:
@@ -89,38 +89,54 @@ def plain_axes(
     return figure, axes
 
 
-def figure_url(figure: "Figure") -> str:
-    """A matplotlib figure as inline SVG, or as PNG where it has very many marks."""
-    import matplotlib as mpl
+def named_bars(
+    axes: "Axes", names: Sequence[str], lengths: Any, texts: Sequence[str], colours: Any
+) -> None:
+    """Horizontal bars from top to bottom, each with its name on the left and a text at its end."""
+    places = np.arange(len(names))
+    axes.barh(places, lengths, color=colours, height=0.7)
+    for place, length, text in zip(places, lengths, texts, strict=True):
+        axes.annotate(text, (length, place), xytext=(4, 0), textcoords="offset points",
+                      va="center", fontsize=SMALL_PT, color=INK)  # fmt: skip
+    axes.set_yticks(places, names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.5, -0.5)
 
+
+def figure_url(figure: "Figure") -> str:
+    """A figure for the source of an image: as SVG, or as PNG where it has very many marks."""
     marks = sum(len(axes.collections) + len(axes.lines) for axes in figure.axes)
     heavy = any(
         len(c.get_paths()) > 3000 or np.size(c.get_offsets()) > 6000
         for axes in figure.axes
         for c in axes.collections
     )
-    kind = "png" if heavy or marks > 300 else "svg+xml"
+    kind = "png" if heavy or marks > 300 else "svg"
     buffer = io.BytesIO()
-    style: Any = {"svg.hashsalt": "ideal-dispatch", "svg.fonttype": "path"}
-    with mpl.rc_context(style):
-        if kind == "png":
-            figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
-        else:
-            figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    _write_figure(figure, buffer, kind)
+    mime = "svg+xml" if kind == "svg" else kind
+    return f"data:image/{mime};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-@cache
-def template(name: str) -> "Template":
-    """A template of the package; texts are escaped in those of HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+def figure_kind(path: str | os.PathLike[str]) -> str:
+    """The format that a figure's file name asks for, or an :class:`InputError` for no such."""
+    kind = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise InputError(f"{os.fspath(path)}: a map ends in .{', .'.join(_METADATA)}")
+    return kind
 
-    environment = Environment(
-        loader=PackageLoader("ideal_dispatch"),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=name.endswith(".md"),
-    )
-    return environment.get_template(name)
+
+def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
+    """Write a figure as .png, .svg or .pdf; same figure, same bytes."""
+    kind = figure_kind(path)
+    with atomic_write(path) as file:
+        _write_figure(figure, file, kind)
+
+
+def _write_figure(figure: "Figure", file: IO[bytes], kind: str) -> None:
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "ideal-dispatch"}):
+        figure.savefig(
+            file, format=kind, metadata=_METADATA[kind], facecolor=figure.get_facecolor()
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.table import Cell, Column, Table
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, WIDTH_IN, plain_axes
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, PURPLE, plain_axes
 from ideal_dispatch.replay.drive import World
 from workshop.evidence.pages import FOLDER, markdown, read_csv
 from workshop.page_parts import replace_part
@@ -83,7 +83,7 @@ def summary(arrival: Rows, saved: Rows) -> Table:
 def sooner(arrival: Rows) -> "Figure":
     """How much sooner the first ambulance comes, by how many calls get a second one."""
     experiments = _experienced(arrival)
-    figure, panels = plain_axes(len(experiments), (WIDTH_IN, 6.6), rows=2)
+    figure, panels = plain_axes(len(experiments), 6.6, rows=2)
     for number, (axes, (name, rows)) in enumerate(zip(panels, experiments.items(), strict=True)):
         _panel(axes, name, rows)
         if number % 3 == 0:

@@ -22,6 +22,7 @@ from ideal_dispatch.cli.terminal import out, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+from workshop.evidence.pages import write_text
 from workshop.page_parts import replace_part
 from workshop.pictures import save_figures
 from workshop.traffic.page import examine, markdown, nearest_region
@@ -93,7 +94,7 @@ def plausibility(
             recordings["synthetic"] = synthetic_traffic(network, calendar, params)
         found = examine(recordings, depots, region, real_folder=hong_kong, seed=seed, report=show)
         drawn = found.figures()
-        found.page(drawn).save(output)
+        write_text(output, found.html(drawn))
         if figures_folder is not None:
             save_figures(drawn, figures_folder)
     for line in found.warnings():

@@ -14,7 +14,6 @@ from ideal_dispatch.pages import (
     ORANGE,
     PURPLE,
     SMALL_PT,
-    WIDTH_IN,
     plain_axes,
 )
 from workshop.traffic.checks import (
@@ -37,7 +36,7 @@ _STYLES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)))
 
 def by_hour(columns: Sequence[TrafficChecks]) -> "Figure":
     """Speed over free flow by the hour: kinds of roads on working days, and weekends."""
-    figure, all_axes = plain_axes(len(columns), (WIDTH_IN, 3.6))
+    figure, all_axes = plain_axes(len(columns), 3.6)
     hours = np.arange(24) + 0.5
     slow = np.nanmin([np.nan_to_num(c.relative_speed, nan=1.0).min() for c in columns])
     lowest = 20 * np.floor(5 * slow)
@@ -59,7 +58,7 @@ def by_hour(columns: Sequence[TrafficChecks]) -> "Figure":
 
 def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """How long a slow road stays slow: over whole days, and within one evening hour."""
-    figure, (left, right) = plain_axes(2, (WIDTH_IN, 3.6))
+    figure, (left, right) = plain_axes(2, 3.6)
     for column, colour in zip(columns, _RECORDED, strict=False):
         _curve(left, column.memory, color=colour, label=column.name)
     for window, style in _windows(columns, real):
@@ -79,7 +78,7 @@ def memory(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "F
 
 def reach(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """How far roads get slower together, and how far slow roads lie together."""
-    figure, (left, right) = plain_axes(2, (WIDTH_IN, 3.6))
+    figure, (left, right) = plain_axes(2, 3.6)
     for window, style in _windows(columns, real):
         _curve(left, window.swings, **style)
         _curve(right, window.levels, **style)
@@ -97,7 +96,7 @@ def reach(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Fi
 
 def speeds(columns: Sequence[TrafficChecks], real: Sequence[WindowChecks]) -> "Figure":
     """Share of the road length below each speed, in the evening peak."""
-    figure, (axes,) = plain_axes(1, (WIDTH_IN, 3.6))
+    figure, (axes,) = plain_axes(1, 3.6)
     for window, style in _windows(columns, real):
         axes.plot(100 * window.relative_speed, 100 * SPEED_QUANTILES, linewidth=1.8, **style)
     axes.axvline(50, color=MUTED, linewidth=0.8)

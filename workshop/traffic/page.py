@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from ideal_dispatch.evaluation.races import (
     issues,
 )
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.pages import Page
+from ideal_dispatch.pages import environment, figure_url
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -137,53 +138,11 @@ class Plausibility:
             f"{c.checks.name}: {silence}" for c in self.columns for silence in c.checks.silences
         ]
 
-    def page(self, drawn: "Mapping[str, Figure]") -> Page:
+    def html(self, drawn: "Mapping[str, Figure]") -> str:
         """The page, with the figures of :meth:`figures`."""
-        page = Page(
-            "Is this traffic plausible?",
-            "Recorded days beside a synthetic world and real speeds of Hong Kong",
-        )
-        for line in self.warnings():
-            page.warning(line)
-        for name, caption in _CAPTIONS.items():
-            if name in drawn:
-                page.heading(_HEADINGS[name])
-                page.figure(drawn[name], caption)
-        page.heading("All figures")
-        page.table(*self.table())
-        return page
-
-
-_HEADINGS = {
-    "traffic_by_hour": "Peak and night",
-    "traffic_speeds": "How slow the evening is",
-    "traffic_memory": "How long a slow road stays slow",
-    "traffic_reach": "How far roads are slow together",
-    "traffic_issues": "Why one ambulance may not be enough",
-    "traffic_example": "A forecast that turns on the way",
-}
-_CAPTIONS = {
-    "traffic_by_hour": "Speed over free flow, waits at junctions included, by hour of the day: "
-    "roads of three kinds on working days, and all roads on weekends and holidays. Hours that "
-    "were not recorded are empty.",
-    "traffic_speeds": f"Working days, {EVENING_NAME}: how much of the road length is slower than a "
-    "given share of free flow. A curve further left is a slower city. Hong Kong's speed map has "
-    "no limits: urban roads are taken at 50 km/h, major routes at 70.",
-    "traffic_memory": "1: a road that is slower than usual now is as much slower later; 0: now "
-    "tells nothing. Within one hour the mean of that hour is removed, so that all curves fall "
-    "below zero towards its end, real ones too; they can only be compared with each other.",
-    "traffic_reach": "Left: two roads that far apart get slower in the same minutes. Right: of "
-    "two roads that far apart, where one is slow for the evening, so is the other. Real links are "
-    "longer and average more vehicles than simulated edges, which raises their curves.",
-    "traffic_issues": "Calls in the peaks at 50 places where depots compete, every depot driven. "
-    "Instantaneous: a road takes what the router shows when it is entered, as in the paper. "
-    "Experienced: it takes what really happens. 1: no other depot would have been sooner than the "
-    "region's. 2: the depot with the shortest quote arrives later than another, and by how much. "
-    "3: the optimistic–pessimistic ranges of the two best depots have time in common, and how "
-    "much.",
-    "traffic_example": "The call of the first recording in which the promised best loses most. "
-    "Each dot is a junction: the time elapsed plus what the router then promises for the rest.",
-}
+        text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+        urls = {name: figure_url(figure) for name, figure in drawn.items()}
+        return environment().from_string(text).render(found=self, drawn=urls, evening=EVENING_NAME)
 
 
 def examine(

@@ -126,9 +126,9 @@ def _check_files(
     if output is not None:
         check_file(output, force, inputs)
     if map_file is not None:
-        from ideal_dispatch.network.drawing import map_kind
+        from ideal_dispatch.pages import figure_kind
 
-        map_kind(map_file)
+        figure_kind(map_file)
         check_file(map_file, force, [*inputs, output], "--map")
     for path in inputs:
         if path is not None:
@@ -200,8 +200,9 @@ def _draw(
 ) -> None:
     if map_file is None:
         return
-    from ideal_dispatch.network.drawing import draw_network, save_figure
+    from ideal_dispatch.network.drawing import draw_network
     from ideal_dispatch.network.readers.depot_table import read_depots
+    from ideal_dispatch.pages import save_figure
 
     depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
     if elsewhere:

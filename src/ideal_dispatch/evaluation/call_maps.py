@@ -11,8 +11,14 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.network.drawing import draw_roads, map_aspect, mark_depots, scale_bar
-from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, SMALL_PT, WIDTH_IN
+from ideal_dispatch.network.drawing import (
+    draw_roads,
+    map_aspect,
+    mark_depots,
+    road_layers,
+    scale_bar,
+)
+from ideal_dispatch.pages import ACCENT, INK, ORANGE, SMALL_PT, WIDTH_IN, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,18 +34,6 @@ _LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its drives
 
 
 # --- which calls --------------------------------------------------------------------
-
-
-def maps_in_words(judged: Judged) -> str:
-    """What the maps of a page show."""
-    world, share = judged.outcomes.worlds[-1], f"+{100 * VOLUMES[0]:.0f} %"
-    return (
-        f"Calls as {judged.shown} saw them in {world} traffic: the largest savings and losses at "
-        f"{share}, and calls of usual length. The first ambulance is solid, the second dashed, "
-        "drawn whether it was sent or not; where both drive one street its dashes lie on the "
-        "solid line. Below the map, what the router promised on the way: time elapsed plus time "
-        "still to go."
-    )
 
 
 def call_maps(
@@ -154,8 +148,6 @@ def draw_drives(
     Where both drive the same street, the second one's dashes lie on the first
     one's line. ``depots`` are shown where they lie within the map.
     """
-    from matplotlib.figure import Figure
-
     aspect = map_aspect(network)
     lines = [
         np.concatenate([np.empty((0, 2)), *(network.polyline(edge) for edge in one.edges)])
@@ -167,8 +159,8 @@ def draw_drives(
     low, high = _window(np.concatenate([ends, *lines]), aspect)
     width, height = high - low
     map_in = WIDTH_IN * aspect * height / width
-    figure = Figure(figsize=(WIDTH_IN, map_in + _TIMES_IN), dpi=150, layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=(map_in, _TIMES_IN))
+    heights = (map_in, _TIMES_IN)
+    figure, (above, below) = plain_axes(2, sum(heights), rows=2, heights=heights)
     above.set_axis_off()
     above.set_aspect(aspect)
     above.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
@@ -213,7 +205,9 @@ def _draw_map(
     (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
     inside = (network.lon > west) & (network.lon < east)
     inside &= (network.lat > south) & (network.lat < north)
-    draw_roads(axes, network, inside[network.tail] | inside[network.head], lambda _: _ROAD)
+    shown = inside[network.tail] | inside[network.head]
+    for _, _, width, edges in road_layers(network):
+        draw_roads(axes, network, ("", _ROAD, width, edges[shown[edges]]))
     looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
     for (one, line), (colour, dashes, width) in zip(lines.items(), looks, strict=False):
         axes.plot(*line.T, color="white", linewidth=width + 1.8, zorder=4, alpha=0.9)
@@ -242,9 +236,6 @@ def _window(seen: FloatArray, aspect: float) -> tuple[FloatArray, FloatArray]:
 
 def _times(axes: "Axes", drives: Sequence[DrawnDrive]) -> None:
     """Elapsed time plus the promised rest, as in the paper's first figure."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(MUTED)
-    axes.tick_params(colors=INK, labelsize=SMALL_PT)
     ends = []
     for one, colour, dashes in zip(drives, (ACCENT, ORANGE), ("-", _DASHES), strict=False):
         seconds = np.array(one.seconds, np.float64)

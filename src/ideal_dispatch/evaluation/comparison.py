@@ -22,9 +22,9 @@ from ideal_dispatch.pages import (
     SKY,
     SMALL_PT,
     VERMILLION,
-    WIDTH_IN,
-    Page,
+    figure_url,
     plain_axes,
+    save_page,
 )
 
 if TYPE_CHECKING:
@@ -35,31 +35,28 @@ _COLOURS = (ACCENT, ORANGE, GREEN, PURPLE, SKY, VERMILLION, INK, MUTED)
 
 def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> list[Path]:
     """Write tables, a figure and ``comparison.html`` of several runs; gives the files."""
-    found, where = worlds(runs), make_folders(folder)
-    page = Page("Runs side by side", ", ".join(names(runs)))
-    for name, run in zip(names(runs), runs, strict=True):
-        for line in caveats(run):
-            page.warning(f"{name}: {line}")
+    shown, where = worlds(runs), make_folders(folder)
     made: list[Path] = []
-    for world in found:
-        page.heading(f"{WORLD_WORDS[world][0].upper()}{WORLD_WORDS[world][1:]}")
-        for table in (arrival_comparison(runs, world), saving_comparison(runs, world)):
-            if not table.rows:
-                continue
-            table.show(page)
-            if table.note:
-                page.text(table.note)
+    parts = []
+    for world in shown:
+        tables = [arrival_comparison(runs, world), saving_comparison(runs, world)]
+        tables = [table for table in tables if table.rows]
+        for table in tables:
             made += table.save(where / "tables")
+        saving = ""
         if any("interval" in run.outcomes.roles for run in runs):
             figure = saving_figure(runs, world)
-            page.figure(
-                figure,
-                "Seconds saved per call against interval-selective at the same volume, with 95 % "
-                "intervals that draw whole days: right of the line a policy is better, and an "
-                "interval that does not touch the line is more than chance.",
-            )
+            saving = figure_url(figure)
             made += save_drawn(figure, where / "figures" / f"saving-{world}")
-    page.save(where / "comparison.html")
+        parts.append((WORLD_WORDS[world], tables, saving))
+    named = list(zip(names(runs), runs, strict=True))
+    save_page(
+        where / "comparison.html",
+        "comparison.html",
+        names=names(runs),
+        caveats=[f"{name}: {line}" for name, run in named for line in caveats(run)],
+        worlds=parts,
+    )
     return [*made, where / "comparison.html"]
 
 
@@ -124,7 +121,7 @@ def saving_figure(runs: Sequence[Judged], world: str) -> "Figure":
     """The intervals of :func:`saving_comparison`, a colour a run."""
     found = [_savings(run, world) for run in runs]
     labels = list(dict.fromkeys(label for one in found for label in one))
-    figure, (axes,) = plain_axes(1, (WIDTH_IN, 0.9 + len(labels) * (0.12 + 0.13 * len(runs))))
+    figure, (axes,) = plain_axes(1, 0.9 + len(labels) * (0.12 + 0.13 * len(runs)))
     for number, (name, one) in enumerate(zip(names(runs), found, strict=True)):
         shift = 0.7 * ((number + 0.5) / len(runs) - 0.5)
         for label, interval in one.items():

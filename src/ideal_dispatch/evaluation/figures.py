@@ -23,7 +23,7 @@ from ideal_dispatch.pages import (
     SKY,
     SMALL_PT,
     VERMILLION,
-    WIDTH_IN,
+    named_bars,
     plain_axes,
 )
 from ideal_dispatch.replay.drive import World
@@ -49,33 +49,6 @@ _DASHES = ((0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 TITLES = {
     World.INSTANTANEOUS: "Instantaneous: what the router shows",
     World.EXPERIENCED: "Experienced: what really happens",
-}
-
-
-CAPTIONS = {
-    "issues": "The three issues of the paper's introduction, in its figures and on the calls of "
-    "this run whose two nearest depots the router promises within a quarter of each other, in "
-    "both worlds. How often no depot beats that of the static region; how often the promised best "
-    "arrives later than another, and by how much; how often the router's optimistic-pessimistic "
-    "ranges meet, and how many seconds they share.",
-    "forecast": "The call in which the depot with the shortest quote loses most to the next. "
-    "Above, both drives; below, the total time promised on the way: time elapsed plus the rest.",
-    "arrivals": "Left: mean seconds that second ambulances save against the router's one "
-    "ambulance, by how many calls get one; higher is better, and of two policies at the same "
-    "place the higher buys more with the same ambulances. A circle is a policy at its own "
-    "threshold, as set; a diamond has no choice of volume; thin "
-    "grey lines are controls, named in the figure of regret below. "
-    "Right: calls that no ambulance has reached after so many minutes of driving, for one "
-    "ambulance and for always two, on a scale that shows the last few; lower is better. Dashed "
-    "lines mark 8 and 12 minutes.",
-    "candidate-optimal": "Share of incidents on which a strategy is no later than the best drive "
-    "of the paper's candidate set: every depot's adaptive drive and the printed policy's second "
-    "path.",
-    "pareto": "Regret against the paper's candidate set by dispatch volume, every threshold of "
-    "every policy, with a circle for its own; lower and further left is better. Left the mean, "
-    "right the mean of the worst 5 %. A policy whose path is not in the set may fall below zero.",
-    "regret-cdf": "Share of incidents with at most so much regret; a curve further up and left is "
-    "better. Rare regrets beyond the right end are not drawn.",
 }
 
 
@@ -146,18 +119,13 @@ def candidate_bars(judged: Judged) -> "Figure":
     """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
     rows = judged.rows(judged.main or judged.others)
-    figure, panels = plain_axes(len(worlds), (WIDTH_IN, 0.8 + 0.27 * len(rows)))
-    places = np.arange(len(rows))
+    figure, panels = plain_axes(len(worlds), 0.8 + 0.27 * len(rows))
+    colours = [looks[row.policy].colour for row in rows]
     for axes, world in zip(panels, worlds, strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
-        axes.barh(places, rates, height=0.72, color=[looks[row.policy].colour for row in rows])
-        for place, rate in zip(places, rates, strict=True):
-            axes.annotate(f"{rate:.1f}", (rate, place), xytext=(4, 0), va="center",
-                          textcoords="offset points", fontsize=SMALL_PT, color=INK)  # fmt: skip
-        axes.set_yticks(places, [row.label for row in rows] if axes is panels[0] else [])
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
+        labels = [row.label if axes is panels[0] else "" for row in rows]
+        named_bars(axes, labels, rates, [f"{rate:.1f}" for rate in rates], colours)
         axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
         axes.set_xticks(range(0, 101, 20))
         _title(axes, world)
@@ -167,7 +135,7 @@ def candidate_bars(judged: Judged) -> "Figure":
 def pareto(judged: Judged) -> "Figure":
     """Mean and CVaR95 regret against dispatch volume, every policy."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(2 * len(worlds), _size(worlds), rows=len(worlds))
+    figure, panels = plain_axes(2 * len(worlds), _height_in(worlds), rows=len(worlds))
     for world, left, right in zip(worlds, panels[::2], panels[1::2], strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         for name in (*judged.others, *judged.main):  # what matters lies on top
@@ -191,7 +159,7 @@ def regret_cdf(judged: Judged) -> "Figure":
     """Share of incidents with at most so much regret: one ambulance, and always two."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
     rows = _ends(judged)
-    figure, panels = plain_axes(len(worlds), (WIDTH_IN, 3.6))
+    figure, panels = plain_axes(len(worlds), 3.6)
     for axes, world in zip(panels, worlds, strict=True):
         best = judged.outcomes.best_s[world]["paper"]
         late = {row.label: regret_s(row.arrival_s[world], best) for row in rows}
@@ -209,7 +177,7 @@ def regret_cdf(judged: Judged) -> "Figure":
 def arrivals(judged: Judged) -> "Figure":
     """What second ambulances save against the router, and how many calls wait how long."""
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    figure, panels = plain_axes(2 * len(worlds), _size(worlds), rows=len(worlds))
+    figure, panels = plain_axes(2 * len(worlds), _height_in(worlds), rows=len(worlds))
     for world, left, right in zip(worlds, panels[::2], panels[1::2], strict=True):
         alone = float(_router_s(judged, world).mean())
         for name in (*judged.others, *judged.main):
@@ -230,9 +198,9 @@ def arrivals(judged: Judged) -> "Figure":
 # --- parts --------------------------------------------------------------------------
 
 
-def _size(worlds: Sequence[str]) -> tuple[float, float]:
-    """Inches of a figure with a row for each world."""
-    return WIDTH_IN, 0.6 + 3.3 * len(worlds)
+def _height_in(worlds: Sequence[str]) -> float:
+    """Of a figure with a row for each world."""
+    return 0.6 + 3.3 * len(worlds)
 
 
 def _draw(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, SMALL_PT, WIDTH_IN, plain_axes
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, SMALL_PT, plain_axes
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG
@@ -171,7 +171,7 @@ def _known(quote: dict[str, Any] | None, name: str) -> float:
 def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
     """The three issues of the introduction: shares of calls, with the paper's own beside them."""
     count = sum(len(races.worlds) for _, races in named)
-    figure, (first, second, third) = plain_axes(3, (WIDTH_IN, 1.3 + 0.42 * (1 + count)))
+    figure, (first, second, third) = plain_axes(3, 1.3 + 0.42 * (1 + count))
     labels, colours, wide = ["paper"], [MUTED], [0.0]
     region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
     overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.policy_tables import KINDS
-from ideal_dispatch.evaluation.call_maps import call_maps, clock, maps_in_words
-from ideal_dispatch.evaluation.figures import CAPTIONS, Progress, report_figures
+from ideal_dispatch.evaluation.call_maps import call_maps, clock
+from ideal_dispatch.evaluation.figures import Progress, report_figures
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import ArrivalSummary, Interval, day_t_interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -29,8 +29,7 @@ from ideal_dispatch.evaluation.roles import first_of
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.table import Table, file_name
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.drawing import save_figure
-from ideal_dispatch.pages import Page
+from ideal_dispatch.pages import figure_url, save_figure, save_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,16 +37,6 @@ if TYPE_CHECKING:
 
 ENOUGH_DAYS = 10
 _OFF_TARGET = 0.03
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the page: groups of tables, each with its notes below, then figures."""
-
-    heading: str
-    groups: Sequence[Sequence[Table]]
-    figures: Sequence[str] = ()
-    intro: str = ""
 
 
 def write_report(
@@ -67,56 +56,53 @@ def write_report(
     where = make_folders(folder)
     made: list[Path] = []
     progress("tables")
-    parts = sections(judged)
-    for table in (one for part in parts for group in part.groups for one in group):
+    found = tables(judged)
+    for table in chain.from_iterable(found.values()):
         made += table.save(where / "tables")
     drawn = {}
     for name, figure in report_figures(judged, network, progress):
-        drawn[name] = figure
+        drawn[name] = figure_url(figure)
         made += save_drawn(figure, where / "figures" / name)
-    page = _page(judged, parts, drawn)
-    page.heading("Calls on the map")
-    page.text(maps_in_words(judged))
-    if network is None:
-        page.text("No maps: the run's road network was not at hand. Give it with --network.")
-    else:
+    maps = None
+    if network is not None:
         progress("maps")
+        maps = []
         for name, figure, caption in call_maps(judged, network, chosen, why):
-            page.figure(figure, caption)
+            maps.append((figure_url(figure), caption))
             stem = where / "figures" / f"incident-{file_name(name)}"
             made += save_drawn(figure, stem, (".png",))
-    _conventions(page, judged)
-    page.save(where / "report.html")
+    save_page(
+        where / "report.html",
+        "replay_report.html",
+        judged=judged,
+        worlds=[WORLD_WORDS[world] for world in judged.outcomes.worlds],
+        big_numbers=report_facts(judged),
+        caveats=caveats(judged),
+        tables=found,
+        drawn={"issues": "", "forecast": "", **drawn},
+        maps=maps,
+    )
     return [*made, where / "report.html"]
 
 
-def sections(judged: Judged) -> list[Section]:
-    """What the page tells, in its order, with all tables of the run."""
+def tables(judged: Judged) -> dict[str, list[Table]]:
+    """All tables of the run in the order of the page, those of both worlds under one name."""
 
     def each_world(make: Callable[..., Table | None], *more: Any) -> list[Table]:
         made = [make(judged, world, *more) for world in judged.outcomes.worlds]
         return [table for table in made if table is not None and table.rows]
 
     tests = [each_world(wilcoxon_table, own) for own in judged.candidates]
-    return [
-        Section("Why one ambulance may not be enough", [], ["issues", "forecast"]),
-        Section("When the first ambulance arrives", [each_world(arrival_table)], ["arrivals"]),
-        Section("Against interval-selective at the same volume", [each_world(difference_table)]),
-        Section(
-            "As in the paper: regret against its candidate set",
-            [each_world(regret_table), *tests],
-            ["candidate-optimal", "pareto", "regret-cdf"],
-        ),
-        Section("Regret against all drives and against hindsight", [each_world(benchmark_table)]),
-        Section("Where the second ambulance drives", [each_world(second_table)]),
-        Section("What a better gap than Algorithm 2's changes", [each_world(gap_table)]),
-        Section(
-            "Controls and variants",
-            [each_world(arrival_table, judged.others)],
-            intro="How much any second ambulance would have brought (chance, quotes alone, other "
-            "paths), and other forms of the policies above.",
-        ),
-    ]
+    return {
+        "arrival": each_world(arrival_table),
+        "saved": each_world(difference_table),
+        "regret": each_world(regret_table),
+        "wilcoxon": list(chain.from_iterable(tests)),
+        "benchmarks": each_world(benchmark_table),
+        "second": each_world(second_table),
+        "gap": each_world(gap_table),
+        "controls": each_world(arrival_table, judged.others),
+    }
 
 
 def make_folders(folder: str | os.PathLike[str]) -> Path:
@@ -136,43 +122,7 @@ def save_drawn(
     return made
 
 
-# --- the page -----------------------------------------------------------------------
-
-
-def _page(judged: Judged, parts: Sequence[Section], drawn: "dict[str, Figure]") -> Page:
-    outcomes = judged.outcomes
-    page = Page(f"Replay report: {outcomes.title or outcomes.name}", _subtitle(outcomes))
-    facts = report_facts(judged)
-    if facts:
-        page.facts(facts)
-    page.text(_calibration_in_words(judged))
-    for line in caveats(judged):
-        page.warning(line)
-    for part in parts:
-        shown = [name for name in part.figures if name in drawn]
-        if not shown and not any(part.groups):
-            continue
-        page.heading(part.heading)
-        if part.intro:
-            page.text(part.intro)
-        for group in part.groups:
-            for table in group:
-                table.show(page)
-            for note in dict.fromkeys(table.note for table in group if table.note):
-                page.text(note)
-        for name in shown:
-            page.figure(drawn[name], CAPTIONS[name])
-    return page
-
-
-def _subtitle(outcomes: Outcomes) -> str:
-    days = sorted(outcomes.days)
-    between = f"{days[0]} to {days[-1]}" if len(days) > 1 else days[0]
-    worlds = " and ".join(WORLD_WORDS[world] for world in outcomes.worlds)
-    return (
-        f"{len(outcomes):,} calls on {len(days)} days ({between}), {len(outcomes.policies)} "
-        f"policies, all driven through the same traffic in {worlds}."
-    )
+# --- big numbers --------------------------------------------------------------------
 
 
 def report_facts(judged: Judged) -> list[tuple[str, str]]:
@@ -219,37 +169,6 @@ def how_sure(sooner_s: Interval) -> str:
 
 def _sooner(seconds: float) -> str:
     return f"{abs(seconds):.2f} s {'later' if seconds < 0.0 else 'sooner'}"
-
-
-def _calibration_in_words(judged: Judged) -> str:
-    if judged.calibration is None:
-        return "Thresholds for +25, +50 and +75 % second ambulances were set on this run itself."
-    other = judged.calibration
-    return (
-        "Thresholds for +25, +50 and +75 % second ambulances were set on the run "
-        f"{other.name} ({len(other):,} calls on {len(other.days)} days) and used here unchanged; "
-        "the volume reached is in the tables."
-    )
-
-
-def _conventions(page: Page, judged: Judged) -> None:
-    page.heading("How to read the numbers")
-    page.text(
-        "All times are seconds of driving, from leaving the depot to the call; with two ambulances "
-        "the sooner counts. Extra is second ambulances per call, in per cent. Pn is the value that "
-        "n % of the calls do not exceed, interpolated between neighbours; CVaR95 is the mean of "
-        "the worst 5 %, the last call in it counted by its fraction. A threshold for a volume is "
-        "the highest score that gets no second; equal scores are treated alike, whichever side is "
-        "nearer to the volume. Intervals are 95 %: Student's of the days' means, or of whole days "
-        f"drawn again where a bootstrap is named (seed {judged.seed}); those of the Wilcoxon "
-        "tables take calls as independent, as the paper does."
-    )
-    if judged.curve is not None:
-        curve = judged.curve
-        page.text(
-            f"Survival is {curve.name}'s curve of the drive plus {curve.before_drive_s:.0f} s "
-            "before it, without bystanders: read differences, not levels."
-        )
 
 
 # --- what a reader must know ----------------------------------------------------------

@@ -10,7 +10,6 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.frames import DataFrame, frame_of_csv
-from ideal_dispatch.pages import Page
 
 Cell = str | float | int | Interval | None
 
@@ -123,11 +122,6 @@ class Table:
             with atomic_write(path) as file:
                 file.write(content.encode())
         return list(files)
-
-    def show(self, page: Page) -> None:
-        """Put the table on a page, its title above; the note is for the caller to place."""
-        page.text(f"{self.title}:")
-        page.table(self.arrowed, self.text_rows(), bold=sorted(self.bold))
 
 
 _ARROWS = {"↓": r" $\downarrow$", "↑": r" $\uparrow$"}

@@ -16,7 +16,7 @@ from ideal_dispatch.forecast.model import Model, content_hash
 from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.pages import template
+from ideal_dispatch.pages import render
 
 MANIFEST, CARD, GAIN = "manifest.json", "card.md", "gain.json"
 """What a model directory has to read beside the weights.
@@ -68,12 +68,12 @@ def model_card(model: Model) -> str:
     """What a model is, learned from and good for: Markdown made of the manifest alone."""
     details = model.details
     parts = {name: details.get(name, {}) for name in ("data", "radius", "shape")}
-    return template("drift_card.md" if details.get("purpose") == "drift" else "card.md").render(
+    return render(
+        "drift_card.md" if details.get("purpose") == "drift" else "card.md",
         model=model,
         details=details,
         bounds=model.bounds,
         rule=model.radius_rule,
-        count="{:,}".format,
         number=lambda value: "unknown" if value is None else f"{value:.2f}",
         **parts,
     )

@@ -31,7 +31,7 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
     """Loss on the training trips and error on those held out, epoch by epoch."""
     from matplotlib.ticker import MaxNLocator
 
-    figure, (left, right) = plain_axes(2, (10, 3.2))
+    figure, (left, right) = plain_axes(2, 3.2)
     epochs = [epoch.epoch for epoch in history]
     left.plot(epochs, [epoch.loss for epoch in history], color=ACCENT, **_LINE)
     left.set(xlabel="epoch", ylabel="training loss")
@@ -50,7 +50,7 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
 
 def by_hour(named: Sequence[tuple[str, Bars]], trips: FloatArray) -> "Figure":
     """Error of the model and of a baseline by hour of the day, above the number of trips."""
-    figure, (axes, below) = plain_axes(2, (10, 4.2), rows=2, heights=(4, 1))
+    figure, (axes, below) = plain_axes(2, 4.2, rows=2, heights=(4, 1))
     hours = np.arange(24)
     for (name, (mean, half)), colour, shift in zip(
         named, (ACCENT, ORANGE), (-0.12, 0.12), strict=False
@@ -77,7 +77,7 @@ def by_distance_and_class(
 ) -> "Figure":
     """Error as a share of the travel time, by length of the way and by its road classes."""
     tall = max(3.6, 1.4 + 0.27 * len(classes))
-    figure, (left, right) = plain_axes(2, (10, tall))
+    figure, (left, right) = plain_axes(2, tall)
     for axes, names, named in ((left, distances, of_distance), (right, classes, of_class)):
         places = np.arange(len(names))
         for (name, (mean, half)), colour, shift in zip(
@@ -99,25 +99,16 @@ def by_distance_and_class(
 def speed_map(network: RoadNetwork, relative: FloatArray, title: str) -> "Figure":
     """The roads, coloured by learned speed over the limit; the slower direction is on top."""
     from matplotlib.cm import ScalarMappable
-    from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    figure = draw_network(network, title=title)
-    axes = figure.axes[0]
-    for artist in (*axes.collections, *figure.legends):
-        artist.remove()
     low, high = np.quantile(relative, (0.02, 0.98))
     scale = Normalize(np.floor(20 * low) / 20, np.ceil(20 * high + 1e-9) / 20)
     colours = LinearSegmentedColormap.from_list("speed", _SPEEDS)
-    order = np.argsort(-relative, kind="stable")
+    order = np.argsort(-relative, kind="stable").astype(np.int32)
     widths = np.array([_WIDTHS.get(name.removesuffix("_link"), 0.8) for name in ROAD_CLASSES])
-    axes.add_collection(
-        LineCollection(
-            [network.polyline(int(edge)) for edge in order], capstyle="round",
-            colors=colours(scale(relative[order])), linewidths=widths[network.road_class[order]],
-        )
-    )  # fmt: skip
-    top = axes.get_position().y1
+    roads = ("", colours(scale(relative[order])), widths[network.road_class[order]], order)
+    figure = draw_network(network, title=title, layers=[roads])
+    top = figure.axes[0].get_position().y1
     room = figure.add_axes((0.62, top + 0.42 * (1 - top), 0.34, 0.2 * (1 - top)))
     bar = figure.colorbar(ScalarMappable(scale, colours), cax=room, orientation="horizontal")
     bar.outline.set_visible(False)
@@ -132,7 +123,7 @@ def radius(
     found: Reliability, promised: tuple[float, float] | None, targets: FloatArray, own: FloatArray
 ) -> "Figure":
     """Coverage against level, and target radii of the trips beside the predicted ones."""
-    figure, (left, right) = plain_axes(2, (10, 4.2))
+    figure, (left, right) = plain_axes(2, 4.2)
     left.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
     left.fill_between(found.level, found.low, found.high, color=MUTED, alpha=0.25, linewidth=0,
                       label="chance, 95 %")  # fmt: skip
@@ -166,7 +157,7 @@ def radius(
 
 def shape_bars(shape: Shape) -> "Figure":
     """The correlation the set implies: edges by distance, trips by overlap."""
-    figure, (left, right) = plain_axes(2, (10, 3.2))
+    figure, (left, right) = plain_axes(2, 3.2)
     metres = [f"{a / 1000:g}–{b / 1000:g}" for a, b in pairwise(DISTANCES_M)]
     metres[-1] = f"over {DISTANCES_M[-2] / 1000:g}"
     shares = ["none"] + [f"{100 * a:.0f}–{100 * b:.0f} %" for a, b in pairwise(OVERLAPS[1:])]

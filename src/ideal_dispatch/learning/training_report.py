@@ -26,7 +26,7 @@ from ideal_dispatch.learning.diagnostics import (
 from ideal_dispatch.learning.training import TrainingRun
 from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.pages import Page, figure_url, template
+from ideal_dispatch.pages import figure_url, render
 
 _FEW_TRIPS = 100
 _DISTANCE_GROUPS = 6
@@ -118,13 +118,8 @@ class TrainingReport:
             run.radii.upper,
             run.predicted_radii[rows],
         )
-        page = Page(
-            "Training report",
-            f"Model {model.checksum}, learned from trips {run.data.trips.checksum} on network "
-            f"{model.network_checksum}.",
-        )
-        return template("training_report.html").render(
-            page=page,
+        return render(
+            "training_report.html",
             report=self,
             run=run,
             covered=covered,
@@ -134,8 +129,6 @@ class TrainingReport:
             radius=figure_url(radius),
             shape_bars=figure_url(figures.shape_bars(run.shape)),
             speeds=_speeds(run),
-            count="{:,}".format,
-            percent=lambda share, digits=0: f"{100 * share:.{digits}f} %",
             **_errors_by_kind(self),
         )
 

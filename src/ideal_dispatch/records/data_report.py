@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
-from ideal_dispatch.pages import Page
+from ideal_dispatch.pages import figure_url, save_page
 from ideal_dispatch.records import figures
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.left_out_rows import shown, unknown_words, write_quarantine
@@ -33,7 +32,6 @@ PRIVACY = (
     "the call: keep these files as you keep the records."
 )
 _CELL_M = 1000.0
-_WORDS = 50
 _DETAILS = tuple(
     (re.compile(pattern), general)
     for pattern, general in (
@@ -46,15 +44,6 @@ _DETAILS = tuple(
         (r" for [\d]+ to [\d]+, not for \d+", " for other years only"),
     )
 )
-_HOW = {
-    "given": "given in the settings",
-    "paired": "rows with driving stamps and call-to-CPR",
-    "paper": "the paper's regression",
-    "stamps": "median of en route − call",
-    "regression": "intercept of a regression on free-flow time",
-    "assumed": "the paper's value, because there are too few rows",
-    "unknown": "not known: too few rows",
-}
 
 
 def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) -> dict[str, Any]:
@@ -118,146 +107,52 @@ def write_outputs(
     write_quarantine(prepared, where / "quarantine.csv")
     with atomic_write(where / "report.json") as file:
         file.write(json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False).encode())
-    page(prepared, network, settings, facts).save(where / "report.html")
+    save_page(
+        where / "report.html",
+        "data_report.html",
+        agency=settings.agency.name,
+        told=facts,
+        floors=_floors(prepared),
+        **(_drawn(prepared, network) if len(prepared.trips) else {}),
+    )
     return facts
 
 
-def page(
-    prepared: Prepared, network: RoadNetwork, settings: AgencySettings, facts: dict[str, Any]
-) -> Page:
-    """The report for people."""
-    result = Page(
-        f"Records of {settings.agency.name}",
-        f"{facts['source']} ({facts['form']}), checksum {facts['source_checksum']}; "
-        f"network {facts['network_checksum']}",
-    )
-    rows = max(facts["rows"], 1)
-    result.facts(
-        [
-            ("rows in the file", f"{facts['rows']:,}"),
-            ("trips", f"{facts['trips']:,}"),
-            ("of all rows", f"{100 * facts['trips'] / rows:.1f} %"),
-            ("quarantined", f"{facts['quarantined']:,}"),
-            ("excluded by a rule", f"{facts['excluded']:,}"),
-        ]
-    )
-    if facts["first_call"]:
-        result.text(
-            f"Calls from {facts['first_call'][:10]} to {facts['last_call'][:10]} (UTC). Every row "
-            "that did not become a trip is in quarantine.csv with its reasons."
-        )
-    for note in facts["notes"]:
-        result.warning(note)
-    _left_out(result, facts)
-    if len(prepared.trips):
-        _travel(result, prepared)
-        _when_and_where(result, prepared, network)
-        _weather(result, facts)
-    _subtraction(result, prepared, facts)
-    result.heading("Privacy")
-    result.text(facts["privacy"])
-    result.text(f"{facts['columns_not_read']} columns of the file were not read.")
-    return result
-
-
-def _left_out(result: Page, facts: dict[str, Any]) -> None:
-    result.heading("What was left out")
-    result.table(
-        ("exclusion rule", "applies to", "removed here"),
-        [(r["says"], f"{r['applies']:,}", f"{r['removed']:,}") for r in facts["exclusion_rules"]],
-    )
-    if facts["quarantine_reasons"]:
-        result.table(
-            ("quarantined because", "rows"),
-            [(reason, f"{count:,}") for reason, count in facts["quarantine_reasons"].items()],
-        )
-        result.text("A row may have several reasons; it counts for each.")
-    words = facts["unknown_words"]
-    if not words:
-        return
-    result.heading("Words that were not understood")
-    result.table(
-        ("word", "field", "rows", "nearest depot", "to explain it, in the settings"),
-        [
-            (word["word"], word["field"], f"{word['rows']:,}", word["nearest"],
-             " ".join(word["setting"]))
-            for word in words[:_WORDS]
-        ],
-    )  # fmt: skip
-    more = f" {len(words) - _WORDS:,} more are in report.json." if len(words) > _WORDS else ""
-    result.text(f"Check each value before you use it, and put one where it is empty.{more}")
-
-
-def _travel(result: Page, prepared: Prepared) -> None:
+def _drawn(prepared: Prepared, network: RoadNetwork) -> dict[str, Any]:
+    """The figures of the trips, and what their captions say."""
     trips = prepared.trips
+    contexts, columns = trips.contexts, trips.encoding.columns
     subtracted = np.asarray(trips.target) == TARGETS.index(SUBTRACTION)
-    result.heading("Travel times")
-    speeds = speed_kmh(prepared.distance_m, trips.observed_s)
-    result.figure(
-        figures.histograms(trips.observed_s / 60, speeds, subtracted),
-        f"Travel time: {(~subtracted).sum():,} from stamps (on scene − en route), "
-        f"{subtracted.sum():,} by subtraction (call-to-CPR − preparation − floors).",
-    )
-
-
-def _when_and_where(result: Page, prepared: Prepared, network: RoadNetwork) -> None:
-    contexts, columns = prepared.trips.contexts, prepared.trips.encoding.columns
-    hour = contexts[:, columns.index("hour")].astype(np.int32)
-    monday = columns.index("monday")
+    hour, monday = contexts[:, columns.index("hour")].astype(np.int32), columns.index("monday")
     weekday = contexts[:, monday : monday + 7].argmax(axis=1).astype(np.int32)
-    result.heading("When and where")
-    quiet = int((np.bincount(hour, minlength=24) == 0).sum())
-    lacking = f" {quiet} hours of the day have no trip." if quiet else ""
-    result.figure(figures.week(weekday, hour), f"Trips by weekday and hour, local time.{lacking}")
-    result.figure(
-        figures.destinations(network, prepared.book.depots, prepared.trips.destination),
-        "Destinations at their road junctions, and the depots.",
-    )
-    what, areas = _areas(prepared, network)
-    result.figure(
-        figures.bars(areas),
-        f"Trips by {what}" + (", the 24 with most." if len(areas) > 24 else "."),
-    )
+    area, areas = _areas(prepared, network)
+    speeds = speed_kmh(prepared.distance_m, trips.observed_s)
+    drawn = {
+        "travel": figures.histograms(trips.observed_s / 60, speeds, subtracted),
+        "week": figures.week(weekday, hour),
+        "destinations": figures.destinations(network, prepared.book.depots, trips.destination),
+        "areas": figures.areas(areas),
+    }
+    return {
+        "subtracted": int(subtracted.sum()),
+        "quiet_hours": int((np.bincount(hour, minlength=24) == 0).sum()),
+        "area": area,
+        **{name: figure_url(figure) for name, figure in drawn.items()},
+    }
 
 
-def _weather(result: Page, facts: dict[str, Any]) -> None:
-    result.heading("Weather")
-    rows = []
-    for variable in WEATHER_VARIABLES:
-        counts = facts["weather"][variable]
-        known = facts["trips"] - counts.get("unknown", 0)
-        sources = ", ".join(name for name in counts if name != "unknown") or "none"
-        rows.append((variable, sources, f"{100 * known / max(facts['trips'], 1):.1f} %"))
-    result.table(("variable", "source", "known"), rows)
-    result.text("Unknown values stay unknown in the trips; the model decides how to use them.")
-
-
-def _subtraction(result: Page, prepared: Prepared, facts: dict[str, Any]) -> None:
-    result.heading("Preparation and floors")
-    result.table(
-        ("depot", "preparation (s)", "rows", "how"),
-        [
-            (name, "–" if p["seconds"] is None else f"{p['seconds']:.0f}", f"{p['rows']:,}",
-             _HOW[p["method"]])
-            for name, p in facts["preparation"].items()
-        ],
-    )  # fmt: skip
+def _floors(prepared: Prepared) -> str:
+    """The figure of the floor regression; empty where there was none."""
     slope, intervals = prepared.slope, prepared.intervals
-    text = f"{slope.seconds_per_floor:.2f} seconds per floor: {_HOW[slope.method]}"
-    if np.isfinite(slope.lower):
-        text += (
-            f", {slope.rows:,} rows, standard error {slope.standard_error:.3f} s, 95 % confidence "
-            f"interval {slope.lower:.2f} … {slope.upper:.2f} s"
-        )
-    result.text(f"{text}.")
-    seconds = intervals.call_to_cpr_s - (intervals.drive_s if slope.method == "paired" else 0.0)
-    shown = intervals.usable & ~np.isnan(seconds + intervals.storeys)
-    if slope.method in {"paired", "paper"} and shown.any():
-        what = "call-to-CPR − driving (s)" if slope.method == "paired" else "call-to-CPR (s)"
-        result.figure(
-            figures.floor_regression(intervals.storeys[shown], seconds[shown], slope, what),
-            "What floors cost: each grey dot is a row; the dashed lines bound the slope.",
-        )
+    paired = slope.method == "paired"
+    seconds = intervals.call_to_cpr_s - (intervals.drive_s if paired else 0.0)
+    known = intervals.usable & ~np.isnan(seconds + intervals.storeys)
+    if slope.method not in {"paired", "paper"} or not known.any():
+        return ""
+    what = "call-to-CPR − driving (s)" if paired else "call-to-CPR (s)"
+    return figure_url(
+        figures.floor_regression(intervals.storeys[known], seconds[known], slope, what)
+    )
 
 
 def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[str, int]]]:

@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.drawing import draw_network
-from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, plain_axes
+from ideal_dispatch.pages import ACCENT, GREEN, INK, MUTED, ORANGE, named_bars, plain_axes
 from ideal_dispatch.records.targets import FloorSlope
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def histograms(minutes: FloatArray, speeds_kmh: FloatArray, subtracted: BoolArray) -> "Figure":
     """Travel times, by how they were obtained, and speeds along the shortest way."""
-    figure, (left, right) = plain_axes(2, (10, 3.4))
+    figure, (left, right) = plain_axes(2, 3.4)
     parts = [minutes[~subtracted], minutes[subtracted]]
     left.hist(parts, bins=_bins(np.quantile(minutes, 0.998)), stacked=True, color=[ACCENT, ORANGE],
               label=["stamps", "subtraction"])  # fmt: skip
@@ -38,7 +38,7 @@ def week(weekday: IntArray, hour: IntArray) -> "Figure":
     """Trips by day of the week and hour of the day, on the city's clock."""
     counts = np.zeros((7, 24), int)
     np.add.at(counts, (weekday, hour), 1)
-    figure, (axes,) = plain_axes(1, (10, 3.3))
+    figure, (axes,) = plain_axes(1, 3.3)
     image = axes.imshow(counts, cmap="Blues", aspect="auto", vmin=0)
     axes.set_yticks(range(7), _DAYS)
     axes.set_xticks(range(0, 24, 2), [f"{h:02d}" for h in range(0, 24, 2)])
@@ -54,7 +54,7 @@ def week(weekday: IntArray, hour: IntArray) -> "Figure":
 
 def destinations(network: RoadNetwork, depots: Sequence[Depot], node: IntArray) -> "Figure":
     """A map of where the trips went; the larger the dot, the more trips end at a node."""
-    figure = draw_network(network, depots, title="Where the trips went", width_in=10)
+    figure = draw_network(network, depots, title="Where the trips went")
     axes = figure.axes[0]
     for collection in axes.collections:
         collection.set_alpha(0.45)
@@ -68,7 +68,7 @@ def floor_regression(
     storeys: FloatArray, seconds: FloatArray, slope: FloorSlope, ylabel: str
 ) -> "Figure":
     """The rows of the floor regression, their means by floor, and the line."""
-    figure, (axes,) = plain_axes(1, (10, 3.8))
+    figure, (axes,) = plain_axes(1, 3.8)
     axes.scatter(storeys, seconds, s=7, color=MUTED, alpha=0.25, linewidths=0, rasterized=True)
     floors, index = np.unique(storeys, return_inverse=True)
     counts = np.bincount(index)
@@ -93,17 +93,13 @@ def floor_regression(
     return figure
 
 
-def bars(areas: Sequence[tuple[str, int]]) -> "Figure":
+def areas(trips: Sequence[tuple[str, int]]) -> "Figure":
     """Trips of the first 24 districts or areas, the first on top."""
-    names, counts = zip(*reversed(areas[:24]), strict=True)
-    figure, (axes,) = plain_axes(1, (10, 0.8 + 0.28 * len(names)))
-    axes.barh(names, counts, color=ACCENT, height=0.7)
-    for y, value in enumerate(counts):
-        axes.annotate(f"{value:,}", (value, y), xytext=(4, 0), textcoords="offset points",
-                      va="center", fontsize=8.5, color=INK)  # fmt: skip
+    names, counts = zip(*trips[:24], strict=True)
+    figure, (axes,) = plain_axes(1, 0.8 + 0.28 * len(names))
+    named_bars(axes, names, counts, [f"{count:,}" for count in counts], ACCENT)
     axes.set_xlabel("trips")
-    axes.margins(x=0.06, y=0.01)
-    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.06)
     return figure
 
 

@@ -20,7 +20,7 @@ from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, write_csv
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.pages import template
+from ideal_dispatch.pages import render
 from ideal_dispatch.records import synthetic_cells
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic_cells import DEFECTS
@@ -192,11 +192,11 @@ def write_agency(
         for number, depot in enumerate(depots, 1)
     ]
     write_csv(folder / "depots.csv", ("name", "call_sign", "lon", "lat"), rows)
-    settings = template("agency.toml").render(
-        name=name, time_zone=weather.time_zone, country=country, weather=weather_name
+    settings = render(
+        "agency.toml", name=name, time_zone=weather.time_zone, country=country, weather=weather_name
     )
     with atomic_write(folder / "agency.toml") as file:
-        file.write(f"{settings}\n".encode())
+        file.write(settings.encode())
     return AgencySettings.load(folder / "agency.toml")
 
 

@@ -20,7 +20,7 @@ from ideal_dispatch.evaluation.comparison import (
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import caveats, report_facts, sections, write_report
+from ideal_dispatch.evaluation.report import caveats, report_facts, tables, write_report
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
@@ -101,7 +101,7 @@ def test_an_unknown_call_stops_before_anything_is_written(judged: Judged, tmp_pa
 
 
 def test_tables_of_both_worlds(judged: Judged) -> None:
-    names = [table.name for part in sections(judged) for group in part.groups for table in group]
+    names = [table.name for group in tables(judged).values() for table in group]
     assert len(names) == len(set(names)) == 16
     assert {"arrival-instantaneous", "saved-experienced", "second-experienced"} <= set(names)
 
@@ -140,7 +140,7 @@ def test_a_calibration_without_the_policy_is_refused(judged: Judged, tmp_path: P
     lines = [entry("one", {"s0": 5.0}, {"router": decided("s0")})]
     other = Outcomes.load(write_run(tmp_path / "run", lines))
     with pytest.raises(InputError, match="no policy interval; it has router"):
-        sections(Judged(judged.outcomes, other))
+        tables(Judged(judged.outcomes, other))
 
 
 # --- calls that stand out -----------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from ideal_dispatch.evaluation.result_tables import (
 )
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
 from ideal_dispatch.evaluation.table import Column, Table
-from ideal_dispatch.pages import Page
+from ideal_dispatch.pages import environment
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 SMALL = Table(
@@ -76,10 +77,12 @@ def test_rows_must_fit() -> None:
 def test_save_and_show(tmp_path: Path) -> None:
     assert SMALL.save(tmp_path) == [tmp_path / "small.csv", tmp_path / "small.tex"]
     assert (tmp_path / "small.csv").read_text() == SMALL.csv()
-    page = Page("x")
-    SMALL.show(page)
-    assert page.blocks[-1]["header"][2] == "share ↑"
-    assert page.blocks[-1]["bold"] == {0}
+    text = '{% from "parts.html" import result_tables %}{{ result_tables([small, small]) }}'
+    html = environment().from_string(text).render(small=replace(SMALL, note="Read it so."))
+    assert html.count("<p>A small one &amp; more:</p>") == 2
+    assert "<th>share ↑</th>" in html
+    assert '<tr class="bold"><td>a_1, +25 %</td><td>1,160</td>' in html
+    assert html.count("<p>Read it so.</p>") == 1
 
 
 # --- tables of a run ----------------------------------------------------------------

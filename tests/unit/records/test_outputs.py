@@ -13,7 +13,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.data_report import page, summary, write_outputs
+from ideal_dispatch.records.data_report import summary, write_outputs
 from ideal_dispatch.records.left_out_rows import write_quarantine
 from tests.unit.records.towns import GOOD, run, settings
 
@@ -71,9 +71,9 @@ def test_the_report_escapes_what_it_quotes(tmp_path: Path, grid: RoadNetwork) ->
     script = "<script>alert(1)</script>"
     depots = f"name,lon,lat\n{script},114.0,22.0\n"
     prepared = run(tmp_path, grid, GOOD.replace("West Side", script), depots=depots)
-    own = settings()
     assert len(prepared.trips) == 1
-    html = page(prepared, grid, own, summary(prepared, grid, own)).html()
+    write_outputs(prepared, grid, settings(), tmp_path)
+    html = (tmp_path / "report.html").read_text()
     assert script not in html
     assert "&lt;script&gt;" in html
 

@@ -57,7 +57,7 @@ def folder(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_has_every_figure_and_the_table(found: Plausibility) -> None:
     drawn = found.figures()
-    html = found.page(drawn).html()
+    html = found.html(drawn)
     assert sorted(name.removeprefix("traffic_") for name in drawn) == FIGURES
     assert html.count("<img") == len(FIGURES)
     for row in found.table()[1]:
@@ -66,7 +66,7 @@ def test_the_page_has_every_figure_and_the_table(found: Plausibility) -> None:
 
 def test_what_broke_off_is_a_warning(found: Plausibility) -> None:
     assert found.warnings() == ["broken: Mon 08 May 2023: no vehicle seen from 17:00 to 17:40"]
-    assert found.warnings()[0] in found.page({}).html()
+    assert found.warnings()[0] in found.html({})
 
 
 def test_the_table_says_what_the_checks_found(found: Plausibility) -> None:
