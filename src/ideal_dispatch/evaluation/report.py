@@ -61,8 +61,8 @@ def write_report(
         made += table.save(where / "tables")
     drawn = {}
     for name, figure in report_figures(judged, network, progress):
-        drawn[name] = figure_url(figure)
         made += save_drawn(figure, where / "figures" / name)
+        drawn[name] = figure_url(figure)
     maps = None
     if network is not None:
         progress("maps")
