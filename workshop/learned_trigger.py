@@ -21,10 +21,10 @@ from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, router_features
 from ideal_dispatch.dispatch.decision import Decision, by_score
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.fitting import ROUTER, Training
 
-KIND = ArchiveKind("trigger", 1, "fit and save one again")
+KIND = ArchiveKind("ideal-dispatch trigger", 1, "trigger file", "fit and save one again")
 LEAST_ROWS = 20
 _FOREST = {"n_estimators": 300, "min_samples_leaf": 10, "max_features": 0.5, "n_jobs": 1}
 
@@ -112,13 +112,8 @@ class Trigger:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trigger":
         """Read a trigger, or say in one line why the file holds none."""
-        manifest, arrays = KIND.read(path)
-        try:
+        with KIND.reading(path) as (manifest, arrays):
             return cls(**arrays, seed=manifest["seed"], names=tuple(manifest["names"]))
-        except IdealError as error:
-            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise KIND.damaged(path, error) from None
 
 
 def fit_trigger(

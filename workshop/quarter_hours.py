@@ -25,7 +25,7 @@ from ideal_dispatch.traffic.source import RouteQuote
 
 QUARTERS = 96
 _FILE = JsonKind(
-    "ideal-dispatch quarter hours", 2, "ratios of quarter hours", "fit and save it again"
+    "ideal-dispatch quarter hours", 2, "file of quarter hours", "fit and save it again", oldest=2
 )
 
 
@@ -66,9 +66,8 @@ class QuarterHours:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "QuarterHours":
         """Read ratios, or say in one line why the file holds none."""
-        return _FILE.read(
-            path, lambda content: cls(tuple(content["ratios"]), GainModel(**content["gain"]))
-        )
+        with _FILE.reading(path) as content:
+            return cls(tuple(content["ratios"]), GainModel(**content["gain"]))
 
 
 def mean_ratios(training: Training, dates: Collection[str]) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """Files of a kind and a version: zips of NumPy arrays with a JSON manifest, and plain JSON.
 
-Networks, trips and recorded traffic are such files, told apart by the
+Networks, trips and recorded traffic are such archives, told apart by the
 manifest's ``format``. Same contents, same bytes: members have fixed times and
 a fixed order. Nothing in them is ever executed: no pickle.
 """
@@ -8,9 +8,10 @@ a fixed order. Nothing in them is ever executed: no pickle.
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,26 +21,59 @@ from ideal_dispatch.files import atomic_write, check_source
 
 _ZIP = b"PK\x03\x04"
 
-Made = TypeVar("Made")
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of files: how their header names it, the newest version, and the words of messages.
+
+    ``what`` is in the file, ``advice`` says how to make one. Versions before
+    ``oldest`` cannot be read any more. ``key`` is where a header has the ``format``.
+    """
+
+    format: str
+    version: int
+    what: str
+    advice: str
+    oldest: int = 1
+    key: ClassVar[str] = "format"
+
+    @contextmanager
+    def complaints(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Whatever goes wrong with the file becomes one line that names it."""
+        where = os.fspath(path)
+        try:
+            yield
+        except PermissionError:
+            raise InputError(f"{where}: cannot be read; check its permissions") from None
+        except IdealError as error:
+            raise FileFormatError(f"{where}: {error}") from None
+        except Exception as error:  # zipfile, zlib, NumPy, torch and JSON raise a dozen kinds
+            raise FileFormatError(
+                f"{where}: truncated or damaged {self.what} ({type(error).__name__}); {self.advice}"
+            ) from None
+
+    def checked(self, header: Any) -> dict[str, Any]:
+        """The header, if it is of this kind and of a version that can be read."""
+        if not isinstance(header, dict) or header.get(self.key) != self.format:
+            raise FileFormatError(f"not a {self.what}; {self.advice}")
+        version = header.get("version", self.oldest)
+        if version > self.version:
+            raise FileFormatError(
+                f"written in format {version}, this version reads up to {self.version}; "
+                "upgrade ideal-dispatch"
+            )
+        if version < self.oldest:
+            raise FileFormatError(
+                f"written in format {version}, this version needs {self.oldest}; {self.advice}"
+            )
+        return header
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveKind:
-    """What an archive holds: ``what`` in words, its newest ``version``, how to make one.
+class ArchiveKind(FileKind):
+    """Zips of arrays. ``tight`` packs with LZMA: a tenth smaller, several times slower to read."""
 
-    Versions before ``oldest`` cannot be read any more. ``tight`` packs with
-    LZMA: a tenth smaller and several times slower to read.
-    """
-
-    what: str
-    version: int
-    advice: str
     tight: bool = False
-    oldest: int = 1
-
-    @property
-    def format(self) -> str:
-        return f"ideal-dispatch {self.what}"
 
     def write(
         self,
@@ -58,84 +92,45 @@ class ArchiveKind:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
 
+    @contextmanager
+    def reading(
+        self, path: str | os.PathLike[str]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """The manifest and the arrays; every complaint about them is one line."""
+        check_source(path)
+        with self.complaints(path), open(path, "rb") as file:
+            start = file.read(len(_ZIP))
+            if start != _ZIP:
+                what = f"not a {self.what}" if start else "the file is empty"
+                raise FileFormatError(f"{what}; {self.advice}")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                header = archive["manifest"].tobytes() if "manifest" in archive.files else b"null"
+                manifest = self.checked(json.loads(header))
+                arrays = {name: archive[name] for name in archive.files if name != "manifest"}
+            yield manifest, arrays
+
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The manifest and the arrays, or one line that says why there are none."""
-        check_source(path)
-        where = os.fspath(path)
-        try:
-            with open(where, "rb") as file:
-                return self._parse(file)
-        except PermissionError:
-            raise InputError(f"{where}: cannot be read; check its permissions") from None
-        except IdealError as error:
-            raise FileFormatError(f"{where}: {error}") from None
-        except Exception as error:  # zipfile, zlib, NumPy and JSON raise a dozen kinds
-            raise self.damaged(where, error) from None
-
-    def damaged(self, where: str | os.PathLike[str], error: Exception) -> FileFormatError:
-        """The error for a file whose contents make no sense."""
-        return FileFormatError(
-            f"{os.fspath(where)}: truncated or damaged {self.what} file "
-            f"({type(error).__name__}); {self.advice}"
-        )
-
-    def _parse(self, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
-        start = file.read(len(_ZIP))
-        if start != _ZIP:
-            what = f"not a {self.what} file" if start else "the file is empty"
-            raise FileFormatError(f"{what}; {self.advice}")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            if "manifest" not in archive.files:
-                raise FileFormatError(f"not a {self.what} file; {self.advice}")
-            manifest = json.loads(archive["manifest"].tobytes())
-            if not isinstance(manifest, dict) or manifest.get("format") != self.format:
-                raise FileFormatError(f"not a {self.what} file; {self.advice}")
-            if manifest["version"] > self.version:
-                raise FileFormatError(
-                    f"written in format {manifest['version']}, this version reads up to "
-                    f"{self.version}; upgrade ideal-dispatch"
-                )
-            if manifest["version"] < self.oldest:
-                raise FileFormatError(
-                    f"written in format {manifest['version']}, this version needs "
-                    f"{self.oldest}; make it again"
-                )
-            return manifest, {name: archive[name] for name in archive.files if name != "manifest"}
+        with self.reading(path) as contents:
+            return contents
 
 
 @dataclass(frozen=True, slots=True)
-class JsonKind:
-    """A small JSON file: its ``kind``, ``what`` it holds in words, and how to make one."""
+class JsonKind(FileKind):
+    """Small JSON files."""
 
-    kind: str
-    version: int
-    what: str
-    advice: str
+    key: ClassVar[str] = "kind"
 
     def write(self, path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
         """Write one file, or leave what was there untouched."""
-        whole = {"kind": self.kind, "version": self.version, **content}
+        whole = {"kind": self.format, "version": self.version, **content}
         with atomic_write(path) as file:
             file.write(json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
 
-    def read(self, path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Made]) -> Made:
-        """What ``build`` makes of the content, or one line that says why the file is not one."""
+    @contextmanager
+    def reading(self, path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+        """The content; every complaint about it is one line."""
         check_source(path)
-        where = os.fspath(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            if not isinstance(content, dict) or content.get("kind") != self.kind:
-                raise FileFormatError(f"no {self.what}; {self.advice}")
-            if content["version"] != self.version:
-                raise FileFormatError(
-                    f"version {content['version']}, this program reads {self.version}"
-                )
-            return build(content)
-        except FileFormatError as error:
-            raise FileFormatError(f"{where}: {error}") from None
-        except (InputError, ValueError, LookupError, TypeError, RecursionError) as error:
-            raise FileFormatError(
-                f"{where}: damaged ({type(error).__name__}: {error}); {self.advice}"
-            ) from None
+        with self.complaints(path), open(path, encoding="utf-8") as file:
+            yield self.checked(json.load(file))

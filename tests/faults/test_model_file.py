@@ -97,7 +97,7 @@ def test_model_of_another_network_says_so_with_every_advice(town: Town, grid: Ro
 
 def test_gain_file_damaged(town: Town) -> None:
     (town.folder / "bad-gain.json").write_text('{"kind": "ideal-dispatch expected gain"')
-    with pytest.raises(FileFormatError, match="bad-gain.json: damaged"):
+    with pytest.raises(FileFormatError, match="bad-gain.json: truncated or damaged"):
         load_assets(town.settings("gain.toml", model={"gain": "bad-gain.json"}))
 
 

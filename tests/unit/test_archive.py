@@ -9,7 +9,7 @@ from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.records.trips import KIND as TRIPS
 
-KIND = ArchiveKind("parcels", 3, "pack one with `pack`")
+KIND = ArchiveKind("ideal-dispatch parcels", 3, "parcels file", "pack one with `pack`")
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "names": np.array([3, 1], np.uint8)}
 
 
@@ -36,12 +36,12 @@ def test_same_contents_same_bytes(saved: Path, tmp_path: Path) -> None:
 
 def test_older_versions_are_read_and_newer_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.parcels"
-    ArchiveKind("parcels", 1, "").write(path, {}, {})
+    ArchiveKind("ideal-dispatch parcels", 1, "", "").write(path, {}, {})
     assert KIND.read(path)[0]["version"] == 1
-    ArchiveKind("parcels", 4, "").write(path, {}, {})
+    ArchiveKind("ideal-dispatch parcels", 4, "", "").write(path, {}, {})
     with pytest.raises(FileFormatError, match="format 4, this version reads up to 3; upgrade"):
         KIND.read(path)
-    ArchiveKind("trips", 2, "").write(path, {}, {})
+    ArchiveKind("ideal-dispatch trips", 2, "", "").write(path, {}, {})
     with pytest.raises(FileFormatError, match="x.parcels: written in format 2, this version"):
         TRIPS.read(path)
 

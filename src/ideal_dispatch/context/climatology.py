@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -77,11 +76,8 @@ class Climatology:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Climatology":
         """Read a climatology, or say in one line why the file holds none."""
-
-        def built(content: dict[str, Any]) -> Climatology:
+        with _FILE.reading(path) as content:
             if tuple(content["variables"]) != WEATHER_VARIABLES:
                 raise FileFormatError(f"a climatology of other variables; {_FILE.advice}")
             means = np.array(content["means"], dtype=np.float64)  # null becomes NaN
             return cls(means, str(content["place"]))
-
-        return _FILE.read(path, built)

@@ -207,15 +207,12 @@ class GainModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "GainModel":
         """Read a model, or say in one line why the file holds none."""
-
-        def build(content: dict[str, Any]) -> GainModel:
+        with _FILE.reading(path) as content:
             if content["degrees"] != cls.degrees:
                 raise FileFormatError(
                     f"{content['degrees']} degrees, this program knows {cls.degrees}"
                 )
             return cls(*(content[name] for name in _STORED))
-
-        return _FILE.read(path, build)
 
 
 def _table(names: list[str], given: list[Any]) -> FloatArray:

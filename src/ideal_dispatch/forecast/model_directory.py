@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from ideal_dispatch.archive import FileKind
 from ideal_dispatch.context import ContextEncoding
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.model import Model, content_hash
@@ -24,8 +24,7 @@ MANIFEST, CARD, GAIN = "manifest.json", "card.md", "gain.json"
 The last says how much gains vary; it is there where a replay has fitted it with this model.
 """
 FILES = (MANIFEST, CARD, GAIN)
-FORMAT, VERSION = "ideal-dispatch model", 2
-_ADVICE = "make one with `ideal train`"
+_KIND = FileKind("ideal-dispatch model", 2, "model", "make one with `ideal train`", oldest=2)
 
 Kind = TypeVar("Kind", bound=Model)
 
@@ -42,8 +41,8 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
         raise InputError(f"{place}: is a file; name a folder for the model")
     weights = f"weights-{content_hash(tensors)[:12]}.safetensors"
     manifest = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": _KIND.format,
+        "version": _KIND.version,
         "checksum": model.checksum,
         "weights": weights,
         **model.settings(),
@@ -82,39 +81,20 @@ def model_card(model: Model) -> str:
 def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:
     """The model of a directory, as this ``kind``, or one line that says why it is none."""
     where = Path(folder)
-    try:
-        return _read(where, kind)
-    except FileNotFoundError as error:
-        if not where.exists():
-            raise InputError(f"{where}: no such folder; {_ADVICE}") from None
-        missing = Path(error.filename or "").name
-        raise FileFormatError(f"{where}: not a model, {missing} is missing; {_ADVICE}") from None
-    except NotADirectoryError:
-        raise FileFormatError(f"{where}: a file, not a model directory; {_ADVICE}") from None
-    except IdealError as error:
-        raise FileFormatError(f"{where}: {error}") from None
-    except PermissionError:
-        raise InputError(f"{where}: may not be read; check its permissions") from None
-    except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise FileFormatError(
-            f"{where}: truncated or damaged model ({type(error).__name__}); {_ADVICE}"
-        ) from None
+    if not where.exists():
+        raise InputError(f"{where}: no such folder; {_KIND.advice}")
+    if not where.is_dir():
+        raise FileFormatError(f"{where}: a file, not a model directory; {_KIND.advice}")
+    with _KIND.complaints(where):
+        try:
+            return _read(where, kind)
+        except FileNotFoundError as error:
+            missing = Path(error.filename or "").name
+            raise FileFormatError(f"not a model, {missing} is missing; {_KIND.advice}") from None
 
 
 def _read(where: Path, kind: type[Kind]) -> Kind:
-    manifest = json.loads((where / MANIFEST).read_text(encoding="utf-8"))
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise FileFormatError(f"not a model; {_ADVICE}")
-    if manifest["version"] > VERSION:
-        raise FileFormatError(
-            f"written in format {manifest['version']}, this version reads up to {VERSION}; "
-            "upgrade ideal-dispatch"
-        )
-    if manifest["version"] < VERSION:
-        raise FileFormatError(
-            f"written in format {manifest['version']}, which has no bounds on travel times; "
-            "train again with `ideal train`"
-        )
+    manifest = _KIND.checked(json.loads((where / MANIFEST).read_text(encoding="utf-8")))
     encoding = ContextEncoding(tuple(manifest["extra_context"]))
     if encoding.checksum != manifest["encoding"]:
         raise FileFormatError(
@@ -133,5 +113,5 @@ def _read(where: Path, kind: type[Kind]) -> Kind:
         details=manifest["details"],
     )
     if model.checksum != manifest["checksum"]:
-        raise FileFormatError(f"weights and manifest do not belong together; {_ADVICE}")
+        raise FileFormatError(f"weights and manifest do not belong together; {_KIND.advice}")
     return model

@@ -8,30 +8,25 @@ there is to keep, and training goes on bit for bit.
 import hashlib
 import json
 import os
-import pickle
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.archive import FileKind
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 
-_DAMAGED = (
-    OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError,
-    pickle.UnpicklingError,
-)  # fmt: skip
 CHECKPOINT, OLD_CHECKPOINT = "checkpoint.pt", "checkpoint.safetensors"
 """The file beside a model in the making, and the one that version 0.1 wrote."""
-_FORMAT = "ideal-dispatch checkpoint"
-_ADVICE = "delete it to start anew"
+_KIND = FileKind("ideal-dispatch checkpoint", 1, "checkpoint", "delete it to start anew")
 
 
 def save_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Write the trainer's state, or leave the last one whole."""
     state = {
-        "format": _FORMAT,
+        "format": _KIND.format,
         "fingerprint": fingerprint(trainer),
         "history": [asdict(epoch) for epoch in trainer.history],
         "now": trainer.model.state_dict(),
@@ -45,16 +40,13 @@ def save_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 def load_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Put the trainer into the stored state; refuse one of other trips or parameters."""
     where = os.fspath(path)
-    try:
-        state = torch.load(where, weights_only=True)  # nothing in it is executed
-    except _DAMAGED as error:
-        name = type(error).__name__
-        raise FileFormatError(f"{where}: not a whole checkpoint ({name}); {_ADVICE}") from None
-    if not isinstance(state, dict) or state.get("format") != _FORMAT:
-        raise FileFormatError(f"{where}: not a checkpoint; {_ADVICE}")
+    with _KIND.complaints(path):
+        # nothing in it is executed
+        state = _KIND.checked(torch.load(where, weights_only=True))
     if state["fingerprint"] != fingerprint(trainer):
         raise InputError(
-            f"{where}: made with other trips, network or parameters; use the same, or {_ADVICE}"
+            f"{where}: made with other trips, network or parameters; use the same, or "
+            f"{_KIND.advice}"
         )
     trainer.model.load_state_dict(state["now"])
     trainer.chosen = state["chosen"]
@@ -67,7 +59,8 @@ def refuse_old(folder: str | os.PathLike[str]) -> None:
     old = Path(folder) / OLD_CHECKPOINT
     if old.exists():
         raise InputError(
-            f"{old}: a checkpoint of version 0.1, which this version cannot continue; {_ADVICE}"
+            f"{old}: a checkpoint of version 0.1, which this version cannot continue; "
+            f"{_KIND.advice}"
         )
 
 

@@ -21,7 +21,7 @@ from ideal_dispatch.arrays import (
     read_only,
     whole_number,
 )
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
 from ideal_dispatch.network.road_class import ROAD_CLASSES
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 DEFAULT_SPEED_KMH = 50.0
 """Speed limit where none is posted ([IDEAL] table of edge features)."""
 
-FILE = ArchiveKind("network", 1, "make one with `ideal network build`")
+FILE = ArchiveKind(
+    "ideal-dispatch network", 1, "network file", "make one with `ideal network build`"
+)
 
 _COLUMNS: Mapping[str, tuple[npt.DTypeLike, str]] = MappingProxyType(
     {
@@ -185,8 +187,7 @@ class RoadNetwork:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "RoadNetwork":
         """Read a file written by :meth:`save` or ``ideal network build``."""
-        manifest, arrays = FILE.read(path)
-        try:
+        with FILE.reading(path) as (manifest, arrays):
             names = dict(enumerate(manifest["names"]))
             network = cls(
                 **{column: arrays[column] for column in ("node_ids", *_COLUMNS)},
@@ -195,11 +196,7 @@ class RoadNetwork:
             )
             if network.checksum != manifest["checksum"]:
                 raise FileFormatError(f"contents do not match the checksum; {FILE.advice}")
-        except IdealError as error:
-            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FILE.damaged(path, error) from None
-        return network
+            return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal network."""

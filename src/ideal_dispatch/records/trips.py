@@ -14,11 +14,11 @@ import numpy.typing as npt
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, IntArray, first_where, read_only
 from ideal_dispatch.context import Context, ContextEncoding
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import RoadNetwork
 
-KIND = ArchiveKind("trips", 1, "make one with `ideal records prepare`")
+KIND = ArchiveKind("ideal-dispatch trips", 1, "trips file", "make one with `ideal records prepare`")
 
 STAMPS, SUBTRACTION, GIVEN = "stamps", "subtraction", "given"
 TARGETS = (STAMPS, SUBTRACTION, GIVEN)
@@ -199,8 +199,7 @@ class Trips:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trips":
         """Read trips, or say in one line why the file holds none."""
-        manifest, arrays = KIND.read(path)
-        try:
+        with KIND.reading(path) as (manifest, arrays):
             encoding = ContextEncoding(tuple(manifest["extra"]))
             if encoding.checksum != manifest["encoding"]:
                 raise FileFormatError(f"contexts are encoded otherwise; {KIND.advice} again")
@@ -210,7 +209,3 @@ class Trips:
                 network_checksum=manifest["network"],
                 provenance=manifest["provenance"],
             )
-        except IdealError as error:
-            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise KIND.damaged(path, error) from None

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.archive import FileKind
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.simulation import Replay
 
-NAME, FORMAT = "run.json", "ideal-dispatch replay 1"
+NAME = "run.json"
+KIND = FileKind("ideal-dispatch replay 1", 1, "replay's manifest", "name another folder")
 LOCK = ".lock"
 
 
@@ -116,15 +118,10 @@ class Manifest:
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """What the manifest of a run says."""
     path = Path(folder) / NAME
-    try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-        if found["format"] == FORMAT:
-            return found
-    except FileNotFoundError:
-        raise InputError(f"{folder}: no replay there, {NAME} is missing") from None
-    except (ValueError, KeyError, TypeError):
-        pass  # said below
-    raise FileFormatError(f"{path}: not the manifest of a replay; name another folder")
+    if not path.exists():
+        raise InputError(f"{folder}: no replay there, {NAME} is missing")
+    with KIND.complaints(path):
+        return KIND.checked(json.loads(path.read_bytes()))
 
 
 def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
@@ -132,7 +129,7 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
     traffic = replay.traffic
     calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
     return {
-        "format": FORMAT,
+        "format": KIND.format,
         "network": traffic.network.checksum,
         "recording": traffic.recording.checksum,
         "router": asdict(traffic.params),

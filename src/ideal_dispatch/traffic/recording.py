@@ -30,10 +30,13 @@ from ideal_dispatch.context import (
     WeatherValue,
 )
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import RoadNetwork
 
-KIND = ArchiveKind("traffic", 2, "make one with `ideal traffic simulate`", tight=True, oldest=2)
+KIND = ArchiveKind(
+    "ideal-dispatch traffic", 2, "traffic file", "make one with `ideal traffic simulate`", 2,
+    tight=True,
+)  # fmt: skip
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
 _STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
 RATIOS: npt.NDArray[np.float32] = np.concatenate(
@@ -290,8 +293,7 @@ class RecordedTraffic:
     @classmethod
     def load(cls, path: str | os.PathLike[str], network: RoadNetwork) -> "RecordedTraffic":
         """Read a recording of this very network."""
-        manifest, arrays = KIND.read(path)
-        try:
+        with KIND.reading(path) as (manifest, arrays):
             if manifest["network"] != network.checksum:
                 raise FileFormatError(
                     f"recorded on another network (checksum {manifest['network']}, this one has "
@@ -308,10 +310,6 @@ class RecordedTraffic:
                 ),
                 manifest["provenance"],
             )
-        except IdealError as error:
-            raise FileFormatError(f"{os.fspath(path)}: {error}") from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise KIND.damaged(path, error) from None
 
 
 def _stretch(

@@ -249,7 +249,7 @@ def test_a_training_of_version_0_1_is_not_resumed(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_is_none(world: Path, tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(b"not one")
-    with pytest.raises(FileFormatError, match="not a whole checkpoint"):
+    with pytest.raises(FileFormatError, match="truncated or damaged checkpoint"):
         _train(world, tmp_path, resume=True)
 
 

@@ -81,10 +81,10 @@ def test_other_files_are_refused_in_one_line(july: Climatology, tmp_path: Path) 
         with pytest.raises(FileFormatError, match="x.json: .*; write one with Climatology.save"):
             Climatology.load(path)
     for changes, message in (
-        ({"version": 2}, "x.json: version 2, this program reads 1"),
+        ({"version": 2}, "x.json: written in format 2, this version reads up to 1"),
         ({"variables": ["temperature_c"]}, "a climatology of other variables"),
         ({"means": [1, 2]}, "climatology: expected 12 × 24 × 5 values, got 2"),
-        ({"means": "none"}, "x.json: damaged"),
+        ({"means": "none"}, "x.json: truncated or damaged climatology"),
     ):
         with pytest.raises(FileFormatError, match=message):
             Climatology.load(damaged(july, path, **changes))

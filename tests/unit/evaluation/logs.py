@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.replay.log import line_text
-from ideal_dispatch.replay.run_folder import FORMAT
+from ideal_dispatch.replay.run_folder import KIND
 
 Driven = tuple[Sequence[int], Sequence[float]]
 """Edges, and the seconds of each."""
@@ -83,7 +83,7 @@ def write_run(
     names = list(entries[0]["decisions"]) if entries else []
     kinds = TYPES if types is None else types
     whole = {
-        "format": FORMAT,
+        "format": KIND.format,
         "network": "none",
         "policies": {name: {"type": kinds.get(name, "Other")} for name in names},
         "replayed": len(entries),

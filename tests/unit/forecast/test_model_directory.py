@@ -156,7 +156,7 @@ REFUSALS: list[tuple[Callable[[Path], Any], str]] = [
     (lambda f: _manifest(f, version=3), "written in format 3, this version reads up to 2; upgrade"),
     (
         lambda f: _manifest(f, version=1),
-        "format 1, which has no bounds on travel times; train again",
+        "format 1, this version needs 2; make one with `ideal train`",
     ),
     (lambda f: _manifest(f, bounds={}), DAMAGED),
     (lambda f: _manifest(f, version="two"), DAMAGED),

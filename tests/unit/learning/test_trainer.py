@@ -142,7 +142,7 @@ def test_what_is_no_whole_checkpoint(checkpoint: Path, kind: str) -> None:
     elif kind != "none":
         content = {"truncated": whole[:-50], "empty": b"", "text": b"weights, all of them"}
         checkpoint.write_bytes(content[kind])
-    with pytest.raises(FileFormatError, match="not a whole checkpoint .*; delete it to start anew"):
+    with pytest.raises(FileFormatError, match="damaged checkpoint .*; delete it to start anew"):
         load_checkpoint(trainer(NETWORK, TRIPS, held_out=8, epochs=1), checkpoint)
 
 

@@ -324,7 +324,7 @@ def test_folders_that_are_no_run(grid: RoadNetwork, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a file; name a folder"):
         _replay(grid, calls, tmp_path / "notes" / "diary.txt")
     (tmp_path / "notes" / "run.json").write_text("[]")
-    with pytest.raises(IdealError, match=r"run.json: not the manifest of a replay"):
+    with pytest.raises(IdealError, match=r"run.json: not a replay's manifest"):
         _replay(grid, calls, tmp_path / "notes")
 
 

@@ -233,5 +233,5 @@ def test_an_older_format_is_named(
     monkeypatch.setattr(module, "KIND", replace(module.KIND, version=1))
     recording(grid).save(file)
     monkeypatch.undo()
-    with pytest.raises(FileFormatError, match="in format 1, this version needs 2; make it again"):
+    with pytest.raises(FileFormatError, match="in format 1, this version needs 2; make one with"):
         RecordedTraffic.load(file, grid)

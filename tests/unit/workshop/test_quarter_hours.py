@@ -54,13 +54,16 @@ def test_a_file_and_what_is_none(tmp_path: Path) -> None:
     HALF.save(tmp_path / "h.json")
     assert QuarterHours.load(tmp_path / "h.json") == HALF
     for text, message in (
-        ("{}", "no ratios of quarter hours"),
+        ("{}", "not a file of quarter hours"),
         ("[", "damaged"),
         (
             '{"kind": "ideal-dispatch quarter hours", "version": 1}',
-            "version 1, this program reads 2",
+            "format 1, this version needs 2; fit and save it again",
         ),
-        ('{"kind": "ideal-dispatch quarter hours", "version": 2}', "damaged .KeyError"),
+        (
+            '{"kind": "ideal-dispatch quarter hours", "version": 2}',
+            "damaged file of quarter hours .KeyError",
+        ),
     ):
         (tmp_path / "wrong.json").write_text(text)
         with pytest.raises(FileFormatError, match=message):

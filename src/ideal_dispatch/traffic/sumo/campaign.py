@@ -28,7 +28,9 @@ from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 from ideal_dispatch.traffic.sumo.engine import sumo_version
 from ideal_dispatch.traffic.sumo.network_export import roads_checksum
 
-DAY = ArchiveKind("simulated-day", 2, "delete it to simulate the day again")
+DAY = ArchiveKind(
+    "ideal-dispatch simulated-day", 2, "simulated day", "delete it to simulate the day again"
+)
 
 _CODE = 1
 """To be raised when a change of the code, not of a constant, changes what a day is."""
