@@ -14,14 +14,13 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.ranges import COUNT, POSITIVE
 
 if TYPE_CHECKING:
     import httpx
 
 
 class NoAnswerError(IdealError):
-    """A server did not answer, not in time, or with too much."""
+    """A server did not answer, not in time, with too much, or with what nobody can use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +71,11 @@ class HttpClient:
     """
 
     def __init__(
-        self, service: str, *, timeout_s: float, max_bytes: int, proxy: str | None = None
+        self, service: str, timeout_s: float, max_bytes: int, proxy: str | None = None
     ) -> None:
         self.service, self.timeout_s, self.max_bytes = service, timeout_s, max_bytes
-        POSITIVE.check(timeout_s, f"{service} client: timeout_s")
-        COUNT.check(max_bytes, f"{service} client: max_bytes")
         self._proxy = proxy
         self._idle: deque[httpx.Client] = deque()  # one for every exchange at a time
-
-    def __enter__(self) -> "HttpClient":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections; the next exchange opens new ones."""

@@ -1,6 +1,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -12,11 +13,14 @@ from tests.stand_in import Answer, serve
 
 
 def client(timeout_s: float = 2.0, max_bytes: int = 1000) -> HttpClient:
-    return HttpClient("test", timeout_s=timeout_s, max_bytes=max_bytes)
+    return HttpClient("test", timeout_s, max_bytes)
 
 
 def test_a_request_arrives_as_given() -> None:
-    with serve(lambda asked: Answer("Öl", 418, {"X-Kind": "tea"})) as server, client() as http:
+    with (
+        serve(lambda asked: Answer("Öl", 418, {"X-Kind": "tea"})) as server,
+        closing(client()) as http,
+    ):
         answer = http.exchange(
             "POST", f"{server.url}/a", params={"q": "1 2"}, headers={"X-Key": "k"}, body=b"{}"
         )
@@ -38,14 +42,14 @@ def test_it_can_be_used_again_after_it_was_closed() -> None:
 def test_a_shorter_limit_for_one_exchange(answer: Answer) -> None:
     with (
         serve(lambda asked: answer) as server,
-        client() as http,
+        closing(client()) as http,
         pytest.raises(NoAnswerError, match="no whole answer within 0.1 s"),
     ):
         http.exchange("GET", server.url, timeout_s=0.1)
 
 
 def test_too_much_and_too_little() -> None:
-    with client() as http:
+    with closing(client()) as http:
         for answer, message in (
             (Answer(b"x" * 5000), "larger than 1,000 bytes; not read"),
             (Answer("half", promised=100), "no answer .*; check the network"),
@@ -57,11 +61,12 @@ def test_too_much_and_too_little() -> None:
                 http.exchange("GET", server.url)
 
 
-def test_addresses_and_settings_that_make_no_sense() -> None:
-    with client() as http, pytest.raises(InputError, match="test address 'ftp://x' cannot be used"):
+def test_addresses_that_make_no_sense() -> None:
+    with (
+        closing(client()) as http,
+        pytest.raises(InputError, match="test address 'ftp://x' cannot be used"),
+    ):
         http.exchange("GET", "ftp://x")
-    with pytest.raises(InputError, match="test client: max_bytes 0: at least 1 is needed"):
-        client(max_bytes=0)
 
 
 def test_how_long_to_wait() -> None:
@@ -85,7 +90,7 @@ def test_foreign_text_fits_one_line() -> None:
 def test_slow_headers_end_at_the_limit_and_leave_nobody_behind() -> None:
     """Each byte comes in time, all of them in five seconds; the next exchange is whole."""
     answers = [Answer("late", header_drip_s=0.05), Answer("x")]
-    with serve(lambda asked: answers.pop(0)) as server, client() as http:
+    with serve(lambda asked: answers.pop(0)) as server, closing(client()) as http:
         begin = time.monotonic()
         with pytest.raises(NoAnswerError, match="no whole answer within 0.3 s"):
             http.exchange("GET", server.url, timeout_s=0.3)
@@ -98,7 +103,7 @@ def test_slow_headers_end_at_the_limit_and_leave_nobody_behind() -> None:
 
 
 def test_many_exchanges_at_once() -> None:
-    with serve(lambda asked: Answer(asked.path, delay_s=0.05)) as server, client() as http:
+    with serve(lambda asked: Answer(asked.path, delay_s=0.05)) as server, closing(client()) as http:
         with ThreadPoolExecutor(8) as pool:
             said = pool.map(lambda n: http.exchange("GET", f"{server.url}/{n}").body, range(40))
         assert list(said) == [f"/{n}".encode() for n in range(40)]

@@ -72,8 +72,8 @@ def record(
     """
     import numpy as np
 
+    from ideal_dispatch.outside_service import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
-    from ideal_dispatch.traffic.service_client import RequestBudget
 
     budget, network = RequestBudget(most), read_network(network_file)
     live = traffic_file is None

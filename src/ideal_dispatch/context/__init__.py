@@ -11,7 +11,6 @@ from ideal_dispatch.context.weather import (
     WeatherProvider,
     source_counts,
 )
-from ideal_dispatch.context.weather_client import WeatherClient
 from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
 from ideal_dispatch.lazy import on_first_use
 
@@ -35,7 +34,6 @@ __all__ = [
     "OutdatedWeatherError",
     "RecordedWeather",
     "Weather",
-    "WeatherClient",
     "WeatherColumn",
     "WeatherColumns",
     "WeatherProvider",

@@ -11,7 +11,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, partial
 from importlib.resources import files
@@ -26,9 +25,9 @@ from ideal_dispatch.context.weather import (
     measured,
     utc_now,
 )
-from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.context.weather_client import WeatherDocuments
 from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
-from ideal_dispatch.errors import WeatherError, WeatherServiceError
+from ideal_dispatch.errors import WeatherError
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
 SOURCE = "hong kong observatory"
@@ -46,59 +45,53 @@ Row = tuple[str, str, float, datetime]
 def hong_kong_observatory(
     base_url: str = BASE_URL,
     *,
-    client: WeatherClient | None = None,
     on_problem: Callable[[WeatherError], None] | None = None,
     now: Callable[[], datetime] = utc_now,
+    **options: Any,
 ) -> FirstKnown:
-    """All five variables of the Observatory; one document failing leaves the others."""
-    root, client = base_url.rstrip("/"), client or WeatherClient()
+    """All five variables of the Observatory; one document failing leaves the others.
+
+    ``options`` are those of :class:`WeatherDocuments`.
+    """
+    root = base_url.rstrip("/")
     report = {"dataType": "rhrread", "lang": "en"}
     wind = partial(_table_rows, "wind_kmh", _WIND_COLUMN)
     pressure = partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN)
     feeds = [
-        Feed(f"{root}/{_REPORT}", _report_rows, report, client, now),
-        Feed(f"{root}/{_WIND}", wind, {}, client, now),
-        Feed(f"{root}/{_PRESSURE}", pressure, {}, client, now),
+        Feed(f"{root}/{_REPORT}", _report_rows, report, now, options),
+        Feed(f"{root}/{_WIND}", wind, {}, now, options),
+        Feed(f"{root}/{_PRESSURE}", pressure, {}, now, options),
     ]
     return FirstKnown(feeds, on_problem)
 
 
-@dataclass(frozen=True, slots=True)
 class Feed:
     """One document of the Observatory: asked at most every five minutes, for present times only."""
 
-    url: str
-    rows: Callable[[bytes], Iterable[Row]]
-    params: Mapping[str, str]
-    client: WeatherClient
-    now: Callable[[], datetime] = utc_now
-    _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_cache", AnswerCache(self.now))
+    def __init__(
+        self,
+        url: str,
+        rows: Callable[[bytes], Iterable[Row]],
+        params: Mapping[str, str],
+        now: Callable[[], datetime],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._rows, self._params, self._now = rows, params, now
+        self._documents = WeatherDocuments(url, "weather of the Observatory", now, **options)
 
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The latest values of the nearest stations, if they are of that time."""
         check_query(at, lon, lat)
-        if abs(self.now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
+        if abs(self._now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
             return Weather()
-        stations, outdated = self._cache.get("latest", _FRESH, self._ask)
-        return stations.reading(at, lon, lat, outdated)
+        return self._documents.reading(
+            at, lon, lat, self._stations, fresh=_FRESH, params=self._params
+        )
 
-    def _ask(self) -> WeatherStations:
-        body = self.client.get(self.url, self.params)
+    def _stations(self, body: bytes) -> WeatherStations:
         found: dict[tuple[str, str], dict[int, float]] = {}
-        try:
-            for variable, place, value, at in self.rows(body):
-                found.setdefault((place, variable), {})[int(at.timestamp())] = value
-        except (
-            ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
-        ) as error:  # fmt: skip
-            reason = "not JSON" if isinstance(error, json.JSONDecodeError) else error
-            raise WeatherServiceError(
-                f"{self.url}: the answer is no weather of the Observatory ({reason}); "
-                "is the address right?"
-            ) from None
+        for variable, place, value, at in self._rows(body):
+            found.setdefault((place, variable), {})[int(at.timestamp())] = value
         return WeatherStations(found, SOURCE, _place)
 
 

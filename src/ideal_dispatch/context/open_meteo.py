@@ -9,14 +9,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather import check_query, measured, utc_now
-from ideal_dispatch.context.weather_client import PATIENCE, AnswerCache, WeatherClient
+from ideal_dispatch.context.weather_client import PATIENCE, WeatherDocuments
 from ideal_dispatch.context.weather_stations import WeatherStations
-from ideal_dispatch.errors import WeatherError, WeatherServiceError
+from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.outside_service import Patience
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
 ARCHIVE_URL = "https://archive-api.open-meteo.com/v1/archive"
@@ -45,8 +47,8 @@ class OpenMeteo:
     Places within the same 0.1 degrees share one answer, which spans a
     calendar month of the archive or a day of the forecast, so that thousands of
     records need few requests. Moments outside the endpoint's range are unknown
-    and cost no request. After a failure the service is left alone for
-    ``patience``; whoever asks about many records should give none.
+    and cost no request. A service that fails is left alone as ``patience`` says;
+    whoever asks about many records should give it no rest.
     """
 
     url: str
@@ -54,14 +56,18 @@ class OpenMeteo:
     past: timedelta | None
     future: timedelta
     monthly: bool
-    client: WeatherClient = field(default_factory=WeatherClient)
+    patience: Patience = PATIENCE
+    proxy: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     now: Callable[[], datetime] = utc_now
-    patience: timedelta = PATIENCE
-    _cache: AnswerCache[WeatherStations] = field(init=False, repr=False, compare=False)
+    _documents: WeatherDocuments = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_cache", AnswerCache(self.now, self.patience))
+        documents = WeatherDocuments(
+            self.url, "hourly weather", self.now, patience=self.patience, proxy=self.proxy,
+            secrets=[self.api_key or ""],
+        )  # fmt: skip
+        object.__setattr__(self, "_documents", documents)
 
     @classmethod
     def forecast(cls, url: str = FORECAST_URL, **options: Any) -> "OpenMeteo":
@@ -94,17 +100,9 @@ class OpenMeteo:
         start, end = max(start, first), min(end, last)
         # the archive's last days are revised, and its month is still growing
         settled = self.monthly and end < last
-        hours, outdated = self._cache.get(
-            key,
-            _NEVER_CHANGES if settled else _HOUR,
-            lambda: self._ask(cell_lon, cell_lat, start, end),
-        )
-        return hours.reading(at, lon, lat, outdated)
-
-    def _ask(self, lon: float, lat: float, start: date, end: date) -> WeatherStations:
         params = {
-            "latitude": f"{min(max(lat, -90.0), 90.0):g}",
-            "longitude": f"{min(max(lon, -180.0), 180.0):g}",
+            "latitude": f"{min(max(cell_lat, -90.0), 90.0):g}",
+            "longitude": f"{min(max(cell_lon, -180.0), 180.0):g}",
             "hourly": ",".join(name for name, _ in FIELDS.values()),
             "start_date": start.isoformat(),
             "end_date": end.isoformat(),
@@ -115,21 +113,14 @@ class OpenMeteo:
         }
         if self.api_key is not None:
             params["apikey"] = self.api_key
-        body = self.client.get(self.url, params)
-        try:
-            hourly = _hourly(json.loads(body))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            if isinstance(error, json.JSONDecodeError):
-                reason = "not JSON"
-            raise WeatherServiceError(
-                f"{self.url}: the answer is no hourly weather ({reason}); is the address right?"
-            ) from None
-        except WeatherError as error:
-            raise WeatherError(f"{self.url}: {error}") from None
-        place = f"{lat:g},{lon:g}"
-        measured = {(place, variable): values for variable, values in hourly.items()}
-        return WeatherStations(measured, self.source)
+        return self._documents.reading(
+            at, lon, lat, partial(self._hours, f"{cell_lat:g},{cell_lon:g}"),
+            fresh=_NEVER_CHANGES if settled else _HOUR, params=params, key=key,
+        )  # fmt: skip
+
+    def _hours(self, place: str, body: bytes) -> WeatherStations:
+        hourly = _hourly(json.loads(body))
+        return WeatherStations({(place, name): of for name, of in hourly.items()}, self.source)
 
 
 def _cell(degrees: float) -> float:

@@ -1,109 +1,102 @@
-"""Asking weather services over HTTP: bounded in time and size, and not again at once."""
+"""Documents of weather services, asked over HTTP: kept while fresh, or while none is newer."""
 
-import time
+import csv
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any
 
+from ideal_dispatch.context.context import Weather
+from ideal_dispatch.context.weather_stations import WeatherStations
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
-from ideal_dispatch.http_client import HttpClient, NoAnswerError
+from ideal_dispatch.http_client import HttpAnswer, NoAnswerError
+from ideal_dispatch.outside_service import OutsideService, Patience
 
-Answer = TypeVar("Answer")
-PATIENCE = timedelta(seconds=60)
-"""How long a service is left alone after a failure."""
+PATIENCE = Patience(attempts=2, longest_pause_s=5.0, failures=1, rest_s=60.0)
+"""Of weather services. One failure is enough: a dead server costs a timeout, not one a record."""
 
-
-@dataclass(frozen=True, slots=True)
-class WeatherClient:
-    """Gets documents: at most ``timeout_s`` and ``max_bytes`` each.
-
-    An overloaded server (429, 5xx) is asked once more, after the time it names
-    or ``pause_s``, but never later than ``longest_pause_s``. The environment
-    is not read; a proxy is named here.
-    """
-
-    timeout_s: float = 5.0
-    max_bytes: int = 8_000_000
-    pause_s: float = 0.5
-    longest_pause_s: float = 5.0
-    proxy: str | None = None
-
-    def get(self, url: str, params: Mapping[str, str] | None = None) -> bytes:
-        """The body of a good answer, or a :class:`WeatherError` of one line."""
-        with HttpClient(
-            "weather", timeout_s=self.timeout_s, max_bytes=self.max_bytes, proxy=self.proxy
-        ) as client:
-            try:
-                answer = client.exchange("GET", url, params=params)
-                asked_s = answer.retry_after_s
-                pause_s = self.pause_s if asked_s is None else asked_s
-                if answer.overloaded and pause_s <= self.longest_pause_s:
-                    time.sleep(pause_s)
-                    answer = client.exchange("GET", url, params=params)
-            except NoAnswerError as error:
-                raise WeatherServiceError(str(error)) from None
-        status = answer.status
-        if status == 200:
-            return answer.body
-        if 300 <= status < 400:
-            where = answer.headers.get("location", "nowhere")
-            raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
-        said = f"{url}: HTTP {status}{answer.excerpt}"
-        if answer.overloaded:
-            later = answer.headers.get("retry-after", "")
-            wait = f"it asks to wait {later}" if later else "try again later"
-            raise WeatherServiceError(f"{said}; {wait}")
-        raise WeatherError(f"{said}; check the address and the request")
+_CAPACITY = 512  # documents kept
+_Kept = tuple[datetime, timedelta, WeatherStations]
 
 
-class AnswerCache(Generic[Answer]):
-    """Answers kept while fresh, the most recent ``capacity`` of them.
+class WeatherDocuments:
+    """What the documents at one address say.
 
-    After a failure the service is left alone for ``patience``: a dead server
-    costs one timeout, not one a record. Calls are answered one at a time.
+    ``what`` names what they should hold. ``options`` are those of
+    :class:`OutsideService`. Questions are answered one at a time.
     """
 
     def __init__(
-        self, now: Callable[[], datetime], patience: timedelta = PATIENCE, capacity: int = 512
+        self,
+        url: str,
+        what: str,
+        now: Callable[[], datetime],
+        *,
+        patience: Patience = PATIENCE,
+        **options: Any,
     ) -> None:
-        self._now, self._patience, self._capacity = now, patience, capacity
-        self._answers: OrderedDict[Hashable, tuple[datetime, timedelta, Answer]] = OrderedDict()
-        self._failure: tuple[datetime, WeatherServiceError | None] = now(), None
+        self._url, self._what, self._now = url, what, now
+        self._service = OutsideService("weather", patience=patience, **options)
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._lock = Lock()
 
-    def get(
-        self, key: Hashable, fresh: timedelta, ask: Callable[[], Answer]
-    ) -> tuple[Answer, WeatherError | None]:
-        """The answer; an outdated one comes with the error that kept it from being renewed."""
-        with self._lock:
-            now = self._now()
-            asked_at, lasts, answer = self._answers.get(key, (now, timedelta(), None))
-            if answer is not None and timedelta() <= now - asked_at < lasts:  # clocks may jump back
-                self._answers.move_to_end(key)
-                return answer, None
-            try:
-                new = self._ask(ask, now)
-            except WeatherError as error:
-                if answer is None:
-                    raise
-                return answer, error
-            self._answers[key] = (now, fresh, new)
-            self._answers.move_to_end(key)
-            while len(self._answers) > self._capacity:
-                self._answers.popitem(last=False)
-            return new, None
+    def reading(
+        self,
+        at: datetime,
+        lon: float,
+        lat: float,
+        read: Callable[[bytes], WeatherStations],
+        *,
+        fresh: timedelta,
+        params: Mapping[str, str],
+        key: Hashable = None,
+    ) -> Weather:
+        """What the document of a ``key`` says; it is asked again where it is no longer fresh.
 
-    def _ask(self, ask: Callable[[], Answer], now: datetime) -> Answer:
-        failed_at, failure = self._failure
-        if failure is not None and timedelta() <= now - failed_at < self._patience:
-            raise WeatherServiceError(*failure.args)
+        ``read`` makes stations of its body, and raises where it has none. Where it
+        cannot be renewed, the error has what the older one says, if there is one.
+        """
+        with self._lock:
+            now, outdated = self._now(), None
+            asked_at, lasts, stations = self._kept.get(key, (now, timedelta(), None))
+            # clocks may jump back
+            if stations is None or not timedelta() <= now - asked_at < lasts:
+                reader = partial(self._read, read)
+                try:
+                    stations = self._service.ask(reader, "GET", self._url, params=params)
+                    self._kept[key] = now, fresh, stations
+                except (WeatherError, NoAnswerError) as error:
+                    refused = isinstance(error, WeatherError)
+                    outdated = error if refused else WeatherServiceError(str(error))
+                    if stations is None:
+                        raise outdated from None
+            self._kept.move_to_end(key)
+            if len(self._kept) > _CAPACITY:
+                self._kept.popitem(last=False)
+        return stations.reading(at, lon, lat, outdated)
+
+    def _read(
+        self, read: Callable[[bytes], WeatherStations], answer: HttpAnswer
+    ) -> WeatherStations:
+        status, url = answer.status, self._url
+        if 300 <= status < 400:
+            where = answer.headers.get("location", "nowhere")
+            raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
+        if status != 200:
+            said = f"{url}: HTTP {status}{answer.excerpt}"
+            raise WeatherError(f"{said}; check the address and the request")
         try:
-            answer = ask()
-        except WeatherServiceError as error:
-            self._failure = self._now(), error
-            raise
-        self._failure = now, None
-        return answer
+            return read(answer.body)
+        except WeatherError as error:
+            raise WeatherError(f"{url}: {error}") from None
+        except (
+            ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
+        ) as error:  # fmt: skip
+            why = f"no {error}" if isinstance(error, KeyError) else str(error)
+            why = "not JSON" if isinstance(error, json.JSONDecodeError) else why
+            raise NoAnswerError(
+                f"{url}: the answer is no {self._what} ({why}); is the address right?"
+            ) from None

@@ -79,11 +79,15 @@ class RouteMatch:
     length_ratio: float
     longest_step_m: float
 
+    def agrees(self, least_share: float) -> bool:
+        """True where both shares are at least that and the length ratio is in LENGTH_RATIO."""
+        share, (low, high) = min(self.matched_share, self.supported_share), LENGTH_RATIO
+        return share >= least_share and low <= self.length_ratio <= high
+
     @property
     def reliable(self) -> bool:
         """True where both shares are at least 0.95 and the length ratio is within 0.75 … 1.33."""
-        shares, (low, high) = min(self.matched_share, self.supported_share), LENGTH_RATIO
-        return shares >= 0.95 and low <= self.length_ratio <= high
+        return self.agrees(0.95)
 
 
 def match_route(

@@ -1,7 +1,8 @@
 """The weather of past calls, from the provider that an agency's settings name."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
@@ -9,12 +10,13 @@ from ideal_dispatch.context.climatology import Climatology
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
 from ideal_dispatch.context.recorded_weather import RecordedWeather
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
+from ideal_dispatch.context.weather_client import PATIENCE
 from ideal_dispatch.context.weather_columns import COWIN, UNITS, WeatherColumn, WeatherColumns
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
 
-_PATIENCE = 5  # failures in a row after which a service is asked no more
+_MOST_FAILURES = 5  # failures in a row after which a service is asked no more
 
 
 def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
@@ -24,7 +26,7 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
         return None
     if weather.source == "open-meteo":
         # one failure is not the end: readings() counts them
-        return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=timedelta())
+        return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=replace(PATIENCE, rest_s=0.0))
     if weather.source != "recorded":
         return load_plugin(
             WEATHER, weather.source, weather.options, "weather.source",
@@ -62,7 +64,7 @@ def readings(
     """The weather of each call, and what went wrong.
 
     Places are rounded to 0.01 degrees: no service learns where a patient was.
-    A provider that fails :data:`_PATIENCE` times in a row is left alone; what it
+    A provider that fails :data:`_MOST_FAILURES` times in a row is left alone; what it
     would have said stays unknown, or becomes the mean of its month and hour
     where the settings want a climatology.
     """
@@ -71,7 +73,7 @@ def readings(
     found, problems, failures = [], [], 0
     for moment, x, y in zip(at, lon.round(2).tolist(), lat.round(2).tolist(), strict=True):
         weather = Weather()
-        if failures < _PATIENCE:
+        if failures < _MOST_FAILURES:
             try:
                 weather = _asked(provider, settings.source, moment, x, y)
                 failures = 0
@@ -81,7 +83,7 @@ def readings(
                 if isinstance(error, OutdatedWeatherError):
                     weather = error.known
         found.append(weather)
-    if failures >= _PATIENCE:
+    if failures >= _MOST_FAILURES:
         problems.append("weather: the source failed repeatedly and was not asked again")
     anything = any(value.known for weather in found for value in weather)
     if anything and settings.fallback == "climatology":

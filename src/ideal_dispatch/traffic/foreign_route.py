@@ -11,7 +11,7 @@ from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
 
 LEAST_SHARE = 0.9
-"""The least share of the route on the path, and of the path on the route."""
+"""The least share on our path of a route that is used: routers draw some ends apart."""
 
 _LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
 
@@ -78,25 +78,18 @@ def decode_polyline(text: str, precision: int = 5) -> FloatArray:
     return points
 
 
-def laid_on(
-    network: RoadNetwork,
-    points: FloatArray,
-    origin: int,
-    destination: int,
-    least_share: float = LEAST_SHARE,
-) -> Path:
+def laid_on(network: RoadNetwork, points: FloatArray, origin: int, destination: int) -> Path:
     """The path of ours that the route follows, or a :class:`MatchError` that says how far off."""
     what = f"route from node {origin} to node {destination}"
     try:
         match = match_route(network, points, origin, destination)
     except IdealError as error:
         raise MatchError(f"{what} is not on this network: {error}") from None
-    share = min(match.matched_share, match.supported_share)
-    low, high = LENGTH_RATIO
-    if share < least_share or not low <= match.length_ratio <= high:
+    if not match.agrees(LEAST_SHARE):
+        low, high = LENGTH_RATIO
         raise MatchError(
             f"{what} fits this network badly: {match.matched_share:.0%} of it on our path, "
-            f"{match.supported_share:.0%} of our path on it (at least {least_share:.0%}), "
+            f"{match.supported_share:.0%} of our path on it (at least {LEAST_SHARE:.0%}), "
             f"length ratio {match.length_ratio:.2f} ({low:g} … {high:g}); "
             "is the network up to date?"
         )

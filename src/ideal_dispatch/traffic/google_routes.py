@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import Path, RoadNetwork
@@ -24,8 +23,7 @@ from ideal_dispatch.traffic.foreign_route import (
     first_edge_s,
     number_or_nan,
 )
-from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService, joined
-from ideal_dispatch.traffic.service_client import ServiceClient
+from ideal_dispatch.traffic.routing_service import NOW_WITHIN_S, RoutingService, joined
 from ideal_dispatch.traffic.source import RouteQuote
 
 URL = "https://routes.googleapis.com"
@@ -60,7 +58,7 @@ class SegmentTime(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GoogleParams(RouteParams):
+class GoogleParams:
     """What a quote asks of Google.
 
     ``ranges`` asks for the optimistic and the pessimistic time too, each a request.
@@ -70,7 +68,6 @@ class GoogleParams(RouteParams):
     ranges: bool = True
 
     def __post_init__(self) -> None:
-        RouteParams.__post_init__(self)
         if self.segment not in set(SegmentTime):
             raise InputError(f"segment {self.segment!r}: one of {', '.join(SegmentTime)} is needed")
         object.__setattr__(self, "segment", SegmentTime(self.segment))
@@ -107,15 +104,13 @@ class GoogleRoutes(RoutingService):
         params: GoogleParams | None = None,
         *,
         url: str = URL,
-        now: Callable[[], datetime] = utc_now,
         **options: Any,
     ) -> "GoogleRoutes":
-        """A live source; ``options`` are those of :class:`ServiceClient`."""
+        """A live source; ``options`` are those of :class:`RoutingService`."""
         if not api_key.strip() or not api_key.isascii() or not api_key.isprintable():
             raise InputError("Google Routes: the API key is empty or has odd characters")
         key = {"X-Goog-Api-Key": api_key.strip()}
-        client = ServiceClient(cls.service, url, rng, headers=key, **options)
-        return cls(network, client, params, now)
+        return cls(network, params, url=url, headers=key, rng=rng, **options)
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest route with traffic, its times by the three traffic models."""
@@ -123,8 +118,8 @@ class GoogleRoutes(RoutingService):
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, 0.0, 0.0, at, np.nan)
-        quoting, ends = _Quoting(at, self.client.deadline()), (origin, destination)
-        route = self._ask(quoting, ends, _ROUTE_FIELDS, _route)
+        quoting, ends = _Quoting(at, self._outside.deadline()), (origin, destination)
+        route = self._told(quoting, ends, _ROUTE_FIELDS, _route)
         path = self._laid(route, origin, destination)
         segment_s = self._next_segment_s(quoting, path, route)
         ranges = {"OPTIMISTIC": np.nan, "PESSIMISTIC": np.nan}
@@ -170,12 +165,12 @@ class GoogleRoutes(RoutingService):
     ) -> float:
         """A further time, or NaN and a note of what is ``lost`` where it cannot be had."""
         try:
-            return self._ask(quoting, nodes, fields, read, model)
+            return self._told(quoting, nodes, fields, read, model)
         except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
             quoting.notes.append(f"{lost} ({error})")
             return np.nan
 
-    def _ask(
+    def _told(
         self,
         quoting: _Quoting,
         nodes: Sequence[int],
@@ -196,7 +191,7 @@ class GoogleRoutes(RoutingService):
         } | self._departure(quoting.at)
         if len(places) > 2:
             body["intermediates"] = places[1:-1]
-        answer = self.client.ask(Question(_ENDPOINT, fields, body, quoting.at), quoting.deadline)
+        answer = self._ask(Question(_ENDPOINT, fields, body, quoting.at), quoting.deadline)
         with self._reading():
             routes = _object(answer, "answer").get("routes", [])
             if not isinstance(routes, list):
@@ -213,9 +208,9 @@ class GoogleRoutes(RoutingService):
 
     def _departure(self, at: datetime) -> _Object:
         """Nothing for now: a now that is past on arrival is refused."""
-        if not self.client.live:
+        if not self.live:
             return {}
-        now, near = self._now(), timedelta(seconds=self.params.now_within_s)
+        now, near = self._now(), timedelta(seconds=NOW_WITHIN_S)
         if at < now - near:
             raise InputError(
                 f"{self.service} cannot be asked about {at.isoformat()}, which is past; "

@@ -18,9 +18,9 @@ from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.files import atomic_write, check_target
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.outside_service import BudgetError, RequestBudget
 from ideal_dispatch.ranges import POSITIVE
 from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, row_text
-from ideal_dispatch.traffic.service_client import BudgetError, RequestBudget
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 EVERY_S = 300.0

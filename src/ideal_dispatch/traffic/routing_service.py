@@ -1,8 +1,9 @@
 """What all routing services share: quotes on our own network, live or from recorded answers."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
@@ -11,66 +12,126 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
+from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
+from ideal_dispatch.http_client import HttpAnswer, NoAnswerError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.ranges import Checked, Positive, Share
-from ideal_dispatch.traffic.answers import RecordedAnswers
+from ideal_dispatch.outside_service import (
+    OutsideService,
+    RequestBudget,
+    parsed,
+    reason,
+    refusal,
+)
+from ideal_dispatch.traffic.answers import (
+    MissingAnswerError,
+    Question,
+    RecordedAnswers,
+    StoredAnswer,
+)
 from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, MatchError, laid_on
-from ideal_dispatch.traffic.service_client import RequestBudget, ServiceClient
+
+NOW_WITHIN_S = 120.0
+"""A moment so near the present counts as now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteParams(Checked):
-    """What every quote asks for.
+class RefusedError(TrafficError):
+    """A service understood a request and refuses it; ``body`` is the JSON it sent."""
 
-    A route of which less than ``least_share`` can be laid on our network is an
-    error. A moment within ``now_within_s`` of the present counts as now.
-    """
-
-    least_share: Share = LEAST_SHARE
-    now_within_s: Positive = 120.0
+    def __init__(self, text: str, status: int, body: Any) -> None:
+        super().__init__(text)
+        self.status, self.body = status, body
 
 
 class RoutingService:
-    """A routing service that quotes on our own network, live or from recorded answers.
+    """A routing service that quotes on our own network.
 
+    Without a ``url`` it only repeats recorded answers. ``headers`` may hold a key:
+    they are in no message, representation or recording, not even where the server
+    repeats them. Answers go to ``answers`` where given, and good ones recorded
+    there are not asked again. ``options`` are those of :class:`OutsideService`.
     ``usual`` makes the parameters of a source that is given none.
     """
 
     service: ClassVar[str]
-    usual: ClassVar[type[RouteParams]]
-    params: RouteParams
+    usual: ClassVar[type[Any]]
+    params: Any
 
     def __init__(
         self,
         network: RoadNetwork,
-        client: ServiceClient,
-        params: RouteParams | None = None,
+        params: Any = None,
+        *,
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
+        answers: RecordedAnswers | None = None,
         now: Callable[[], datetime] = utc_now,
+        **options: Any,
     ) -> None:
-        self.network, self.client, self._now = network, client, now
-        self.params = params or self.usual()
+        self.network, self.params = network, params or self.usual()
+        self.url, self.live = url.rstrip("/"), bool(url)
+        self._headers, self._answers, self._now = dict(headers or {}), answers, now
+        self._outside = OutsideService(self.service, secrets=self._headers.values(), **options)
 
     @classmethod
-    def replayed(
-        cls, network: RoadNetwork, answers: RecordedAnswers, params: RouteParams | None = None
-    ) -> Self:
+    def replayed(cls, network: RoadNetwork, answers: RecordedAnswers, params: Any = None) -> Self:
         """A source that repeats recorded answers and asks no service."""
-        return cls(network, ServiceClient(cls.service, answers=answers), params)
+        return cls(network, params, answers=answers)
 
     @property
     def budget(self) -> RequestBudget:
         """How many requests were sent, and may be."""
-        return self.client.budget
+        return self._outside.budget
 
     def close(self) -> None:
         """Close open connections."""
-        self.client.close()
+        self._outside.close()
 
     def describe(self) -> dict[str, Any]:
         """What a recording says about its source; without the key."""
-        return {"engine": self.service, "live": self.client.live, **asdict(self.params)}
+        rules = {"least_share": LEAST_SHARE, "now_within_s": NOW_WITHIN_S}
+        return {"engine": self.service, "live": self.live, **rules, **asdict(self.params)}
+
+    def _ask(self, question: Question, deadline: float) -> Any:
+        """The JSON of a good answer.
+
+        :class:`RefusedError` where the service says no, :class:`TrafficServiceError`
+        where it says nothing useful until ``deadline``, :class:`MissingAnswerError`
+        where answers come from a recording that has none.
+        """
+        stored = self._answers.get(question) if self._answers is not None else None
+        if not self.live and stored is None:
+            raise MissingAnswerError(
+                f"{self._answers and self._answers.folder}: no recorded answer to this "
+                f"{question.endpoint} of {question.asked_at.isoformat()} (key {question.key}); "
+                "record it with a live run"
+            )
+        if stored is None or (self.live and stored.status != 200):
+            stored = self._asked(question, deadline)
+            if self._answers is not None:
+                self._answers.keep(question, stored)
+        if stored.failure:
+            raise TrafficServiceError(f"{self.service}: {stored.failure}")
+        if stored.status != 200:
+            raise RefusedError(
+                f"{self.service}: refused with HTTP {stored.status}{reason(stored.answer)}; "
+                "check the request, the key and the address",
+                stored.status,
+                stored.answer,
+            )
+        return stored.answer
+
+    def _asked(self, question: Question, deadline: float) -> StoredAnswer:
+        headers = {"Content-Type": "application/json", **self._headers}
+        if question.fields:
+            headers["X-Goog-FieldMask"] = question.fields
+        try:
+            return self._outside.ask(
+                _stored, "POST", f"{self.url}/{question.endpoint}", deadline=deadline,
+                headers=headers, body=json.dumps(question.body, allow_nan=False).encode(),
+            )  # fmt: skip
+        except NoAnswerError as error:
+            return StoredAnswer(0, None, str(error))
 
     def _check(self, origin: int, destination: int, at: datetime) -> None:
         """Refuse what no service can answer: a time without zone, an unknown node."""
@@ -94,7 +155,7 @@ class RoutingService:
 
     def _laid(self, route: ForeignRoute, origin: int, destination: int) -> Path:
         """Our path of a route, which can be driven in the route's time."""
-        path = laid_on(self.network, route.points, origin, destination, self.params.least_share)
+        path = laid_on(self.network, route.points, origin, destination)
         bounds = TimeBounds().on(self.network, path)
         least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
         if not least_s <= route.duration_s <= greatest_s:
@@ -116,3 +177,9 @@ class RoutingService:
 def joined(notes: Sequence[str]) -> str:
     """Distinct notes in one line, in order."""
     return "; ".join(dict.fromkeys(note for note in notes if note))
+
+
+def _stored(answer: HttpAnswer) -> StoredAnswer:
+    """An answer as it is kept; a refusal may come as anything."""
+    good = answer.status == 200
+    return StoredAnswer(answer.status, parsed(answer) if good else refusal(answer))

@@ -4,15 +4,14 @@ It knows traffic as far as its operator feeds it speeds, live or by hour of the
 week, and plain speeds of the map elsewhere.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import RoadNetwork
@@ -24,8 +23,12 @@ from ideal_dispatch.traffic.foreign_route import (
     number,
     number_or_nan,
 )
-from ideal_dispatch.traffic.routing_service import RouteParams, RoutingService, joined
-from ideal_dispatch.traffic.service_client import RefusedError, ServiceClient
+from ideal_dispatch.traffic.routing_service import (
+    NOW_WITHIN_S,
+    RefusedError,
+    RoutingService,
+    joined,
+)
 from ideal_dispatch.traffic.source import RouteQuote
 
 SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
@@ -36,7 +39,7 @@ _ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)
-class ValhallaParams(RouteParams):
+class ValhallaParams:
     """What a quote asks of Valhalla.
 
     ``time_zone`` (IANA) is the city's: Valhalla takes other moments than now
@@ -48,7 +51,6 @@ class ValhallaParams(RouteParams):
     time_zone: str | None = None
 
     def __post_init__(self) -> None:
-        RouteParams.__post_init__(self)
         wrong = sorted(set(self.speed_types) - set(SPEED_TYPES))
         if wrong or not self.speed_types:
             raise InputError(
@@ -75,16 +77,14 @@ class Valhalla(RoutingService):
         url: str,
         rng: np.random.Generator,
         params: ValhallaParams | None = None,
-        *,
-        now: Callable[[], datetime] = utc_now,
         **options: Any,
     ) -> "Valhalla":
-        """A live source; ``options`` are those of :class:`ServiceClient`."""
-        return cls(network, ServiceClient(cls.service, url, rng, **options), params, now)
+        """A live source; ``options`` are those of :class:`RoutingService`."""
+        return cls(network, params, url=url, rng=rng, **options)
 
     def describe(self) -> dict[str, Any]:
         """What a recording says about its source: that, and which server it is."""
-        return super().describe() | {"server": self.client.server}
+        return super().describe() | {"server": urlsplit(self.url).netloc.rpartition("@")[2]}
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The best route by the server's speeds; the next segment from its manoeuvres."""
@@ -94,7 +94,7 @@ class Valhalla(RoutingService):
             return RouteQuote(stay, 0.0, 0.0, np.nan, np.nan, at, np.nan)
         question = Question(_ROUTE, "", self._request(origin, destination, at), at)
         try:
-            answer = self.client.ask(question, self.client.deadline())
+            answer = self._ask(question, self._outside.deadline())
         except RefusedError as error:
             body = error.body if isinstance(error.body, dict) else {}
             if body.get("error_code") in _NO_WAY:
@@ -136,7 +136,7 @@ class Valhalla(RoutingService):
 
     def _date_time(self, at: datetime) -> dict[str, Any]:
         away = abs(at - self._now())
-        if not self.client.live or away <= timedelta(seconds=self.params.now_within_s):
+        if not self.live or away <= timedelta(seconds=NOW_WITHIN_S):
             return {"type": 0}
         if self.params.time_zone is None:
             raise InputError(

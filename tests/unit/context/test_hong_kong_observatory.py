@@ -1,18 +1,20 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ideal_dispatch.context import FirstKnown, Weather, WeatherClient, hong_kong_observatory
+from ideal_dispatch.context import FirstKnown, Weather, hong_kong_observatory
 from ideal_dispatch.context.hong_kong_weather import _places
+from ideal_dispatch.context.weather_client import PATIENCE
 from ideal_dispatch.errors import WeatherError
 from tests.unit.context.stand_in import Answer, StandIn, stand_in
 
 NOW = datetime(2024, 6, 15, 2, 20, tzinfo=UTC)  # 10:20 in Hong Kong
 WAN_CHAI, SHA_TIN, NEW_YORK = (114.175, 22.277), (114.195, 22.385), (-74.0, 40.7)
-QUICK = WeatherClient(timeout_s=60.0, pause_s=0.0)
+QUICK = replace(PATIENCE, timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
 
 REPORT: dict[str, Any] = {
     "rainfall": {
@@ -83,7 +85,7 @@ def says(
 
 
 def observatory(server: StandIn, now: Callable[[], datetime] = lambda: NOW) -> FirstKnown:
-    return hong_kong_observatory(server.url, client=QUICK, now=now)
+    return hong_kong_observatory(server.url, patience=QUICK, now=now)
 
 
 def test_five_variables_from_three_documents() -> None:
@@ -167,8 +169,8 @@ def test_entries_that_are_no_numbers() -> None:
         (Answer(json.dumps(REPORT)[:300], 200), "not JSON"),
         (Answer(json.dumps(REPORT | {"humidity": {"data": 3}}), 200), "no weather of the Obs"),
         (Answer(json.dumps(REPORT | {"rainfall": {"endTime": "now"}}), 200), "no weather of the"),
-        (Answer("sorry", 500), "HTTP 500 'sorry'; try again later"),
-        (Answer("slow down", 429, {"Retry-After": "900"}), "it asks to wait 900"),
+        (Answer("sorry", 500), "HTTP 500 'sorry'; given up after 2 of 2 tries"),
+        (Answer("slow down", 429, {"Retry-After": "900"}), "it asks to wait 900 s; given up"),
         (Answer("gone", 404), "HTTP 404 'gone'; check the address"),
     ],
 )
@@ -176,7 +178,7 @@ def test_a_bad_report_leaves_wind_and_pressure(bad: Answer, message: str) -> Non
     heard: list[WeatherError] = []
     with stand_in(says(bad)) as server:
         provider = hong_kong_observatory(
-            server.url, client=QUICK, now=lambda: NOW, on_problem=heard.append
+            server.url, patience=QUICK, now=lambda: NOW, on_problem=heard.append
         )
         weather = provider.reading(NOW, *WAN_CHAI)
     assert [value.known for value in weather] == [False, False, False, True, True]

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -7,14 +8,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from ideal_dispatch.context import OpenMeteo, OutdatedWeatherError, Weather, WeatherClient
+from ideal_dispatch.context import OpenMeteo, OutdatedWeatherError, Weather
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, FIELDS, FORECAST_URL
+from ideal_dispatch.context.weather_client import PATIENCE
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 
 NOW = datetime(2024, 6, 15, 9, 30, tzinfo=UTC)
 HERE = (114.17, 22.30)
-QUICK = WeatherClient(timeout_s=60.0, pause_s=0.0)
+QUICK = replace(PATIENCE, timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
 
 
 def hourly(query: dict[str, str]) -> dict[str, Any]:
@@ -47,11 +49,11 @@ def good(path: str, query: dict[str, str]) -> Answer:
 
 
 def forecast(url: str, now: Callable[[], datetime] = lambda: NOW, **options: Any) -> OpenMeteo:
-    return OpenMeteo.forecast(url, client=QUICK, now=now, **options)
+    return OpenMeteo.forecast(url, patience=QUICK, now=now, **options)
 
 
 def archive(url: str, **options: Any) -> OpenMeteo:
-    return OpenMeteo.archive(url, client=QUICK, now=lambda: NOW, **options)
+    return OpenMeteo.archive(url, patience=QUICK, now=lambda: NOW, **options)
 
 
 def test_a_reading_has_values_units_and_origin() -> None:
@@ -111,7 +113,7 @@ def test_a_forecast_is_renewed_and_a_settled_month_is_not() -> None:
     clock = [NOW]
     with stand_in(good) as server:
         live = forecast(server.url, lambda: clock[0])
-        past = OpenMeteo.archive(server.url, client=QUICK, now=lambda: clock[0])
+        past = OpenMeteo.archive(server.url, patience=QUICK, now=lambda: clock[0])
         for _ in range(3):
             live.reading(clock[0], *HERE)
             past.reading(datetime(2023, 5, 5, tzinfo=UTC), *HERE)

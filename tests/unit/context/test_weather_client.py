@@ -1,15 +1,46 @@
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 
-from ideal_dispatch.context.weather_client import AnswerCache, WeatherClient
+from ideal_dispatch.context.weather import OutdatedWeatherError
+from ideal_dispatch.context.weather_client import PATIENCE, WeatherDocuments
+from ideal_dispatch.context.weather_stations import WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 
-QUICK = WeatherClient(timeout_s=60.0, pause_s=0.0)
-IMPATIENT = WeatherClient(timeout_s=0.2, pause_s=0.0)
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+QUICK = replace(PATIENCE, timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
+HOUR = timedelta(hours=1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def wait(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+def degrees(body: bytes) -> WeatherStations:
+    """Stations of a document that is one number."""
+    return WeatherStations({("roof", "temperature_c"): {int(NOW.timestamp()): float(body)}}, "test")
+
+
+def documents(url: str, clock: Clock | None = None, **options: Any) -> WeatherDocuments:
+    return WeatherDocuments(url, "degrees", clock or Clock(), **{"patience": QUICK, **options})
+
+
+def ask(source: WeatherDocuments | str, key: str = "a", at: datetime = NOW, **params: str) -> float:
+    source = documents(source) if isinstance(source, str) else source
+    weather = source.reading(at, 114.0, 22.0, degrees, fresh=HOUR, params=params, key=key)
+    return weather.temperature_c.value
 
 
 def once_then(bad: Answer, good: Answer) -> Callable[[str, dict[str, str]], Answer]:
@@ -18,9 +49,9 @@ def once_then(bad: Answer, good: Answer) -> Callable[[str, dict[str, str]], Answ
 
 
 def test_a_good_answer() -> None:
-    with stand_in(lambda path, query: Answer("Öl")) as server:
-        assert QUICK.get(f"{server.url}/x", {"a": "1 2"}) == "Öl".encode()
-    assert server.asked == [("/x", {"a": "1 2"})]
+    with stand_in(lambda path, query: Answer("21.5")) as server:
+        assert ask(f"{server.url}/x", b="1 2") == 21.5
+    assert server.asked == [("/x", {"b": "1 2"})]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -29,30 +60,34 @@ def test_a_good_answer() -> None:
 )
 def test_an_overloaded_server_is_asked_once_more(status: int, later: str) -> None:
     headers = {"Retry-After": later} if later else {}
-    with stand_in(once_then(Answer("busy", status, headers), Answer("fine"))) as server:
-        assert QUICK.get(server.url) == b"fine"
+    with stand_in(once_then(Answer("busy", status, headers), Answer("7"))) as server:
+        assert ask(server.url) == 7
     assert len(server.asked) == 2
 
 
 def test_but_not_for_ever() -> None:
     with stand_in(lambda path, query: Answer("<h1>Internal\nError</h1>", 500)) as server:
-        with pytest.raises(WeatherServiceError, match="HTTP 500 '<h1>Internal Error</h1>'; try ag"):
-            QUICK.get(server.url)
+        with pytest.raises(
+            WeatherServiceError, match="HTTP 500 '<h1>Internal Error</h1>'; given up after 2 of 2"
+        ):
+            ask(server.url)
         assert len(server.asked) == 2
 
 
 def test_a_long_wait_is_left_to_the_caller() -> None:
     busy = Answer("Daily limit exceeded", 429, {"Retry-After": "3600"})
     with stand_in(lambda path, query: busy) as server:
-        with pytest.raises(WeatherServiceError, match="HTTP 429 'Daily limit.*asks to wait 3600"):
-            QUICK.get(server.url)
+        with pytest.raises(
+            WeatherServiceError, match="HTTP 429 'Daily limit.*asks to wait 3600 s; given"
+        ):
+            ask(server.url)
         assert len(server.asked) == 1
 
 
 def test_a_wrong_request_is_not_repeated() -> None:
     with stand_in(lambda path, query: Answer('{"error": true}', 400)) as server:
         with pytest.raises(WeatherError, match="HTTP 400 .*check the address") as caught:
-            QUICK.get(server.url, {"key": "secret"})
+            ask(server.url, token="secret")
         assert len(server.asked) == 1
     assert "secret" not in str(caught.value)
     assert not isinstance(caught.value, WeatherServiceError)
@@ -63,7 +98,7 @@ def test_a_redirect_names_the_new_address() -> None:
         stand_in(lambda path, query: Answer(b"", 301, {"Location": "https://new/"})) as server,
         pytest.raises(WeatherError, match="moved to https://new/ "),
     ):
-        QUICK.get(server.url)
+        ask(server.url)
 
 
 @pytest.mark.parametrize("answer", [Answer("late", delay_s=0.6), Answer("drip" * 500, drip_s=0.05)])
@@ -72,7 +107,7 @@ def test_a_slow_server_is_given_up(answer: Answer) -> None:
         stand_in(lambda path, query: answer) as server,
         pytest.raises(WeatherServiceError, match="no whole answer within 0.2 s"),
     ):
-        IMPATIENT.get(server.url)
+        ask(documents(server.url, patience=replace(QUICK, timeout_s=0.2)))
 
 
 def test_a_truncated_answer_is_none() -> None:
@@ -80,7 +115,7 @@ def test_a_truncated_answer_is_none() -> None:
         stand_in(lambda path, query: Answer("half", promised=100)) as server,
         pytest.raises(WeatherServiceError, match="no answer .*; check the network"),
     ):
-        QUICK.get(server.url)
+        ask(server.url)
 
 
 def test_a_huge_answer_is_not_read() -> None:
@@ -88,91 +123,106 @@ def test_a_huge_answer_is_not_read() -> None:
         stand_in(lambda path, query: Answer(b"x" * 200_000)) as server,
         pytest.raises(WeatherServiceError, match="larger than 100,000 bytes; not read"),
     ):
-        WeatherClient(max_bytes=100_000).get(server.url)
+        ask(documents(server.url, patience=replace(QUICK, max_bytes=100_000)))
 
 
 def test_nobody_there() -> None:
     with stand_in(lambda path, query: Answer()) as server:
         pass
     with pytest.raises(WeatherServiceError, match=f"{server.url}: no answer"):
-        QUICK.get(server.url)
+        ask(server.url)
 
 
 def test_settings_and_addresses_that_make_no_sense() -> None:
     for url in ("data.weather.gov.hk", "http://x:port", "ftp://x"):
         with pytest.raises(InputError, match="weather address .* cannot be used"):
-            QUICK.get(url)
-    with pytest.raises(InputError, match="weather client: timeout_s 0: .* is needed"):
-        WeatherClient(timeout_s=0).get("http://127.0.0.1")
+            ask(url)
+    with pytest.raises(InputError, match="patience: timeout_s 0: more than 0 is needed"):
+        replace(QUICK, timeout_s=0)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = datetime(2024, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def wait(self, **span: float) -> None:
-        self.now += timedelta(**span)
-
-
-def failing() -> str:
-    raise WeatherServiceError("down")
+def test_a_key_that_the_server_repeats_is_not_shown() -> None:
+    with (
+        stand_in(lambda path, query: Answer("who is s3cret?", 403)) as server,
+        pytest.raises(WeatherError, match=r"HTTP 403 .who is \[key\]") as caught,
+    ):
+        ask(documents(server.url, secrets=["s3cret"]))
+    assert "s3cret" not in str(caught.value)
 
 
 def test_answers_are_kept_while_fresh() -> None:
-    clock = Clock()
-    cache = AnswerCache[str](clock)
-    hour = timedelta(hours=1)
-    assert cache.get("a", hour, lambda: "old") == ("old", None)
-    clock.wait(minutes=59)
-    assert cache.get("a", hour, failing) == ("old", None)
-    clock.wait(minutes=1)
-    assert cache.get("a", hour, lambda: "new") == ("new", None)
-    clock.wait(days=-1)  # a clock set back: the answer is of the future
-    assert cache.get("a", hour, lambda: "newer") == ("newer", None)
+    clock, said = Clock(), ["1", "2", "3"]
+    with stand_in(lambda path, query: Answer(said.pop(0))) as server:
+        source = documents(server.url, clock)
+        assert ask(source) == 1
+        clock.wait(minutes=59)
+        assert ask(source) == 1
+        clock.wait(minutes=1)
+        assert ask(source) == 2
+        clock.wait(days=-1)  # a clock set back: the answer is of the future
+        assert ask(source) == 3
 
 
 def test_an_outdated_answer_comes_with_the_reason() -> None:
     clock = Clock()
-    cache = AnswerCache[str](clock)
-    cache.get("a", timedelta(minutes=5), lambda: "old")
-    clock.wait(minutes=6)
-    answer, error = cache.get("a", timedelta(minutes=5), failing)
-    assert (answer, str(error)) == ("old", "down")
+    with stand_in(once_then(Answer("5"), Answer("", 503))) as server:
+        source = documents(server.url, clock)
+        ask(source)
+        clock.wait(minutes=70)
+        with pytest.raises(OutdatedWeatherError, match="HTTP 503") as caught:
+            ask(source, at=clock.now)
+    assert caught.value.known.temperature_c.value == 5
 
 
-def test_a_dead_server_is_left_alone_for_a_minute() -> None:
-    clock = Clock()
-    cache = AnswerCache[str](clock)
-    asked = []
+class FakeTime:
+    """A clock that only the test moves."""
 
-    def ask() -> str:
-        asked.append(clock.now)
-        raise WeatherServiceError("down")
+    def __init__(self) -> None:
+        self.now_s = 0.0
 
-    for _ in range(130):
-        with pytest.raises(WeatherServiceError, match="down"):
-            cache.get(len(asked), timedelta(hours=1), ask)
-        clock.wait(seconds=1)
-    assert len(asked) == 3
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.mark.parametrize("bad", [Answer("", 503), Answer("<html>no degrees</html>")])
+def test_a_dead_server_is_left_alone_for_a_minute(bad: Answer) -> None:
+    timer = FakeTime()
+    with stand_in(lambda path, query: bad) as server:
+        source = documents(server.url, timer=timer, patience=replace(QUICK, attempts=1))
+        for number in range(130):
+            with pytest.raises(WeatherServiceError, match=r"HTTP 503|is no degrees \(could not"):
+                ask(source, str(number))
+            timer.now_s += 1.0
+        assert len(server.asked) == 3
+
+
+def test_who_wants_no_rest_asks_again_at_once() -> None:
+    with stand_in(once_then(Answer("", 503), Answer("5"))) as server:
+        source = documents(server.url, patience=replace(QUICK, attempts=1, rest_s=0.0))
+        with pytest.raises(WeatherServiceError, match="HTTP 503"):
+            ask(source)
+        assert ask(source) == 5
 
 
 def test_a_refused_request_does_not_block_others() -> None:
-    def refuse() -> str:
-        raise WeatherError("no such day")
-
-    cache = AnswerCache[str](Clock())
-    with pytest.raises(WeatherError, match="no such day"):
-        cache.get("a", timedelta(hours=1), refuse)
-    assert cache.get("b", timedelta(hours=1), lambda: "fine") == ("fine", None)
+    with stand_in(once_then(Answer("no such day", 400), Answer("5"))) as server:
+        source = documents(server.url)
+        with pytest.raises(WeatherError, match="no such day"):
+            ask(source, "a")
+        assert ask(source, "b") == 5
 
 
-def test_the_cache_is_bounded() -> None:
-    cache = AnswerCache[int](Clock(), capacity=2)
-    hour = timedelta(hours=1)
-    for key in (1, 2, 1, 3):
-        cache.get(key, hour, lambda key=key: key)  # type: ignore[misc]
-    assert cache.get(1, hour, lambda: -1) == (1, None)
-    assert cache.get(2, hour, lambda: -1) == (-1, None)
+def test_the_documents_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ideal_dispatch.context.weather_client._CAPACITY", 2)
+    with stand_in(lambda path, query: Answer("5")) as server:
+        source = documents(server.url)
+        for key in ("1", "2", "1", "3"):
+            ask(source, key)
+        assert len(server.asked) == 3
+        ask(source, "1")
+        assert len(server.asked) == 3
+        ask(source, "2")
+        assert len(server.asked) == 4

@@ -12,8 +12,8 @@ import numpy as np
 
 from ideal_dispatch import Path, RoadNetwork
 from ideal_dispatch.errors import UnreachableError
+from ideal_dispatch.outside_service import Patience
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
-from ideal_dispatch.traffic.service_client import Patience
 from tests.polylines import encode_polyline
 from tests.stand_in import Answer, Asked, Server, serve
 

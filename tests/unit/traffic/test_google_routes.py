@@ -277,13 +277,6 @@ def test_a_key_that_is_none(grid: RoadNetwork, key: str) -> None:
         GoogleRoutes.connect(grid, key, np.random.default_rng(0))
 
 
-def test_settings_that_make_no_sense() -> None:
-    with pytest.raises(InputError, match="least_share 2"):
-        GoogleParams(least_share=2)
-    with pytest.raises(InputError, match="now_within_s 0: more than 0"):
-        GoogleParams(now_within_s=0)
-
-
 def test_a_network_without_places(two_islands: RoadNetwork) -> None:
     nowhere = RoadNetwork.from_arrays([0, 1], [1, 0], [10.0, 10.0])
     with (

@@ -11,9 +11,10 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
+from ideal_dispatch.outside_service import Patience
 from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
 from ideal_dispatch.traffic.foreign_route import MatchError
-from ideal_dispatch.traffic.service_client import Patience, RefusedError
+from ideal_dispatch.traffic.routing_service import RefusedError
 from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Server, serve
@@ -267,5 +268,3 @@ def test_settings_that_make_no_sense() -> None:
         ValhallaParams(speed_types=())
     with pytest.raises(InputError, match="time zone 'Mars/Base' is not known"):
         ValhallaParams(time_zone="Mars/Base")
-    with pytest.raises(InputError, match="least_share -1"):
-        ValhallaParams(least_share=-1)

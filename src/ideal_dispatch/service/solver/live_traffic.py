@@ -239,7 +239,7 @@ class _Answers:
 
 def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str) -> TrafficSource:
     """A client of a routing service that asks once and not for long, or a source of one's own."""
-    from ideal_dispatch.traffic.service_client import Patience
+    from ideal_dispatch.outside_service import Patience
 
     table, key = settings.traffic, settings.router_key
     patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)

@@ -11,15 +11,10 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError
+from ideal_dispatch.outside_service import BudgetError, Patience, RequestBudget
 from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
-from ideal_dispatch.traffic.service_client import (
-    BudgetError,
-    CircuitBreaker,
-    Patience,
-    RefusedError,
-    RequestBudget,
-)
+from ideal_dispatch.traffic.routing_service import RefusedError
 from tests.stand_in import Answer
 from tests.unit.traffic.google_stand_in import NOW, PLAIN, QUICK, connected, error, town
 
@@ -136,14 +131,12 @@ def test_a_dead_service_is_left_alone_and_tried_again(grid: RoadNetwork) -> None
         assert len(server.asked) == 8
 
 
-def test_a_replay_says_what_an_open_circuit_said(
-    grid: RoadNetwork, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_says_what_an_open_circuit_said(grid: RoadNetwork, tmp_path: FilePath) -> None:
     answers = RecordedAnswers(tmp_path)
     with connected(town(grid), PLAIN, answers=answers) as (source, _):
         source.quote(3, 116, NOW)  # the best guess, without its range
-    options: dict[str, Any] = {"answers": answers, "patience": replace(QUICK, attempts=1)}
-    monkeypatch.setattr(CircuitBreaker, "FAILURES", 1)
+    patience = replace(QUICK, attempts=1, failures=1)
+    options: dict[str, Any] = {"answers": answers, "patience": patience}
     with connected(town(grid, first=[BUSY[1]] * 9), **options) as (source, _):
         live = source.quote(3, 116, NOW)
     assert "left alone for another" in live.fell_back
@@ -171,14 +164,14 @@ def test_the_key_is_nowhere(
     answers = RecordedAnswers(tmp_path)
     place = town(grid, first=[echo] * 4 + [refused])
     with connected(place, key=secret, answers=answers) as (source, server):
-        texts = [repr(source.client), repr(source), str(source.describe())]
+        texts = [repr(source), str(source.describe())]
         for kind in (TrafficServiceError, RefusedError):
             with pytest.raises(kind, match=r"\[key\]") as caught:
                 source.quote(3, 116, NOW)
             texts += [str(caught.value), repr(caught.value), str(vars(caught.value))]
         assert {asked.headers["x-goog-api-key"] for asked in server.asked} == {secret}
     texts += [path.read_text() for path in tmp_path.iterdir()]
-    assert len(texts) > 9
+    assert len(texts) > 8
     assert secret not in "".join(texts) + caplog.text
 
 

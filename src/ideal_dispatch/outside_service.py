@@ -1,0 +1,236 @@
+"""A service of others, asked over HTTP: tried again, counted, and left alone when it is down."""
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ideal_dispatch.errors import IdealError
+from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
+from ideal_dispatch.ranges import Count, Positive, Range, ZeroOrMore, check_fields
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often to ask.
+
+    One request may take ``timeout_s`` and its answer ``max_bytes``; all requests of
+    one question together, with their retries and pauses, ``deadline_s``. Before
+    retry k the pause is uniform in 0 … min(``longest_pause_s``, ``pause_s`` · 2^k)
+    ("full jitter"), after what the server asks for in Retry-After. After
+    ``failures`` questions in a row without an answer the service is left alone for
+    ``rest_s``.
+    """
+
+    attempts: Count = 4
+    timeout_s: Positive = 5.0
+    deadline_s: Positive = 15.0
+    pause_s: ZeroOrMore = 0.5
+    longest_pause_s: ZeroOrMore = 8.0
+    max_bytes: Count = 8_000_000
+    failures: Count = 5
+    rest_s: ZeroOrMore = 30.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, "patience: ")
+
+
+class BudgetError(IdealError):
+    """A run has used up the requests it was given."""
+
+
+class RequestBudget:
+    """How many requests may be sent, if there is a ``limit``, and how many were.
+
+    A request counts when it is sent, whatever comes back: a retry counts again,
+    a recorded answer does not count.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is not None:
+            Range(whole=True).check(limit, "request budget")
+        self.limit = limit
+        self._sent = self._earlier = 0
+        self._lock = Lock()
+
+    @property
+    def spent(self) -> int:
+        """Requests sent so far, those of earlier runs included."""
+        return self._sent + self._earlier
+
+    def resume(self, total: int) -> None:
+        """Count ``total`` requests as sent, of which some may be this run's own."""
+        with self._lock:
+            self._earlier = max(0, total - self._sent)
+
+    def spend(self, kind: str) -> None:
+        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
+        with self._lock:
+            if self.limit is not None and self.spent >= self.limit:
+                raise BudgetError(
+                    f"{kind}: 1 more would exceed the budget of {self.limit} requests "
+                    f"({self.spent} sent); raise it to go on"
+                )
+            self._sent += 1
+
+
+class Timer(Protocol):
+    """How time passes, as in the module ``time``."""
+
+    def monotonic(self) -> float: ...
+    def sleep(self, seconds: float, /) -> None: ...
+
+
+class OutsideService:
+    """A service that may be slow, down or overloaded.
+
+    ``name`` stands for it in messages. ``secrets`` are taken out of its answers: a
+    server may repeat what it was told. ``rng`` draws the pauses between tries.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rng: "np.random.Generator | random.Random | None" = None,
+        *,
+        patience: Patience | None = None,
+        budget: RequestBudget | None = None,
+        secrets: Iterable[str] = (),
+        proxy: str | None = None,
+        timer: Timer = time,
+    ) -> None:
+        self.name, self.patience = name, patience or Patience()
+        self.budget = budget or RequestBudget()
+        self._rng, self._timer = rng or random.Random(), timer
+        self._secrets = [secret.encode() for secret in secrets if secret]
+        self._http = HttpClient(name, self.patience.timeout_s, self.patience.max_bytes, proxy)
+        self._failures, self._rests_until, self._reason = 0, 0.0, ""
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Close open connections."""
+        self._http.close()
+
+    def deadline(self) -> float:
+        """The moment by which all that is asked from now on must be answered."""
+        return self._timer.monotonic() + self.patience.deadline_s
+
+    def ask(
+        self,
+        read: Callable[[HttpAnswer], _Found],
+        method: str,
+        url: str,
+        *,
+        deadline: float | None = None,
+        **request: Any,
+    ) -> _Found:
+        """What ``read`` makes of the answer; ``request`` is as in :meth:`HttpClient.exchange`.
+
+        The service is asked again where it is overloaded (429, 5xx), does not
+        answer, or where ``read`` raises a :class:`NoAnswerError`. What ``read``
+        sees otherwise has any status. In the end a :class:`NoAnswerError` says
+        what came last.
+        """
+        self._check_rest()
+        until = self.deadline() if deadline is None else deadline
+        failure, tries = f"{url}: no time was left to ask", 0
+        while tries < self.patience.attempts and (left_s := until - self._timer.monotonic()) > 0:
+            self.budget.spend(self.name)
+            tries += 1
+            asked_s: float | None = None
+            try:
+                answer = self._http.exchange(method, url, timeout_s=left_s, **request)
+                for secret in self._secrets:
+                    answer = replace(answer, body=answer.body.replace(secret, b"[key]"))
+                if not answer.overloaded:
+                    found = read(answer)
+                    self._note("")
+                    return found
+                said = reason(refusal(answer)) or answer.excerpt
+                failure, asked_s = f"{url}: HTTP {answer.status}{said}", answer.retry_after_s
+            except NoAnswerError as error:
+                failure = str(error)
+            pause_s = self._pause_s(tries - 1) + (asked_s or 0.0)
+            if tries == self.patience.attempts or self._timer.monotonic() + pause_s >= until:
+                failure += f"; it asks to wait {asked_s:g} s" if asked_s else ""
+                break
+            self._timer.sleep(pause_s)
+        failure = f"{failure}; given up after {tries} of {self.patience.attempts} tries"
+        self._note(failure)
+        raise NoAnswerError(failure)
+
+    def _check_rest(self) -> None:
+        """Refuse to ask a service that is left alone; after its rest one question is a trial."""
+        with self._lock:
+            now = self._timer.monotonic()
+            if self._failures < self.patience.failures:
+                return
+            if now < self._rests_until:
+                raise NoAnswerError(
+                    f"left alone for another {self._rests_until - now:.0f} s after "
+                    f"{self._failures} failures in a row; the last: {self._reason}"
+                )
+            self._rests_until = now + self.patience.rest_s  # others wait for the trial
+
+    def _note(self, failure: str) -> None:
+        """Note how a question ended; a refusal is an answer."""
+        with self._lock:
+            self._failures = self._failures + 1 if failure else 0
+            self._rests_until = self._timer.monotonic() + self.patience.rest_s
+            self._reason = failure
+
+    def _pause_s(self, retry: int) -> float:
+        longest_s = min(self.patience.longest_pause_s, self.patience.pause_s * 2.0**retry)
+        with self._lock:
+            return float(self._rng.uniform(0.0, longest_s))
+
+
+# --- answers in JSON -------------------------------------------------------------------
+
+
+def parsed(answer: HttpAnswer) -> Any:
+    """The body as JSON, in which all numbers are finite, or a :class:`NoAnswerError`."""
+    try:
+        return json.loads(answer.body, parse_constant=_finite, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise NoAnswerError(f"the answer is not whole JSON:{answer.excerpt}") from error
+
+
+def refusal(answer: HttpAnswer) -> Any:
+    """The body of a refusal, which may be anything, as JSON."""
+    try:
+        return parsed(answer)
+    except NoAnswerError:
+        return {"error": answer.excerpt.strip()}
+
+
+def reason(body: Any) -> str:
+    """Why, in a service's own words: Google's error object, Valhalla's and Open-Meteo's fields."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    said = body if isinstance(body, dict) else {}
+    error, code = said.get("error"), said.get("error_code")
+    if isinstance(error, dict):
+        words = [error.get("status"), error.get("message")]
+    else:
+        number = f"error {code}" if code is not None else None
+        words = [number, said.get("reason") if error is True else error]
+    text = ": ".join(one_line(str(word)) for word in words if word)
+    return f" {text}" if text else ""
+
+
+def _finite(text: str) -> float:
+    """JSON has no other numbers, but Python reads them."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise NoAnswerError(f"the answer is no valid JSON ({text} is not a finite number)")
+    return number
