@@ -60,7 +60,8 @@ class WeatherDocuments:
         cannot be renewed, the error has what the older one says, if there is one.
         """
         with self._lock:
-            now, outdated = self._now(), None
+            now = self._now()
+            outdated: WeatherError | None = None
             asked_at, lasts, stations = self._kept.get(key, (now, timedelta(), None))
             # clocks may jump back
             if stations is None or not timedelta() <= now - asked_at < lasts:
@@ -68,11 +69,13 @@ class WeatherDocuments:
                 try:
                     stations = self._service.ask(reader, "GET", self._url, params=params)
                     self._kept[key] = now, fresh, stations
-                except (WeatherError, NoAnswerError) as error:
-                    refused = isinstance(error, WeatherError)
-                    outdated = error if refused else WeatherServiceError(str(error))
-                    if stations is None:
-                        raise outdated from None
+                except NoAnswerError as error:
+                    outdated = WeatherServiceError(str(error))
+                except WeatherError as error:
+                    outdated = error
+                if stations is None:
+                    assert outdated is not None
+                    raise outdated
             self._kept.move_to_end(key)
             if len(self._kept) > _CAPACITY:
                 self._kept.popitem(last=False)
