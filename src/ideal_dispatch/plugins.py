@@ -15,7 +15,7 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import Any, TypeVar
 
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.toml_tables import checked_value, refuse_unknown
 
 POLICIES = "ideal_dispatch.policies"
@@ -113,6 +113,29 @@ def make_plugin(
         raise InputError(f"[{where}] {error}") from None
     except Exception as error:
         raise InputError(f"[{where}] cannot be made: {type(error).__name__}: {error}") from error
+
+
+def ask_plugin(
+    who: str, method: Callable[..., Any], *question: Any, check: Callable[..., _T]
+) -> _T:
+    """What ``check`` makes of the answer of a plug-in's method, and of the question.
+
+    An :class:`IdealError` of the method means that it has no answer. Any other
+    exception, and an answer that ``check`` refuses, is its bug: a :class:`PluginError`.
+    """
+    cause: Exception | None = None
+    try:
+        answer = method(*question)
+    except IdealError:
+        raise
+    except Exception as error:
+        cause, wrong = error, f"{type(error).__name__}: {error}"
+    else:
+        try:
+            return check(answer, *question)
+        except (InputError, TypeError, ValueError) as error:
+            wrong = f"{method.__name__}() gives what cannot be used: {error}"
+    raise PluginError(" ".join(f"{who}: {wrong}{place_of(method, cause)}".split())) from cause
 
 
 def place_of(method: Callable[..., Any], error: Exception | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError, PluginError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.ranges import UNIONS
 
@@ -32,7 +32,7 @@ def complaints_about(path: str | os.PathLike[str]) -> Iterator[None]:
     """Every complaint begins with the name of the file, where there is one."""
     try:
         yield
-    except InputError as error:
+    except (InputError, PluginError) as error:
         raise InputError(f"{os.fspath(path)}: {error}" if path else str(error)) from None
 
 

@@ -9,7 +9,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.solver.pool import SolverPool
 from tests.faults.service_faults import advised, codes, pooled, wait_for, words
-from tests.service_town import Town
+from tests.service_town import Town, application, local
 
 POLICY = """
 import sys
@@ -67,6 +67,16 @@ class Own(tzinfo):
 class Roof:
     def reading(self, at, lon, lat):
         return Weather(temperature_c=WeatherValue(20.0, "roof", "here", at.astimezone(Own())))
+
+
+class Broken:
+    def reading(self, at, lon, lat):
+        return {}["temperature"]
+
+
+class Silent:
+    def reading(self, at, lon, lat):
+        return None
 """
 ONE: dict[str, Any] = {"server": {"solvers": 1}}
 
@@ -122,6 +132,20 @@ def test_weather_in_types_of_its_own(town: Town) -> None:
         assert made.decision != "no_advice"
         assert made.data_ages.weather_s is not None
         assert pool.restarts == 0
+
+
+@pytest.mark.parametrize(("name", "why"), [("Broken", "KeyError"), ("Silent", "TypeError")])
+def test_a_weather_provider_that_fails_is_named(
+    town: Town, name: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    weather = {"source": f"odd_weather:{name}"}
+    with local(application(town.settings(f"{name}.toml", weather=weather))) as client:
+        wait_for(lambda: name in client.service.weather.known().problem)
+        made = advised(client, town.call(name))
+        assert made.decision != "no_advice"
+        said = words(made, "weather_unavailable")
+        assert f"provider {name} failed ({why}); it was logged" in said
+    assert "weather: unexpected" in caplog.text
 
 
 def test_a_module_that_ends_the_program(town: Town) -> None:

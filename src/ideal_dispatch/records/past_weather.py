@@ -13,7 +13,7 @@ from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.context.weather_client import PATIENCE
 from ideal_dispatch.context.weather_columns import COWIN, UNITS, WeatherColumn, WeatherColumns
 from ideal_dispatch.errors import InputError, WeatherError
-from ideal_dispatch.plugins import WEATHER, load_plugin
+from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
 from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
 
 _MOST_FAILURES = 5  # failures in a row after which a service is asked no more
@@ -70,12 +70,13 @@ def readings(
     """
     if provider is None:
         return [Weather()] * len(at), []
+    who = f"weather.source {settings.source!r}"
     found, problems, failures = [], [], 0
     for moment, x, y in zip(at, lon.round(2).tolist(), lat.round(2).tolist(), strict=True):
         weather = Weather()
         if failures < _MOST_FAILURES:
             try:
-                weather = _asked(provider, settings.source, moment, x, y)
+                weather = ask_plugin(who, provider.reading, moment, x, y, check=_a_weather)
                 failures = 0
             except WeatherError as error:
                 failures += 1
@@ -96,20 +97,7 @@ def readings(
     return found, list(dict.fromkeys(problems))
 
 
-def _asked(provider: WeatherProvider, source: str, at: datetime, lon: float, lat: float) -> Weather:
-    """The reading of a provider, who may be a user's own: whatever it does ends in one line."""
-    try:
-        weather = provider.reading(at, lon, lat)
-    except WeatherError:
-        raise
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise InputError(
-            f"weather.source {source!r}: reading({at:%Y-%m-%d %H:%M}, …) fails ({why}); mend it, "
-            "or raise a WeatherError where it cannot answer"
-        ) from error
-    if not isinstance(weather, Weather):
-        raise InputError(
-            f"weather.source {source!r}: reading() gives {weather!r:.80}; a Weather is needed"
-        )
-    return weather
+def _a_weather(answer: object, *_: object) -> Weather:
+    if not isinstance(answer, Weather):
+        raise InputError(f"{answer!r:.80}; a Weather is needed")
+    return answer

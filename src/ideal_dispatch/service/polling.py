@@ -49,7 +49,8 @@ class WeatherPoll:
             return
         except Exception as error:  # whatever a provider does, calls go on
             log.exception("weather: unexpected")
-            self._problem = f"a fault of this program ({type(error).__name__}); it was logged"
+            who = type(self._provider).__name__
+            self._problem = f"provider {who} failed ({type(error).__name__}); it was logged"
             return
         self._latest, self._problem = Weather(**known), problem
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.errors import IdealError, InputError, PluginError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.plugins import place_of
+from ideal_dispatch.plugins import ask_plugin
 from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
@@ -34,6 +34,7 @@ class ReplayedTraffic:
     ``TellsEdgeTimes``, :class:`~ideal_dispatch.replay.drive.Navigator`).
     """
 
+    quote: Callable[[int, int, datetime], RouteQuote]
     alternative: Callable[[Path, datetime], RouteQuote | None]
     router_times: Callable[[datetime], FloatArray]
     way_on: Callable[[int, int, datetime], tuple[int, float, float]]
@@ -47,10 +48,10 @@ class ReplayedTraffic:
         self.recording, self.network, self.source = recording, recording.network, source
         self._recorded = RecordedRouter(recording, params)
         self.params = self._recorded.params
-        self._router = self._recorded if source is None else _Checked(source, self.network)
-        for name in ("alternative", "router_times", "way_on"):
-            if hasattr(self._router, name):
-                setattr(self, name, getattr(self._router, name))
+        router = self._recorded if source is None else _Checked(source, self.network)
+        for name in ("quote", "alternative", "router_times", "way_on"):
+            if hasattr(router, name):
+                setattr(self, name, getattr(router, name))
         self._filled = lru_cache(8)(self._fill)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -60,10 +61,6 @@ class ReplayedTraffic:
         """What a log of quotes should know about their source."""
         own = {} if self.source is None else {"source": type(self.source).__name__}
         return self._recorded.describe() | own
-
-    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        """The router's best route and what it promises."""
-        return self._router.quote(origin, destination, at)
 
     def realised(self, edge: int, at: datetime) -> float:
         """Seconds that the edge took for a vehicle that entered it at ``at``."""
@@ -126,47 +123,23 @@ def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
 
 
 class _Checked:
-    """A router that somebody else wrote.
-
-    An :class:`IdealError` of it means that it has no answer. Any other exception,
-    and an answer that nobody can drive, is its bug: a :class:`PluginError`.
-    """
+    """A router that somebody else wrote, whose answers are checked."""
 
     def __init__(self, source: TrafficSource, network: RoadNetwork) -> None:
         self._source, self._network = source, network
-        for name in ("alternative", "router_times"):
+        for name in ("quote", "alternative", "router_times"):
             if hasattr(source, name):
-                setattr(self, name, partial(self._answer, name, getattr(self, f"_{name}")))
-
-    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        quote: RouteQuote = self._answer("quote", self._quote, origin, destination, at)
-        return quote
-
-    def _answer(self, name: str, check: Callable[..., Any], *question: Any) -> Any:
-        method = getattr(self._source, name)
-        cause: Exception | None = None
-        try:
-            answer = method(*question)
-        except IdealError:
-            raise
-        except Exception as error:
-            cause, wrong = error, f"{type(error).__name__}: {error}"
-        else:
-            try:
-                return check(answer, *question)
-            except (InputError, TypeError, ValueError) as error:
-                wrong = f"{name}() gives what cannot be used: {error}"
-        words = f"traffic source {type(self._source).__name__}: {wrong}{place_of(method, cause)}"
-        raise PluginError(" ".join(words.split())) from cause
+                who, method = f"traffic source {type(source).__name__}", getattr(source, name)
+                check = getattr(self, f"_{name}")
+                setattr(self, name, partial(ask_plugin, who, method, check=check))
 
     def _quote(self, answer: Any, origin: int, destination: int, at: datetime) -> RouteQuote:
         if not isinstance(answer, RouteQuote):
             raise InputError(f"{answer!r}; a RouteQuote is needed")
-        self._network.path(
-            answer.path.edges, answer.path.origin
-        )  # refuses a path of another network
-        if (answer.path.origin, answer.path.destination) != (origin, destination):
-            raise InputError(f"asked from {origin} to {destination}, it gives {answer.path}")
+        path = answer.path
+        self._network.path(path.edges, path.origin)  # refuses a path of another network
+        if (path.origin, path.destination) != (origin, destination):
+            raise InputError(f"asked from {origin} to {destination}, it gives {path}")
         return answer
 
     def _alternative(self, answer: Any, avoid: Path, at: datetime) -> RouteQuote | None:
