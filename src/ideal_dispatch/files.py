@@ -16,11 +16,12 @@ _FORMULA = re.compile(r"\s*[=+\-@\t\r\n|＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
-def check_source(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is not a file."""
-    if not os.path.isfile(path):
-        found = "is a folder, not a file" if os.path.isdir(path) else "no such file"
-        raise InputError(f"{os.fspath(path)}: {found}")
+def check_source(*paths: str | os.PathLike[str] | None) -> None:
+    """Refuse a path that is not a file; those that were not given are passed over."""
+    for path in paths:
+        if path is not None and not os.path.isfile(path):
+            found = "is a folder, not a file" if os.path.isdir(path) else "no such file"
+            raise InputError(f"{os.fspath(path)}: {found}")
 
 
 def check_target(path: str | os.PathLike[str], option: str = "") -> None:

@@ -8,17 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.options import (
-    DepotsOption,
-    ForceOption,
-    NetworkOption,
-    read_network,
-    told_depots,
-)
+from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.options import Count, Seed, told_city
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.terminal import out, stages, warn
+from ideal_dispatch.cli.terminal import say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
@@ -29,53 +23,40 @@ from workshop.traffic.page import examine, markdown, nearest_region
 
 
 def plausibility(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="One or more .traffic files of one city."),
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write, .html.")
-    ],
-    days: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="NUMBER", help="Only so many days, the first; test days stay unseen."
-        ),
-    ] = 8,
-    synthetic_days: Annotated[
-        int,
-        typer.Option(min=0, metavar="NUMBER", help="Made-up days to compare with; 0 for none."),
-    ] = 7,
-    hong_kong: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Speeds measured in Hong Kong, to compare with."),
-    ] = None,
-    figures_folder: Annotated[
-        Path | None,
-        typer.Option("--figures", metavar="FOLDER", help="Write every figure here, too, as .png."),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the table to this page of the docs, too."),
-    ] = None,
-    network_file: NetworkOption = None,
-    depots_file: DepotsOption = None,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Another number, other calls.")
-    ] = 0,
-    force: ForceOption = False,
+    files: list[Path],
+    output: Path,
+    days: Count = 8,
+    synthetic_days: Annotated[int, typer.Option(min=0)] = 7,
+    hong_kong: Path | None = None,
+    figures_folder: Path | None = None,
+    page: Path | None = None,
+    network_file: Path | None = None,
+    depots_file: Path | None = None,
+    seed: Seed = 0,
+    force: bool = False,
 ) -> None:
     """Compare recordings with a synthetic world and with real speeds.
 
     Are peaks slower than nights? How long does a jam last, how far does it
     reach, how much do days differ? The same table is printed as Markdown.
+
+    Options:
+      FILE...  One or more .traffic files of one city.
+      -o, --output FILE  The page to write, .html.
+      --days NUMBER  Only so many days, the first; test days stay unseen.
+      --synthetic-days NUMBER  Made-up days to compare with; 0 for none.
+      --hong-kong FOLDER  Speeds measured in Hong Kong, to compare with.
+      --figures FOLDER  Write every figure here, too, as .png.
+      --page FILE  Write the table to this page of the docs, too.
+
+    Example:
+      python -m workshop.traffic days.traffic -o plausibility.html
     """
     check_file(output, force, [*files, network_file, depots_file])
     if figures_folder is not None and not figures_folder.is_dir():
         raise InputError(f"{figures_folder}: no such folder; create it first")
-    network = read_network(network_file)
-    depots = told_depots(network, network_file, depots_file)
-    region = harbour_city().region if depots_file is None else None
+    city = told_city(network_file, depots_file)
+    network, depots, region = city.network, city.depots, city.region
     if region is None:
         region = nearest_region(network, depots)
     recordings = {}
@@ -102,8 +83,8 @@ def plausibility(
     table = markdown(*found.table())
     if page is not None:
         replace_part(page, "plausibility", f"\n{table}\n")
-    out.print(table, markup=False, soft_wrap=True)
-    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+    say(table)
+    say(f"wrote {output}")
 
 
 def _shown(recording: RecordedTraffic, file: Path, most: int) -> list[int]:
@@ -122,4 +103,6 @@ def _shown(recording: RecordedTraffic, file: Path, most: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    typer.run(plausibility)
+    app = CommandLine("Is made-up traffic like real traffic?")
+    app.command()(plausibility)
+    app()

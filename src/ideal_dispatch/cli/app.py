@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from ideal_dispatch.cli.help import CommandLine, Commands
-from ideal_dispatch.cli.options import flag
 from ideal_dispatch.cli.terminal import err, warn
 from ideal_dispatch.errors import IdealError, in_one_line
 
@@ -72,7 +71,9 @@ def _show_version(value: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        flag("--version", "Print the version and exit.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass

@@ -5,54 +5,33 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import ForceOption, argument, option
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.terminal import err, out, stages
+from ideal_dispatch.cli.terminal import err, out, say, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.audit.store import AuditStore
 
-app = CommandLine(
-    "Check, export and shorten the record of all advice that the service gave.",
-    epilog="""\
-Examples:
-  ideal audit verify sqlite:///audit.db
-  ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01
-""",
-)
+app = CommandLine("Check, export and shorten the record of all advice that the service gave.")
 
 _PATIENCE_S = 60.0
 
-_Url = Annotated[
-    str | None,
-    argument(
-        "ADDRESS", "Where the record is: sqlite:///audit.db or postgresql://user@host/database."
-    ),
-]
-_Config = Annotated[
-    Path | None,
-    option("FILE", "The settings (.toml) of `ideal serve`, in place of an address.", "--config"),
-]
-
 
 @app.command()
-def verify(
-    url: _Url = None,
-    config: _Config = None,
-    head: str | None = None,
-) -> None:
+def verify(url: str | None = None, config: Path | None = None, head: str | None = None) -> None:
     """Check that no row of the record was changed or removed; name the first that was.
 
     It ends with exit code 1 where one was. Write the printed head down somewhere
     else: with it, a record rewritten from beginning to end is found out, too.
 
     Options:
+      ADDRESS  Where the record is: sqlite:///audit.db or postgresql://user@host/database.
+      --config FILE  The settings (.toml) of `ideal serve`, in place of an address.
       --head NUMBER:HASH  What this command printed as head earlier: is that row still there?
 
     Example:
@@ -70,21 +49,23 @@ def verify(
     pruned = f", {found.anchor.number:,} older ones pruned" if found.anchor.number else ""
     again = f", {found.duplicates:,} of them duplicates" if found.duplicates else ""
     out.print(f"whole: {found.rows:,} rows{again}{pruned}", markup=False)
-    out.print(f"head: {found.head.number}:{found.head.hash}", markup=False, soft_wrap=True)
+    say(f"head: {found.head.number}:{found.head.hash}")
 
 
 @app.command()
 def export(
     output: Path,
-    url: _Url = None,
-    config: _Config = None,
+    url: str | None = None,
+    config: Path | None = None,
     since: str | None = None,
     until: str | None = None,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Write rows to a file: CSV for a spreadsheet, JSON lines for programs.
 
     Options:
+      ADDRESS  Where the record is: sqlite:///audit.db or postgresql://user@host/database.
+      --config FILE  The settings (.toml) of `ideal serve`, in place of an address.
       -o, --output FILE  The .csv or .jsonl file to write.
       --since TIME  From this day or time on, such as 2025-01-01; in UTC where it names no zone.
       --until TIME  Up to, not including, this day or time.
@@ -98,20 +79,18 @@ def export(
         from ideal_dispatch.service.audit import export as exporting
 
         count = exporting.export(store, output, since=first, until=last)
-    out.print(f"{count:,} rows written to {output}", markup=False, soft_wrap=True)
+    say(f"{count:,} rows written to {output}")
 
 
 @app.command()
-def prune(
-    url: _Url = None,
-    config: _Config = None,
-    keep_days: int | None = None,
-) -> None:
+def prune(url: str | None = None, config: Path | None = None, keep_days: int | None = None) -> None:
     """Remove rows older than a number of days; the rest can still be verified.
 
     The oldest rows go, up to the first that is younger, and a row says so.
 
     Options:
+      ADDRESS  Where the record is: sqlite:///audit.db or postgresql://user@host/database.
+      --config FILE  The settings (.toml) of `ideal serve`, in place of an address.
       --keep-days DAYS  Rows younger than this stay; by default retention_days of --config.
 
     Example:
@@ -136,11 +115,12 @@ def prune(
 
 
 @app.command()
-def migrate(
-    url: _Url = None,
-    config: _Config = None,
-) -> None:
+def migrate(url: str | None = None, config: Path | None = None) -> None:
     """Bring the database's tables to the version of this program; safe to repeat.
+
+    Options:
+      ADDRESS  Where the record is: sqlite:///audit.db or postgresql://user@host/database.
+      --config FILE  The settings (.toml) of `ideal serve`, in place of an address.
 
     Example:
       ideal audit migrate postgresql://ideal@db.example/ideal

@@ -9,10 +9,7 @@ from ideal_dispatch.cli.terminal import out
 from ideal_dispatch.errors import InputError
 
 
-def bench(
-    names: list[str] | None = None,
-    list_: bool = False,
-) -> None:
+def bench(names: list[str] | None = None, list_: bool = False) -> None:
     """Measure how fast this program is here, beside others; for its developers.
 
     Works in a clone of the project with the packages of `make bench`. All

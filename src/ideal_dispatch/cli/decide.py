@@ -1,17 +1,11 @@
 """``ideal decide``: one call, one decision, for people and as JSON."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import (
-    DepotsOption,
-    NetworkOption,
-    SeedOption,
-    grouped,
-    read_moment,
-)
+from ideal_dispatch.cli.options import Seed, grouped, read_moment, told_city
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,26 +22,17 @@ class CityOptions:
     """Whose roads and depots, and by which model."""
 
     model_folder: Path | None = None
-    network_file: NetworkOption = None
-    depots_file: DepotsOption = None
+    network_file: Path | None = None
+    depots_file: Path | None = None
     time_zone: str = "Asia/Hong_Kong"
     country: str = "HK"
 
     def city(self) -> "City":
         """The embedded city with what is told, or the city of a network and its depots."""
-        from ideal_dispatch.cities import City, depots_of, harbour_city
-
-        if self.network_file is not None:
-            if self.depots_file is None:
-                raise InputError("--network needs --depots: whose ambulances are there?")
-            return City.from_files(
-                self.network_file, self.depots_file, time_zone=self.time_zone,
-                country=self.country, model=self.model_folder,
-            )  # fmt: skip
-        city = replace(harbour_city(), time_zone=self.time_zone, country=self.country)
-        if self.depots_file is not None:
-            city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
-        return city if self.model_folder is None else replace(city, model_folder=self.model_folder)
+        return told_city(
+            self.network_file, self.depots_file, time_zone=self.time_zone, country=self.country,
+            model_folder=self.model_folder,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +151,7 @@ def decide(
     place: CityOptions,
     call: CallOptions,
     rule: PolicyOptions,
-    seed: SeedOption = 0,
+    seed: Seed = 0,
     json: bool = False,
     trace: bool = False,
 ) -> None:

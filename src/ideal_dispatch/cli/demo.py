@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import OutputFolder, SeedOption
-from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table, stages
+from ideal_dispatch.cli.options import Seed
+from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table, say, stages
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ _NOTE_FILE = "README.txt"
 _PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
 
 
-def demo(
-    output: OutputFolder = Path("out/demo"),
-    seed: SeedOption = 7,
-) -> None:
+def demo(output: Path = Path("out/demo"), seed: Seed = 7) -> None:
     """The whole story in two minutes: records, training, replay, one call, a report.
 
     On the embedded city, a made-up one, without the internet: an agency's
@@ -93,7 +90,7 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     _chapter(5, "The report", "ideal report")
     with bars() as story.watch:
         page = story.report(judged, entry["incident"]["name"])
-    out.print(f"wrote {page}", markup=False, soft_wrap=True)
+    say(f"wrote {page}")
     took = time.monotonic() - began
     err.print(f"all of it took {took // 60:.0f} min {took % 60:02.0f} s", style="dim")
     print_next("ideal", "serve")

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 SPECIAL = "For specialists"
 """Heading of options that few people need, as their ``rich_help_panel``."""
 
+_SHARED = f"""\
+Options:
+  -o, --output FOLDER  The folder to write to.
+  --network FILE  Your city's .network file; the embedded city by default.
+  --depots FILE  A .csv of depots, columns name, lon and lat; needed with --network.
+  --seed NUMBER  Start of all random draws: another number, another result.
+  --jobs NUMBER  Processor cores to use; all of them by default.
+  --force  Overwrite what is there already.
+
+{SPECIAL}:
+  --cluster HOST:PORT  Work on many machines: the scheduler of a dask cluster.
+"""
+"""Options of several commands, where they say nothing else."""
+
 _GIVEN, _OPTIONAL, _COMMANDS = "You give", "You may give", "Commands"
 _SECTION = rf"\n\n(?=(?:Options|{SPECIAL}|Examples?):\n)"
 _WIDEST = 100
@@ -68,8 +82,8 @@ class CommandLine(typer.Typer):
         The options of the docstring stand under ``Options:`` and ``For specialists:``,
         as in ``-o, --output FILE  The file to write.`` An option belongs to the parameter
         of its name, with or without ``_``, ``_file`` or ``_folder`` at the end. Words
-        without a dash describe the other parameters, in their order. What is not
-        described there has an :class:`Annotated` type of :mod:`ideal_dispatch.cli.options`.
+        without a dash describe the other parameters, in their order. An option of
+        several commands is described here, once.
         """
         add = super().command
 
@@ -82,36 +96,46 @@ class CommandLine(typer.Typer):
         return added
 
 
-def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..., Any]:
-    """The function with Typer's descriptions of its parameters, from the docstring."""
-    options: dict[str, dict[str, Any]] = {}
-    arguments: list[dict[str, Any]] = []
+def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is said of each option, with its name, and of each argument, without one."""
     for section in sections:
         title, _, body = section.partition(":\n")
         for entry in re.split(r"\n(?=  \S)", body):
             head, _, text = entry.strip().partition("  ")
             names = [word.rstrip(",") for word in head.split() if word.startswith("-")]
             value = [word for word in head.split() if not word.startswith("-")]
-            about = {"param_decls": names, "metavar": "".join(value) or None,
-                     "help": " ".join(text.split()),
-                     "rich_help_panel": SPECIAL if title == SPECIAL else None}  # fmt: skip
-            if names:
-                options[re.sub("^-+|/.*", "", names[-1]).replace("-", "_")] = about
-            else:
-                arguments.append(about)
+            name = re.sub("^-+|/.*", "", names[-1]).replace("-", "_") if names else ""
+            yield (
+                name,
+                {
+                    "param_decls": names,
+                    "metavar": value[0] if value else None,
+                    "help": " ".join(text.split()),
+                    "rich_help_panel": SPECIAL if title == SPECIAL else None,
+                },
+            )
+
+
+def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..., Any]:
+    """The function with Typer's descriptions of its parameters, from the docstring."""
+    told = list(_entries(sections))
+    own = {name: about for name, about in told if name}
+    options = dict(_entries(re.split(_SECTION, _SHARED))) | own
+    arguments = [about for name, about in told if not name]
     parameters = []
     for one in inspect.signature(function).parameters.values():
-        known = next(iter(getattr(one.annotation, "__metadata__", ())), None)
-        if one.annotation is not typer.Context and not getattr(known, "help", None):
-            told = options.pop(re.sub("_(file|folder)?$", "", one.name), None)
-            info = copy(known) or (typer.Argument() if told is None else typer.Option())
-            vars(info).update(told or arguments.pop(0))
+        if one.annotation is not typer.Context:
+            name = re.sub("_(file|folder)?$", "", one.name)
+            own.pop(name, None)
+            [limits] = getattr(one.annotation, "__metadata__", (None,))
+            kind = one.annotation if limits is None else one.annotation.__origin__
+            info = copy(limits) or (typer.Option() if name in options else typer.Argument())
+            vars(info).update(options[name] if name in options else arguments.pop(0))
             info.default = ... if one.default is one.empty else one.default
-            kind = one.annotation if known is None else one.annotation.__origin__
             one = one.replace(annotation=kind, default=info)
         parameters.append(one.replace(kind=one.KEYWORD_ONLY))
-    if options or arguments:
-        raise TypeError(f"{function.__name__} has no parameter for {[*options, *arguments]}")
+    if own or arguments:
+        raise TypeError(f"{function.__name__} has no parameter for {[*own, *arguments]}")
 
     @wraps(function)
     def run(**told: Any) -> Any:
@@ -161,8 +185,14 @@ def _parts(command: Any, ctx: Any) -> "Iterator[RenderableType]":
             grid.add_row(*map(Text, row))
         yield Text(f"\n{title}:", style="bold")
         yield Padding(grid, (0, 0, 0, 2))
-    if command.epilog:
-        yield Text("\n" + command.epilog.strip("\n"))
+    yield Text("\n" + (command.epilog or _examples(command, ctx)).strip("\n"))
+
+
+def _examples(group: Any, ctx: Any) -> str:
+    """The first example of every command of a group."""
+    commands = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
+    first = [re.match(r".*:\n((?:.*\\\n)*.*)", command.epilog) for command in commands]
+    return "\n".join(["Examples:", *(found[1] for found in first if found)])
 
 
 def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:

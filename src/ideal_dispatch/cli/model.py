@@ -1,42 +1,30 @@
 """``ideal model``: what a model is, how well it does, and how to carry it elsewhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CoresOption, ForceOption, OutputFolder, argument, option
+from ideal_dispatch.cli.options import CountOrNone
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.terminal import bars, out, print_facts, print_next, stages, warn
+from ideal_dispatch.cli.terminal import bars, out, print_facts, print_next, say, stages, warn
 
 if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
-app = CommandLine(
-    "Look at, test and carry over what `ideal train` has learned.",
-    epilog="""\
-Examples:
-  ideal model card model/
-  ideal model evaluate model/ newer/trips.trips --network city.network
-""",
-)
-
-ModelArgument = Annotated[Path, argument("MODEL", "A folder made by `ideal train`.")]
-TripsArgument = Annotated[
-    Path, argument("TRIPS", "The file trips.trips of `ideal records prepare`.")
-]
-NetworkOption = Annotated[Path, option("FILE", "The .network file of these trips.", "--network")]
+app = CommandLine("Look at, test and carry over what `ideal train` has learned.")
 
 _SHOWN = 5
 _FAR_OFF = 1.1
 
 
 @app.command()
-def card(
-    model: ModelArgument,
-) -> None:
+def card(model: Path) -> None:
     """Print what a model is, learned from, and good for.
+
+    Options:
+      MODEL  A folder made by `ideal train`.
 
     Example:
       ideal model card model/
@@ -50,19 +38,21 @@ def card(
 
         out.print(Markdown(text))
     else:
-        out.print(text, markup=False, soft_wrap=True)
+        say(text)
 
 
 @app.command()
 def evaluate(
-    model_folder: ModelArgument,
-    trips_file: TripsArgument,
-    network_file: NetworkOption,
-    jobs: CoresOption = None,
+    model_folder: Path, trips_file: Path, network_file: Path, jobs: CountOrNone = None
 ) -> None:
     """Test a model on trips: how far it is off, how often by more than it thought possible.
 
     Trips at hours or in weather that it has not learned from are counted, too.
+
+    Options:
+      MODEL  A folder made by `ideal train`.
+      TRIPS  The file trips.trips of `ideal records prepare`.
+      --network FILE  The .network file of these trips.
 
     Example:
       ideal model evaluate model/ newer/trips.trips --network city.network
@@ -105,18 +95,23 @@ def evaluate(
 
 @app.command()
 def rescale(
-    model_folder: ModelArgument,
-    trips_file: TripsArgument,
-    network_file: NetworkOption,
-    output: OutputFolder,
-    force: ForceOption = False,
-    jobs: CoresOption = None,
+    model_folder: Path,
+    trips_file: Path,
+    network_file: Path,
+    output: Path,
+    force: bool = False,
+    jobs: CountOrNone = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.
 
     A model carried to another city needs it. The number is the one with the
     least mean error on the given trips: at least ten are needed, a few hundred
     are better. How far the model thinks it may be off, in percent, stays.
+
+    Options:
+      MODEL  A folder made by `ideal train`.
+      TRIPS  The file trips.trips of `ideal records prepare`.
+      --network FILE  The .network file of these trips.
 
     Example:
       ideal model rescale model/ local.trips --network town.network -o local/
@@ -147,7 +142,7 @@ def rescale(
         warn("the factor does not help on trips it was not learned from; keep the old model")
     if before.seen:
         warn("the model was trained on these very trips; a local scale needs trips of its own")
-    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+    say(f"wrote {output}")
     print_next("ideal", "model", "card", output)
 
 
@@ -159,7 +154,6 @@ def _load(
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
-    for file in (network_file, trips_file):
-        check_source(file)
+    check_source(network_file, trips_file)
     with stages("Loading"):
         return Model.load(model_folder), RoadNetwork.load(network_file), Trips.load(trips_file)

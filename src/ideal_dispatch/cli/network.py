@@ -1,32 +1,17 @@
 """``ideal network``: road networks from OpenStreetMap, CSV or GraphML."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import ForceOption, option
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.terminal import err, out, print_facts, stages
+from ideal_dispatch.cli.terminal import out, print_facts, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
 
-app = CommandLine(
-    "Build and look at road networks: the streets that ambulances can take.",
-    epilog="""\
-Examples:
-  ideal network build city.osm.pbf -o city.network
-  ideal network info city.network
-""",
-)
-
-
-MapOption = Annotated[Path | None, option("FILE", "Also draw a map: .png, .svg or .pdf.", "--map")]
-DepotsOption = Annotated[
-    Path | None,
-    option("FILE", "A .csv of depots, columns name, lon and lat, to mark on the map.", "--depots"),
-]
+app = CommandLine("Build and look at road networks: the streets that ambulances can take.")
 
 
 @app.command()
@@ -39,9 +24,9 @@ def build(
     bbox: str | None = None,
     place: str | None = None,
     simplify: bool = True,
-    map_file: MapOption = None,
-    depots: DepotsOption = None,
-    force: ForceOption = False,
+    map_file: Path | None = None,
+    depots: Path | None = None,
+    force: bool = False,
 ) -> None:
     r"""Read a road network, report what was kept and dropped, and write one file.
 
@@ -58,6 +43,8 @@ def build(
           if no map is given.
       --place NAME  Download a place by its name (needs ideal-dispatch[geo]).
       --simplify/--no-simplify  Join small pieces of road from junction to junction, or keep them.
+      --map FILE  Also draw a map: .png, .svg or .pdf.
+      --depots FILE  A .csv of depots, columns name, lon and lat, to mark on the map.
 
     Examples:
       ideal network build city.osm.pbf -o city.network --map city.png
@@ -88,15 +75,14 @@ def build(
 
 @app.command()
 def info(
-    file: Path,
-    map_file: MapOption = None,
-    depots: DepotsOption = None,
-    force: ForceOption = False,
+    file: Path, map_file: Path | None = None, depots: Path | None = None, force: bool = False
 ) -> None:
     """Show what a network file holds and how it was built.
 
     Options:
       FILE  A .network file.
+      --map FILE  Also draw a map: .png, .svg or .pdf.
+      --depots FILE  A .csv of depots, columns name, lon and lat, to mark on the map.
 
     Example:
       ideal network info city.network --map city.svg
@@ -130,9 +116,7 @@ def _check_files(
 
         figure_kind(map_file)
         check_file(map_file, force, [*inputs, output], "--map")
-    for path in inputs:
-        if path is not None:
-            check_source(path)
+    check_source(*inputs)
 
 
 def _columns(options: list[str]) -> dict[str, list[str]]:
@@ -206,8 +190,7 @@ def _draw(
 
     depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
     if elsewhere:
-        err.print(f"[yellow]note:[/] {len(elsewhere)} depots are not on this network; the first:")
-        err.print(elsewhere[0], markup=False, soft_wrap=True)
+        warn(f"{len(elsewhere)} depots are not on this network; the first: {elsewhere[0]}", "note")
     with stages("Drawing"):
         save_figure(draw_network(network, depots, title=title), map_file)
     out.print(f"wrote {map_file}")

@@ -1,11 +1,8 @@
-"""How options are declared, those that several commands share, and what they name.
-
-Every option has a word for its value, such as FILE, and a sentence of help.
-"""
+"""What options of several commands have in common: groups, limits, and what they name."""
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
@@ -13,32 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ideal_dispatch.cli.help import SPECIAL
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ideal_dispatch.network import Depot, RoadNetwork
-
-
-def option(value: str, text: str, *names: str, special: bool = False, **settings: Any) -> Any:
-    """An option with a value; ``names`` where they differ from the parameter's.
-
-    ``special`` puts it among those for specialists, ``settings`` are typer's.
-    """
-    panel = SPECIAL if special else None
-    return typer.Option(*names, metavar=value, help=text, rich_help_panel=panel, **settings)
-
-
-def argument(value: str, text: str) -> Any:
-    """What a command is given without naming it."""
-    return typer.Argument(metavar=value, help=text)
-
-
-def flag(name: str, text: str, *, special: bool = False, **settings: Any) -> Any:
-    """An option that is given or not."""
-    return typer.Option(name, help=text, rich_help_panel=SPECIAL if special else None, **settings)
+    from ideal_dispatch.cities import City
+    from ideal_dispatch.network import RoadNetwork
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,28 +45,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-NetworkOption = Annotated[
-    Path | None,
-    option("FILE", "Your city's .network file; the embedded city by default.", "--network"),
-]
-DepotsOption = Annotated[
-    Path | None,
-    option(
-        "FILE", "A .csv of depots, columns name, lon and lat; needed with --network.", "--depots"
-    ),
-]
-ForceOption = Annotated[bool, flag("--force", "Overwrite what is there already.")]
-OutputFolder = Annotated[Path, option("FOLDER", "The folder to write to.", "-o", "--output")]
-SeedOption = Annotated[
-    int, option("NUMBER", "Start of all random draws: another number, another result.", min=0)
-]
-CoresOption = Annotated[
-    int | None, option("NUMBER", "Processor cores to use; all of them by default.", min=1)
-]
-ClusterOption = Annotated[
-    str | None,
-    option("HOST:PORT", "Work on many machines: the scheduler of a dask cluster.", special=True),
-]
+Seed = Annotated[int, typer.Option(min=0)]
+Count = Annotated[int, typer.Option(min=1)]
+CountOrNone = Annotated[int | None, typer.Option(min=1)]
 
 
 def read_moment(name: str, text: str) -> datetime:
@@ -120,16 +77,24 @@ def read_network(file: Path | None) -> "RoadNetwork":
     return harbour_city().network if file is None else RoadNetwork.load(file)
 
 
-def told_depots(
-    network: "RoadNetwork", network_file: Path | None, file: Path | None
-) -> "Sequence[Depot]":
-    """The depots of a file, or the embedded city's where no network is given."""
-    if file is not None:
-        from ideal_dispatch.cities import depots_of
+def told_city(
+    network_file: Path | None,
+    depots_file: Path | None,
+    *,
+    time_zone: str = "Asia/Hong_Kong",
+    country: str = "HK",
+    model_folder: Path | None = None,
+) -> "City":
+    """The embedded city with what is told, or the city of a network and its depots."""
+    from ideal_dispatch.cities import City, depots_of, harbour_city
 
-        return depots_of(file, network)
     if network_file is not None:
-        raise InputError("--network needs --depots: whose ambulances shall be asked for?")
-    from ideal_dispatch.cities import harbour_city
-
-    return harbour_city().depots
+        if depots_file is None:
+            raise InputError("--network needs --depots: whose ambulances are there?")
+        return City.from_files(
+            network_file, depots_file, time_zone=time_zone, country=country, model=model_folder
+        )
+    city = replace(harbour_city(), time_zone=time_zone, country=country)
+    if depots_file is not None:
+        city = replace(city, depots=depots_of(depots_file, city.network), region=None)
+    return city if model_folder is None else replace(city, model_folder=model_folder)

@@ -1,33 +1,18 @@
 """``ideal records``: from an agency's file of calls to trips a model learns from."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import (
-    DepotsOption,
-    ForceOption,
-    NetworkOption,
-    OutputFolder,
-    SeedOption,
-)
+from ideal_dispatch.cli.options import Count, Seed, told_city
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.terminal import err, out, print_facts, print_next, stages
+from ideal_dispatch.cli.terminal import out, print_facts, print_next, say, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
 
-app = CommandLine(
-    "Turn an agency's records into trips that a model can learn from.",
-    epilog="""\
-Examples:
-  ideal records synthesise -o agency/
-  ideal records prepare --help
-""",
-)
+app = CommandLine("Turn an agency's records into trips that a model can learn from.")
 
 
 _WORDS = 10
@@ -35,12 +20,7 @@ _WORDS = 10
 
 @app.command()
 def prepare(
-    records: Path,
-    network_file: Path,
-    depots: Path,
-    config: Path,
-    output: OutputFolder,
-    force: ForceOption = False,
+    records: Path, network_file: Path, depots: Path, config: Path, output: Path, force: bool = False
 ) -> None:
     r"""Turn records into trips, and give a reason for every row that is left out.
 
@@ -55,11 +35,11 @@ def prepare(
       --config FILE  A .toml file that says how to read your records.
 
     Examples:
-      ideal records synthesise -o agency/
       ideal records prepare agency/records.csv --network agency/city.network \
         --depots agency/depots.csv --config agency/agency.toml -o out/
       ideal records prepare reports.xml --network city.network \
         --depots depots.csv --config nemsis.toml -o out/ --force
+      ideal records synthesise -o agency/  # made-up files to try it with
     """
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
@@ -67,8 +47,7 @@ def prepare(
     from ideal_dispatch.records.data_report import FILES, write_outputs
     from ideal_dispatch.records.prepare import prepare_records
 
-    for file in (records, network_file, depots, config):
-        check_source(file)
+    check_source(records, network_file, depots, config)
     check_folder(output, FILES, force, [records, network_file, depots, config])
     with stages("Preparing") as progress:
         settings = AgencySettings.load(config)
@@ -78,7 +57,7 @@ def prepare(
         output.mkdir(parents=True, exist_ok=True)
         facts = write_outputs(prepared, network, settings, output)
     _show(facts)
-    out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
+    say(f"wrote {', '.join(FILES)} to {output}")
     if not facts["trips"]:
         raise InputError(f"{records}: no usable trip remains; see {output / 'report.html'}")
     print_next("ideal", "train", output / "trips.trips", "--network", network_file, "-o", "model/")
@@ -86,14 +65,14 @@ def prepare(
 
 @app.command()
 def synthesise(
-    output: OutputFolder,
-    count: Annotated[int, typer.Option(min=1)] = 2000,
-    seed: SeedOption = 7,
-    network_file: NetworkOption = None,
-    depots_file: DepotsOption = None,
+    output: Path,
+    count: Count = 2000,
+    seed: Seed = 7,
+    network_file: Path | None = None,
+    depots_file: Path | None = None,
     time_zone: str | None = None,
     country: str | None = None,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     r"""Write made-up records with typical mistakes, and everything needed to read them.
 
@@ -126,7 +105,7 @@ def synthesise(
         write_agency(
             output, made, weather, city.network, city.depots, name=city.name, country=city.country
         )
-    out.print(f"wrote {', '.join(FILES)} to {output}", markup=False, soft_wrap=True)
+    say(f"wrote {', '.join(FILES)} to {output}")
     print_next(
         "ideal", "records", "prepare", output / "records.csv",
         "--network", output / "city.network", "--depots", output / "depots.csv",
@@ -137,16 +116,14 @@ def synthesise(
 def _city(
     network_file: Path | None, depots_file: Path | None, time_zone: str | None, country: str | None
 ) -> "City":
-    from ideal_dispatch.cities import City, harbour_city
-
     given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
              "--country": country}  # fmt: skip
     if not any(given.values()):
-        return harbour_city()
-    if network_file is None or depots_file is None or not time_zone or not country:
+        return told_city(None, None)
+    if not time_zone or not country or not all(given.values()):
         missing = next(name for name, value in given.items() if not value)
         raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
-    return City.from_files(network_file, depots_file, time_zone=time_zone, country=country)
+    return told_city(network_file, depots_file, time_zone=time_zone, country=country)
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -177,8 +154,7 @@ def _show(facts: dict[str, Any]) -> None:
         print_facts("Quarantined, every reason of a row", reasons)
     _show_words(facts["unknown_words"])
     for note in facts["notes"]:
-        err.print("[yellow]note:[/]", end=" ")
-        err.print(note, markup=False, soft_wrap=True)
+        warn(note, "note")
 
 
 def _show_words(words: list[dict[str, Any]]) -> None:
@@ -198,5 +174,5 @@ def _show_words(words: list[dict[str, Any]]) -> None:
     )
     settings = sorted((word["setting"] for word in shown), key=lambda setting: setting[0])
     for line in dict.fromkeys(text for setting in settings for text in setting):
-        out.print(f"  {line}", markup=False, soft_wrap=True)
+        say(f"  {line}")
     out.print()

@@ -2,20 +2,16 @@
 
 from pathlib import Path
 
-from ideal_dispatch.cli.options import (
-    ClusterOption,
-    CoresOption,
-    OutputFolder,
-)
-from ideal_dispatch.cli.terminal import bars, out, print_next, warn
+from ideal_dispatch.cli.options import CountOrNone
+from ideal_dispatch.cli.terminal import bars, print_next, say, warn
 
 
 def replay(
     file: Path,
-    output: OutputFolder,
+    output: Path,
     training_only: bool = False,
-    workers: CoresOption = None,
-    cluster: ClusterOption = None,
+    workers: CountOrNone = None,
+    cluster: str | None = None,
 ) -> None:
     r"""Learn from past days, then replay calls under every policy in the same traffic.
 
@@ -26,6 +22,7 @@ def replay(
     Options:
       EXPERIMENT  A .toml file that says which calls, days and policies.
       --training-only  Replay only the training days, not the test days.
+      --workers NUMBER  Processor cores to use; all of them by default.
 
     Examples:
       ideal replay experiments/port_almery.toml -o runs/port --training-only
@@ -45,7 +42,7 @@ def replay(
         )  # fmt: skip
     made = TRAINING if training_only else TEST
     for world in experiment.worlds:
-        out.print(f"wrote {output / world / made}", soft_wrap=True)
+        say(f"wrote {output / world / made}")
         found = read_manifest(output / world / made)
         if lost := found["dropped"]:
             warn(

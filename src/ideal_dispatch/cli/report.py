@@ -4,15 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.cli.options import (
-    ForceOption,
-    OutputFolder,
-    SeedOption,
-    grouped,
-    read_network,
-)
+from ideal_dispatch.cli.options import Seed, grouped, read_network
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.terminal import out, print_table, stages, warn
+from ideal_dispatch.cli.terminal import out, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +23,7 @@ class JudgingOptions:
     calibration: list[Path] | None = None
     world: str | None = None
     survival: str = "waalewijn-2001"
-    seed: SeedOption = 0
+    seed: Seed = 0
 
     def judged(self, runs: list[Path]) -> "list[Judged]":
         """The runs, each with the thresholds of its calibration run."""
@@ -58,12 +52,12 @@ class JudgingOptions:
 @grouped
 def report(
     runs: list[Path],
-    output: OutputFolder = Path("report"),
+    output: Path = Path("report"),
     incident: str | None = None,
     network_file: Path | None = None,
     *,
     how: JudgingOptions,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     r"""Make tables, figures and one HTML page of a replay; compare several replays.
 
@@ -110,7 +104,7 @@ def report(
     for one in judged:
         for line in caveats(one):
             warn(line if len(judged) == 1 else f"{one.outcomes.name}: {line}")
-    out.print(f"wrote {made[-1]} and {len(made) - 1} tables and figures", soft_wrap=True)
+    say(f"wrote {made[-1]} and {len(made) - 1} tables and figures")
 
 
 def _network(outcomes: "Outcomes", file: Path | None) -> "RoadNetwork | None":

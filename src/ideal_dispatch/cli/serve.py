@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ideal_dispatch.cli.terminal import err, out, print_facts, warn
+from ideal_dispatch.cli.terminal import err, print_facts, say, warn
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -165,5 +165,5 @@ def _print_token() -> None:
     from ideal_dispatch.service.tokens import new_token
 
     token, hashed = new_token()
-    out.print(f"token:  {token}", markup=False, soft_wrap=True)
-    out.print(f"sha256: {hashed}", markup=False, soft_wrap=True)
+    say(f"token:  {token}")
+    say(f"sha256: {hashed}")

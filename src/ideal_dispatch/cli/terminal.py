@@ -75,16 +75,21 @@ def print_table(
     out.print()
 
 
-def warn(line: str) -> None:
+def say(line: str) -> None:
+    """Print one line as it is, however long."""
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def warn(line: str, word: str = "warning") -> None:
     """Print one line that should not be missed, on stderr."""
-    err.print("[yellow]warning:[/]", end=" ")
+    err.print(f"[yellow]{word}:[/]", end=" ")
     err.print(line, markup=False, soft_wrap=True)
 
 
 def print_next(*words: object) -> None:
     """Print the command that comes next, in one piece to copy."""
     out.print("next:", style="bold", end=" ")
-    out.print(shlex.join(map(str, words)), markup=False, soft_wrap=True)
+    say(shlex.join(map(str, words)))
 
 
 def print_facts(

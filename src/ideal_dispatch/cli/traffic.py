@@ -8,15 +8,9 @@ import typer
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import (
-    ForceOption,
-    NetworkOption,
-    SeedOption,
-    read_day,
-    read_network,
-)
+from ideal_dispatch.cli.options import Count, CountOrNone, Seed, read_day, read_network
 from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.terminal import bars, out, print_facts, stages, warn
+from ideal_dispatch.cli.terminal import bars, out, print_facts, say, stages, warn
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,32 +22,25 @@ if TYPE_CHECKING:
     from ideal_dispatch.traffic.recording import RecordedTraffic
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 
-app = CommandLine(
-    "Make, record and look at traffic: how long each road takes, minute by minute.",
-    epilog="""\
-Examples:
-  ideal traffic simulate --days 6 -o city.traffic
-  ideal traffic info city.traffic
-""",
-)
+app = CommandLine("Make, record and look at traffic: how long each road takes, minute by minute.")
 
 
 @app.command()
 def simulate(
     output: Path,
     engine: str = "synthetic",
-    days: Annotated[int, typer.Option(min=1)] = 6,
+    days: Count = 6,
     first: str = "2023-05-08",
-    seed: SeedOption = 0,
+    seed: Seed = 0,
     hours: str = "6-10,16-20",
     whole_days: Annotated[int | None, typer.Option(min=0)] = None,
     demand: float | None = None,
-    network_file: NetworkOption = None,
+    network_file: Path | None = None,
     time_zone: str = "Asia/Hong_Kong",
     country: str = "HK",
     work: Path | None = None,
-    workers: Annotated[int | None, typer.Option(min=1)] = None,
-    force: ForceOption = False,
+    workers: CountOrNone = None,
+    force: bool = False,
 ) -> None:
     r"""Make up traffic: how long each road takes, minute by minute, in one file.
 
@@ -125,15 +112,11 @@ def simulate(
     recording.save(output)
     _show(recording, output, held_out_dates(recording, output))
     size = f"{output.stat().st_size / 1e6:.1f} MB"
-    out.print(f"wrote {output} ({size})", markup=False, soft_wrap=True)
+    say(f"wrote {output} ({size})")
 
 
 @app.command()
-def info(
-    file: Path,
-    network_file: NetworkOption = None,
-    all_: bool = False,
-) -> None:
+def info(file: Path, network_file: Path | None = None, all_: bool = False) -> None:
     """Show what a recording holds: days, hours, how many roads were seen, how slow they were.
 
     Options:

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.options import (
-    DepotsOption,
-    NetworkOption,
-    SeedOption,
-    read_moment,
-    read_network,
-    told_depots,
-)
+from ideal_dispatch.cli.options import Count, CountOrNone, Seed, read_moment, told_city
 from ideal_dispatch.cli.terminal import bars, print_facts, warn
 from ideal_dispatch.errors import InputError
 
@@ -32,14 +25,14 @@ def record(
     valhalla: str | None = None,
     segment: str = "static_ratio",
     answers: Path | None = None,
-    network_file: NetworkOption = None,
-    depots_file: DepotsOption = None,
-    places: Annotated[int, typer.Option(min=1)] = 40,
+    network_file: Path | None = None,
+    depots_file: Path | None = None,
+    places: Count = 40,
     start: str | None = None,
     every: Annotated[float | None, typer.Option(min=1)] = None,
-    count: Annotated[int, typer.Option(min=1)] = 12,
-    most: Annotated[int | None, typer.Option(min=1)] = None,
-    seed: SeedOption = 0,
+    count: Count = 12,
+    most: CountOrNone = None,
+    seed: Seed = 0,
 ) -> None:
     r"""Log the times that a router promises from every depot, again and again.
 
@@ -75,7 +68,8 @@ def record(
     from ideal_dispatch.outside_service import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 
-    budget, network = RequestBudget(most), read_network(network_file)
+    budget, city = RequestBudget(most), told_city(network_file, depots_file)
+    network = city.network
     live = traffic_file is None
     named = {"--traffic": traffic_file, "--google-key": google_key, "--valhalla": valhalla}
     options = {"rng": np.random.default_rng(seed), "budget": budget}
@@ -83,10 +77,9 @@ def record(
         first = None if start is None else read_moment("--start", start)
         if first is None and not live and not output.exists():
             raise InputError("--traffic needs --start: a moment of the recording, with its zone")
-        depots = told_depots(network, network_file, depots_file)
         places = min(places, network.num_nodes)
         chosen = np.random.default_rng(seed).choice(network.num_nodes, places, replace=False)
-        pairs = [(d.node, int(place)) for d in depots for place in chosen if d.node != place]
+        pairs = [(d.node, int(place)) for d in city.depots for place in chosen if d.node != place]
         with bars() as show:
             summary = record_quotes(
                 source, pairs, output, Schedule(count, first, every),

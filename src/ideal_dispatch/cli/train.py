@@ -5,13 +5,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ideal_dispatch.cli.options import (
-    ClusterOption,
-    CoresOption,
-    ForceOption,
-)
+from ideal_dispatch.cli.options import CountOrNone
 from ideal_dispatch.cli.outputs import check_folder
-from ideal_dispatch.cli.terminal import bars, err, out, print_facts, print_next, print_table, warn
+from ideal_dispatch.cli.terminal import bars, err, print_facts, print_next, print_table, say, warn
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
 
@@ -35,9 +31,9 @@ def train(
     radius_loss: str | None = None,
     coverage: float | None = None,
     resume: bool = False,
-    force: ForceOption = False,
-    jobs: CoresOption = None,
-    cluster: ClusterOption = None,
+    force: bool = False,
+    jobs: CountOrNone = None,
+    cluster: str | None = None,
     distributed: bool = False,
 ) -> None:
     r"""Learn travel times and how far they may be off, from past trips.
@@ -79,9 +75,7 @@ def train(
     """
     from ideal_dispatch.files import check_source
 
-    for file in (trips_file, network_file, params_file):
-        if file is not None:
-            check_source(file)
+    check_source(trips_file, network_file, params_file)
     if resume and force:
         raise InputError("--resume continues, --force starts anew: choose one")
 
@@ -190,5 +184,5 @@ def _show(made: "TrainedModel") -> None:
     )
     for line in report.warnings:
         warn(line)
-    out.print(f"wrote {made.folder}; see {made.folder / REPORT}", markup=False, soft_wrap=True)
+    say(f"wrote {made.folder}; see {made.folder / REPORT}")
     print_next("ideal", "model", "card", made.folder)
