@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ideal_dispatch.cli.held_out import held_out_dates
+from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import Count, Seed, told_city
+from ideal_dispatch.cli.options import CityOptions, Count, Seed
 from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.terminal import say, stages, warn
 from ideal_dispatch.errors import InputError
@@ -55,7 +55,7 @@ def plausibility(
     check_file(output, force, [*files, network_file, depots_file])
     if figures_folder is not None and not figures_folder.is_dir():
         raise InputError(f"{figures_folder}: no such folder; create it first")
-    city = told_city(network_file, depots_file)
+    city = CityOptions(network_file=network_file, depots_file=depots_file).city()
     network, depots, region = city.network, city.depots, city.region
     if region is None:
         region = nearest_region(network, depots)

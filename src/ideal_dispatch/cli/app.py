@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ _ORDER = (
     "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
     "serve", "audit", "bench",
 )  # fmt: skip
-
+"""Every command or group of commands: a module of that name has it."""
 
 _EPILOG = """\
 Words:
@@ -84,28 +85,12 @@ def main(begun: object = None) -> None:
 
     ``begun`` is handed to the command: a solver that loads already.
     """
-    from ideal_dispatch.cli import (
-        audit,
-        bench,
-        decide,
-        demo,
-        model,
-        network,
-        records,
-        replay,
-        report,
-        serve,
-        traffic,
-        train,
-    )
-
-    for command in (
-        demo.demo, train.train, decide.decide, replay.replay, report.report, serve.serve,
-        bench.bench,
-    ):  # fmt: skip
-        app.command()(command)
-    for group in (network, records, model, traffic, audit):
-        app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+    for name in _ORDER:
+        module = import_module(f"ideal_dispatch.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command()(getattr(module, name))
     warnings.showwarning = lambda message, *_: warn(str(message))
     try:
         app(obj=begun)

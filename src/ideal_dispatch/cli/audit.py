@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.options import read_moment
 from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.terminal import err, out, say, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
@@ -74,7 +75,8 @@ def export(
       ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01
     """
     check_file(output, force)
-    first, last = _moment("--since", since), _moment("--until", until)
+    first = None if since is None else read_moment("--since", since, UTC)
+    last = None if until is None else read_moment("--until", until, UTC)
     with _store(url, config) as store, stages("Exporting"):
         from ideal_dispatch.service.audit import export as exporting
 
@@ -155,13 +157,3 @@ def _address(url: str | None, config: Path | None) -> str:
     from ideal_dispatch.service.settings import ServiceSettings
 
     return ServiceSettings.load(str(config)).database_url
-
-
-def _moment(option: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"{option} {text}: write it as 2025-01-31 or 2025-01-31T08:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import Seed, grouped, read_moment, told_city
+from ideal_dispatch.cli.options import CityOptions, Seed, grouped, read_moment
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,24 +15,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.trace import Trace
 
 _TRAIN = "train one with `ideal train` and give it as --model"
-
-
-@dataclass(frozen=True, slots=True)
-class CityOptions:
-    """Whose roads and depots, and by which model."""
-
-    model_folder: Path | None = None
-    network_file: Path | None = None
-    depots_file: Path | None = None
-    time_zone: str = "Asia/Hong_Kong"
-    country: str = "HK"
-
-    def city(self) -> "City":
-        """The embedded city with what is told, or the city of a network and its depots."""
-        return told_city(
-            self.network_file, self.depots_file, time_zone=self.time_zone, country=self.country,
-            model_folder=self.model_folder,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,15 +105,13 @@ def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             names = [word.rstrip(",") for word in head.split() if word.startswith("-")]
             value = [word for word in head.split() if not word.startswith("-")]
             name = re.sub("^-+|/.*", "", names[-1]).replace("-", "_") if names else ""
-            yield (
-                name,
-                {
-                    "param_decls": names,
-                    "metavar": value[0] if value else None,
-                    "help": " ".join(text.split()),
-                    "rich_help_panel": SPECIAL if title == SPECIAL else None,
-                },
-            )
+            about = {
+                "param_decls": names,
+                "metavar": value[0] if value else None,
+                "help": " ".join(text.split()),
+                "rich_help_panel": SPECIAL if title == SPECIAL else None,
+            }
+            yield name, about
 
 
 def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..., Any]:

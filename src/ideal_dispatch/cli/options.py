@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from datetime import date, datetime
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import date, datetime, tzinfo
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,15 +50,16 @@ Count = Annotated[int, typer.Option(min=1)]
 CountOrNone = Annotated[int | None, typer.Option(min=1)]
 
 
-def read_moment(name: str, text: str) -> datetime:
-    """A moment with its zone; an error says the option's ``name``."""
+def read_moment(name: str, text: str, zone: tzinfo | None = None) -> datetime:
+    """A moment with its zone, or in the usual ``zone``; an error says the option's ``name``."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{name} {text}: write it as 2023-05-08T08:10+08:00") from None
-    if moment.tzinfo is None:
+        day = "" if zone is None else "2023-05-08 or "
+        raise InputError(f"{name} {text}: write it as {day}2023-05-08T08:10+08:00") from None
+    if moment.tzinfo is None and zone is None:
         raise InputError(f"{name} {text}: add the zone, as in 2023-05-08T08:10+08:00")
-    return moment
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def read_day(name: str, text: str) -> date:
@@ -77,24 +78,28 @@ def read_network(file: Path | None) -> "RoadNetwork":
     return harbour_city().network if file is None else RoadNetwork.load(file)
 
 
-def told_city(
-    network_file: Path | None,
-    depots_file: Path | None,
-    *,
-    time_zone: str = "Asia/Hong_Kong",
-    country: str = "HK",
-    model_folder: Path | None = None,
-) -> "City":
-    """The embedded city with what is told, or the city of a network and its depots."""
-    from ideal_dispatch.cities import City, depots_of, harbour_city
+@dataclass(frozen=True, slots=True)
+class CityOptions:
+    """Whose roads and depots, and by which model."""
 
-    if network_file is not None:
-        if depots_file is None:
-            raise InputError("--network needs --depots: whose ambulances are there?")
-        return City.from_files(
-            network_file, depots_file, time_zone=time_zone, country=country, model=model_folder
-        )
-    city = replace(harbour_city(), time_zone=time_zone, country=country)
-    if depots_file is not None:
-        city = replace(city, depots=depots_of(depots_file, city.network), region=None)
-    return city if model_folder is None else replace(city, model_folder=model_folder)
+    model_folder: Path | None = None
+    network_file: Path | None = None
+    depots_file: Path | None = None
+    time_zone: str = "Asia/Hong_Kong"
+    country: str = "HK"
+
+    def city(self) -> "City":
+        """The embedded city with what is told, or the city of a network and its depots."""
+        from ideal_dispatch.cities import City, depots_of, harbour_city
+
+        if self.network_file is not None:
+            if self.depots_file is None:
+                raise InputError("--network needs --depots: whose ambulances are there?")
+            return City.from_files(
+                self.network_file, self.depots_file, time_zone=self.time_zone,
+                country=self.country, model=self.model_folder,
+            )  # fmt: skip
+        city = replace(harbour_city(), time_zone=self.time_zone, country=self.country)
+        if self.depots_file is not None:
+            city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
+        return city if self.model_folder is None else replace(city, model_folder=self.model_folder)

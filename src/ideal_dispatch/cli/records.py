@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import Count, Seed, told_city
+from ideal_dispatch.cli.options import CityOptions, Count, Seed
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import out, print_facts, print_next, say, stages, warn
 from ideal_dispatch.errors import InputError
@@ -119,11 +119,11 @@ def _city(
     given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
              "--country": country}  # fmt: skip
     if not any(given.values()):
-        return told_city(None, None)
+        return CityOptions().city()
     if not time_zone or not country or not all(given.values()):
         missing = next(name for name, value in given.items() if not value)
         raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
-    return told_city(network_file, depots_file, time_zone=time_zone, country=country)
+    return CityOptions(None, network_file, depots_file, time_zone, country).city()
 
 
 def _show(facts: dict[str, Any]) -> None:

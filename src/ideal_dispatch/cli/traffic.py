@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli import traffic_record
-from ideal_dispatch.cli.held_out import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import Count, CountOrNone, Seed, read_day, read_network
 from ideal_dispatch.cli.outputs import check_file

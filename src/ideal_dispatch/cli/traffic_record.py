@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ideal_dispatch.cli.held_out import held_out_dates
-from ideal_dispatch.cli.options import Count, CountOrNone, Seed, read_moment, told_city
+from ideal_dispatch.cities import held_out_dates
+from ideal_dispatch.cli.options import CityOptions, Count, CountOrNone, Seed, read_moment
 from ideal_dispatch.cli.terminal import bars, print_facts, warn
 from ideal_dispatch.errors import InputError
 
@@ -68,8 +68,8 @@ def record(
     from ideal_dispatch.outside_service import RequestBudget
     from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 
-    budget, city = RequestBudget(most), told_city(network_file, depots_file)
-    network = city.network
+    city = CityOptions(network_file=network_file, depots_file=depots_file).city()
+    budget, network = RequestBudget(most), city.network
     live = traffic_file is None
     named = {"--traffic": traffic_file, "--google-key": google_key, "--valhalla": valhalla}
     options = {"rng": np.random.default_rng(seed), "budget": budget}
