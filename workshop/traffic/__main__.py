@@ -4,16 +4,14 @@
 """
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions, Count, Seed
+from ideal_dispatch.cli.options import CityOptions
 from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.terminal import say, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count, Whole
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from workshop.evidence.pages import write_text
@@ -26,13 +24,13 @@ def plausibility(
     files: list[Path],
     output: Path,
     days: Count = 8,
-    synthetic_days: Annotated[int, typer.Option(min=0)] = 7,
+    synthetic_days: Whole = 7,
     hong_kong: Path | None = None,
     figures_folder: Path | None = None,
     page: Path | None = None,
     network_file: Path | None = None,
     depots_file: Path | None = None,
-    seed: Seed = 0,
+    seed: Whole = 0,
     force: bool = False,
 ) -> None:
     """Compare recordings with a synthetic world and with real speeds.

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import CityOptions, Seed, grouped, read_moment
+from ideal_dispatch.cli.options import CityOptions, grouped, read_moment
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
@@ -133,7 +134,7 @@ def decide(
     place: CityOptions,
     call: CallOptions,
     rule: PolicyOptions,
-    seed: Seed = 0,
+    seed: Whole = 0,
     json: bool = False,
     trace: bool = False,
 ) -> None:

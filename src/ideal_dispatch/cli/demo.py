@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import Seed
 from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table, say, stages
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.cli.demo_story import Scale, Story
@@ -29,7 +29,7 @@ _NOTE_FILE = "README.txt"
 _PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
 
 
-def demo(output: Path = Path("out/demo"), seed: Seed = 7) -> None:
+def demo(output: Path = Path("out/demo"), seed: Whole = 7) -> None:
     """The whole story in two minutes: records, training, replay, one call, a report.
 
     On the embedded city, a made-up one, without the internet: an agency's

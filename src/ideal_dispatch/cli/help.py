@@ -6,15 +6,17 @@ On the screen, what must be given comes before what may be, values have words
 """
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandFunctionType as Function
+
+from ideal_dispatch.ranges import UNIONS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -83,7 +85,8 @@ class CommandLine(typer.Typer):
         as in ``-o, --output FILE  The file to write.`` An option belongs to the parameter
         of its name, with or without ``_``, ``_file`` or ``_folder`` at the end. Words
         without a dash describe the other parameters, in their order. An option of
-        several commands is described here, once.
+        several commands is described here, once. A number's limits are those of its
+        type, as in :mod:`ideal_dispatch.ranges`.
         """
         add = super().command
 
@@ -125,11 +128,11 @@ def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..
         if one.annotation is not typer.Context:
             name = re.sub("_(file|folder)?$", "", one.name)
             own.pop(name, None)
-            [limits] = getattr(one.annotation, "__metadata__", (None,))
-            kind = one.annotation if limits is None else one.annotation.__origin__
-            info = copy(limits) or (typer.Option() if name in options else typer.Argument())
+            info: Any = typer.Option() if name in options else typer.Argument()
             vars(info).update(options[name] if name in options else arguments.pop(0))
             info.default = ... if one.default is one.empty else one.default
+            kind, limits = _limits(one.annotation)
+            info.min, info.max = limits
             one = one.replace(annotation=kind, default=info)
         parameters.append(one.replace(kind=one.KEYWORD_ONLY))
     if own or arguments:
@@ -141,6 +144,15 @@ def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _limits(wanted: Any) -> tuple[Any, tuple[float | None, float | None]]:
+    """A parameter's type, and the least and the most that its range allows."""
+    number = get_args(wanted)[0] if get_origin(wanted) in UNIONS else wanted
+    if get_origin(number) is not Annotated:
+        return wanted, (None, None)
+    kind, limits = get_args(number)
+    return kind, (limits.least, limits.most if limits.most < math.inf else None)
 
 
 def _usage(params: Iterable[Any]) -> list[str]:

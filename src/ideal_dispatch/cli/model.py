@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CountOrNone
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_next, say, stages, warn
+from ideal_dispatch.ranges import Count
 
 if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model
@@ -43,7 +43,7 @@ def card(model: Path) -> None:
 
 @app.command()
 def evaluate(
-    model_folder: Path, trips_file: Path, network_file: Path, jobs: CountOrNone = None
+    model_folder: Path, trips_file: Path, network_file: Path, jobs: Count | None = None
 ) -> None:
     """Test a model on trips: how far it is off, how often by more than it thought possible.
 
@@ -100,7 +100,7 @@ def rescale(
     network_file: Path,
     output: Path,
     force: bool = False,
-    jobs: CountOrNone = None,
+    jobs: Count | None = None,
 ) -> None:
     """Multiply all times of a model by one number, learned from a few local trips.
 

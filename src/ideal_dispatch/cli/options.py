@@ -1,4 +1,4 @@
-"""What options of several commands have in common: groups, limits, and what they name."""
+"""What options of several commands have in common: groups, and what they name."""
 
 import inspect
 from collections.abc import Callable
@@ -6,9 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime, tzinfo
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import InputError
 
@@ -43,11 +41,6 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         flat += [parameter.replace(kind=one.KEYWORD_ONLY) for parameter in inner.values()]
     run.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
     return run
-
-
-Seed = Annotated[int, typer.Option(min=0)]
-Count = Annotated[int, typer.Option(min=1)]
-CountOrNone = Annotated[int | None, typer.Option(min=1)]
 
 
 def read_moment(name: str, text: str, zone: tzinfo | None = None) -> datetime:

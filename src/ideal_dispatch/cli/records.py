@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions, Count, Seed
+from ideal_dispatch.cli.options import CityOptions
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import out, print_facts, print_next, say, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count, Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
@@ -67,7 +68,7 @@ def prepare(
 def synthesise(
     output: Path,
     count: Count = 2000,
-    seed: Seed = 7,
+    seed: Whole = 7,
     network_file: Path | None = None,
     depots_file: Path | None = None,
     time_zone: str | None = None,

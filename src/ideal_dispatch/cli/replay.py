@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from ideal_dispatch.cli.options import CountOrNone
 from ideal_dispatch.cli.terminal import bars, print_next, say, warn
+from ideal_dispatch.ranges import Count
 
 
 def replay(
     file: Path,
     output: Path,
     training_only: bool = False,
-    workers: CountOrNone = None,
+    workers: Count | None = None,
     cluster: str | None = None,
 ) -> None:
     r"""Learn from past days, then replay calls under every policy in the same traffic.

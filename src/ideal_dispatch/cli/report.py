@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.cli.options import Seed, grouped, read_network
+from ideal_dispatch.cli.options import grouped, read_network
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import out, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.evaluation.judged import Judged
@@ -23,7 +24,7 @@ class JudgingOptions:
     calibration: list[Path] | None = None
     world: str | None = None
     survival: str = "waalewijn-2001"
-    seed: Seed = 0
+    seed: Whole = 0
 
     def judged(self, runs: list[Path]) -> "list[Judged]":
         """The runs, each with the thresholds of its calibration run."""

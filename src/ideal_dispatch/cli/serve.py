@@ -8,6 +8,7 @@ import typer
 
 from ideal_dispatch.cli.terminal import err, print_facts, say, warn
 from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.ranges import Range
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 def serve(
     ctx: typer.Context,
     host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    port: Annotated[int, Range(1, 65535)] = 8000,
     config: Path | None = None,
     check: bool = False,
-    workers: Annotated[int, typer.Option(min=1, max=64)] = 1,
+    workers: Annotated[int, Range(1, 64)] = 1,
     new_token: bool = False,
 ) -> None:
     """Give advice on second ambulances to your dispatch system, and show it on a desk.

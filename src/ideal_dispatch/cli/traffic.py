@@ -1,17 +1,16 @@
 """``ideal traffic``: simulated, synthetic and recorded traffic."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import Count, CountOrNone, Seed, read_day, read_network
+from ideal_dispatch.cli.options import read_day, read_network
 from ideal_dispatch.cli.outputs import check_file
 from ideal_dispatch.cli.terminal import bars, out, print_facts, say, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,15 +30,15 @@ def simulate(
     engine: str = "synthetic",
     days: Count = 6,
     first: str = "2023-05-08",
-    seed: Seed = 0,
+    seed: Whole = 0,
     hours: str = "6-10,16-20",
-    whole_days: Annotated[int | None, typer.Option(min=0)] = None,
+    whole_days: Whole | None = None,
     demand: float | None = None,
     network_file: Path | None = None,
     time_zone: str = "Asia/Hong_Kong",
     country: str = "HK",
     work: Path | None = None,
-    workers: CountOrNone = None,
+    workers: Count | None = None,
     force: bool = False,
 ) -> None:
     r"""Make up traffic: how long each road takes, minute by minute, in one file.

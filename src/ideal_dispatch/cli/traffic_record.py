@@ -4,12 +4,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from ideal_dispatch.cities import held_out_dates
-from ideal_dispatch.cli.options import CityOptions, Count, CountOrNone, Seed, read_moment
+from ideal_dispatch.cli.options import CityOptions, read_moment
 from ideal_dispatch.cli.terminal import bars, print_facts, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count, Range, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +28,10 @@ def record(
     depots_file: Path | None = None,
     places: Count = 40,
     start: str | None = None,
-    every: Annotated[float | None, typer.Option(min=1)] = None,
+    every: Annotated[float, Range(1)] | None = None,
     count: Count = 12,
-    most: CountOrNone = None,
-    seed: Seed = 0,
+    most: Count | None = None,
+    seed: Whole = 0,
 ) -> None:
     r"""Log the times that a router promises from every depot, again and again.
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ideal_dispatch.cli.options import CountOrNone
 from ideal_dispatch.cli.outputs import check_folder
 from ideal_dispatch.cli.terminal import bars, err, print_facts, print_next, print_table, say, warn
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainedModel, TrainingProgress
@@ -32,7 +32,7 @@ def train(
     coverage: float | None = None,
     resume: bool = False,
     force: bool = False,
-    jobs: CountOrNone = None,
+    jobs: Count | None = None,
     cluster: str | None = None,
     distributed: bool = False,
 ) -> None:
