@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions
-from ideal_dispatch.cli.outputs import check_file
+from ideal_dispatch.cli.options import CityOptions, check_file
 from ideal_dispatch.cli.terminal import say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Whole

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import read_moment
-from ideal_dispatch.cli.outputs import check_file
+from ideal_dispatch.cli.options import check_file, read_moment
 from ideal_dispatch.cli.terminal import err, out, say, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
 

@@ -106,7 +106,7 @@ def _plain(number: float) -> float | None:
 # --- for people -------------------------------------------------------------
 
 
-def print_answer(answer: Answer, city: City | None) -> None:
+def print_answer(answer: Answer, city: City) -> None:
     """Print the decision in a frame, then what it rests on; ``city`` knows names of districts."""
     made = _decision(answer)
     situation = made.about
@@ -164,9 +164,9 @@ def _orders(made: Decision) -> list[str]:
     return lines
 
 
-def _heading(situation: Situation, city: City | None) -> str:
+def _heading(situation: Situation, city: City) -> str:
     where = f"node {situation.incident.node}"
-    if city is not None and city.node_districts:
+    if city.node_districts:
         where = f"{city.node_districts[situation.incident.node]}, {where}"
     return f"The call: {where}, {situation.context.at:%a %d %b %Y %H:%M}"
 

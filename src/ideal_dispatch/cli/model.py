@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import check_folder
+from ideal_dispatch.cli.options import check_folder
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_next, say, stages, warn
 from ideal_dispatch.ranges import Count
 

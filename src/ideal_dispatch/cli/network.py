@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.outputs import check_file
+from ideal_dispatch.cli.options import check_file
 from ideal_dispatch.cli.terminal import out, print_facts, stages, warn
 from ideal_dispatch.errors import InputError
 

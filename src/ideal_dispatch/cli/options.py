@@ -1,7 +1,8 @@
-"""What options of several commands have in common: groups, and what they name."""
+"""What options of several commands have in common: groups, what they name, where to write."""
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime, tzinfo
 from functools import wraps
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import check_target
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
@@ -96,3 +98,46 @@ class CityOptions:
         if self.depots_file is not None:
             city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
         return city if self.model_folder is None else replace(city, model_folder=self.model_folder)
+
+
+def check_file(
+    target: Path, force: bool, inputs: Iterable[Path | None] = (), option: str = "-o"
+) -> None:
+    """Refuse, before the work, a file that cannot or must not be written.
+
+    What is there stays unless ``--force`` is given, and ``inputs`` always do. Commands
+    that continue earlier work (replay, train --resume, traffic record) say so themselves.
+    """
+    check_target(target, option)
+    _check(option, target, [target], force, inputs, "choose another name")
+
+
+def check_folder(
+    folder: Path, files: Iterable[str], force: bool, inputs: Iterable[Path | None] = ()
+) -> None:
+    """Refuse, before the work, a folder in which ``files`` cannot or must not be written."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"-o {folder}: is a file; name a folder")
+    targets = [folder / name for name in files]
+    _check("-o", folder, targets, force, inputs, "choose another folder")
+
+
+def _check(
+    option: str,
+    named: Path,
+    targets: list[Path],
+    force: bool,
+    inputs: Iterable[Path | None],
+    advice: str,
+) -> None:
+    resolved = {target.resolve() for target in targets}
+    for path in inputs:
+        if path is not None and path.resolve() in resolved:
+            raise InputError(f"{option} {named}: {path} would be overwritten; {advice}")
+    there = next((target for target in targets if target.exists()), None)
+    if there is not None and not force:
+        held = "is there" if there == named else f"holds {there.name}"
+        raise InputError(f"{option} {named}: {held} already; add --force to overwrite it")
+    above = next(place for place in (named.absolute(), *named.absolute().parents) if place.exists())
+    if (above != named.absolute() and not above.is_dir()) or not os.access(above, os.W_OK):
+        raise InputError(f"{option} {named}: {above} cannot be written to; {advice}")

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions
-from ideal_dispatch.cli.outputs import check_folder
+from ideal_dispatch.cli.options import CityOptions, check_folder
 from ideal_dispatch.cli.terminal import out, print_facts, print_next, say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Whole

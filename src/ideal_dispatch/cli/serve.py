@@ -52,7 +52,11 @@ def serve(
     if not worker.available():
         raise MissingExtraError("ideal serve", "service")
     if new_token:
-        _print_token()
+        from ideal_dispatch.service import tokens
+
+        token, hashed = tokens.new_token()
+        say(f"token:  {token}")
+        say(f"sha256: {hashed}")
         return
     if config is None:
         _demo(host, port, workers, check, ctx.obj)
@@ -160,11 +164,3 @@ def _try_audit(given: "ServiceSettings") -> None:
         raise InputError(f"{error}; the service would start, and spool") from None
     finally:
         store.close()
-
-
-def _print_token() -> None:
-    from ideal_dispatch.service.tokens import new_token
-
-    token, hashed = new_token()
-    say(f"token:  {token}")
-    say(f"sha256: {hashed}")

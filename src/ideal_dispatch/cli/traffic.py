@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import read_day, read_network
-from ideal_dispatch.cli.outputs import check_file
-from ideal_dispatch.cli.terminal import bars, out, print_facts, say, stages, warn
+from ideal_dispatch.cli.options import check_file, read_day, read_network
+from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Whole
 
@@ -169,7 +168,6 @@ def _sumo(
 
 def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -> None:
     import numpy as np
-    from rich.table import Table
 
     from ideal_dispatch.traffic.recording import RATIOS
 
@@ -189,9 +187,7 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
         },
         justify="left",
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("day", "hours", "rain mm", "edge-minutes seen", "time / free flow"):
-        table.add_column(column, justify="left" if column == "day" else "right")
+    rows = []
     unseen = set()
     for stretch in recording.stretches:
         local = recording.calendar.local(stretch.start)
@@ -200,17 +196,15 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
             continue
         seen, end = stretch.codes > 0, recording.calendar.local(recording.end(stretch))
         until = "24:00" if end.date() > local.date() and end.hour == 0 else f"{end:%H:%M}"
-        table.add_row(
+        rows.append((
             f"{local:%a %d %b %Y}",
             f"{local:%H:%M}–{until}",
             f"{stretch.weather[1:, 1].sum():.0f}",  # the first row is of the hour before
             f"{seen.mean():.0%}",
             f"{np.mean(RATIOS[stretch.codes[seen]]):.2f}" if seen.any() else "–",
-        )
-    out.print(table)
+        ))  # fmt: skip
+    header = ("day", "hours", "rain mm", "edge-minutes seen", "time / free flow")
+    print_table(header, rows, bold=())
     if unseen:
         dates = f"{min(unseen):%d %b} to {max(unseen):%d %b %Y}"
-        out.print(
-            f"test days, not described: {len(unseen)}, {dates}; `ideal traffic info --all`",
-            soft_wrap=True,
-        )
+        say(f"test days, not described: {len(unseen)}, {dates}; `ideal traffic info --all`")

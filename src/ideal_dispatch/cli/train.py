@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ideal_dispatch.cli.outputs import check_folder
+from ideal_dispatch.cli.options import check_folder
 from ideal_dispatch.cli.terminal import bars, err, print_facts, print_next, print_table, say, warn
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.errors import InputError

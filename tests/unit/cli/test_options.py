@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from ideal_dispatch.cli import terminal
-from ideal_dispatch.cli.outputs import check_file, check_folder
+from ideal_dispatch.cli.options import check_file, check_folder
 from ideal_dispatch.errors import InputError
 
 
