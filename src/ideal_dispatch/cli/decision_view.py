@@ -17,6 +17,7 @@ from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.path_pair import longest_roads
 from ideal_dispatch.dispatch.trace import Step
 from ideal_dispatch.network import Path
+from ideal_dispatch.replay.log import plain
 from ideal_dispatch.traffic.source import RouteQuote
 
 _TITLES = {
@@ -39,14 +40,13 @@ def print_json(answer: Answer) -> None:
     A threshold of null means that a second always goes.
     """
     made, advised = _decision(answer), answer.refusal is None
-    situation, limit_s = made.about, made.threshold_s
-    incident, sooner = situation.incident, made.sooner if advised else None
-    explanation, steps = str(made.explain()), situation.trace.steps
+    situation, sooner = made.about, made.sooner if advised else None
+    incident, steps = situation.incident, situation.trace.steps
     told = {
         "incident": {
             "node": incident.node,
-            "lon": _plain(float(situation.network.lon[incident.node])),
-            "lat": _plain(float(situation.network.lat[incident.node])),
+            "lon": situation.network.lon[incident.node],
+            "lat": situation.network.lat[incident.node],
             "at": situation.context.at.isoformat(),
         },
         "stations": [
@@ -66,17 +66,17 @@ def print_json(answer: Answer) -> None:
             "second": None if made.second is None else _assignment(situation, made.second),
             "sooner_unit": None if sooner is None else asdict(sooner),
             "score_s": made.score_s,
-            "threshold_s": None if limit_s == -math.inf else limit_s,
+            "threshold_s": made.threshold_s,
             "threshold": answer.threshold,
             "reason": _reason(answer),
             "details": log_details(made),
         },
-        "explanation": explanation,
+        "explanation": str(made.explain()),
         "remarks": [asdict(remark) for remark in answer.remarks],
     }
     if steps:
         told["trace"] = [step.as_dict() for step in steps]
-    print(json.dumps(told, ensure_ascii=False, allow_nan=False, indent=1))
+    print(json.dumps(plain(told), ensure_ascii=False, allow_nan=False, indent=1))
 
 
 def _assignment(situation: Situation, one: Assignment) -> dict[str, Any]:
@@ -92,15 +92,11 @@ def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
         return None
     return {
         "duration_s": quote.duration_s,
-        "optimistic_s": _plain(quote.optimistic_s),
-        "pessimistic_s": _plain(quote.pessimistic_s),
+        "optimistic_s": quote.optimistic_s,
+        "pessimistic_s": quote.pessimistic_s,
         "edges": quote.path.edges.tolist(),
         "fell_back": quote.fell_back,
     }
-
-
-def _plain(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 # --- for people -------------------------------------------------------------
