@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import PurePath
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -56,8 +56,7 @@ def find_plugin(group: str, asked: Any, own: Iterable[str], where: str) -> Calla
     if len(found) > 1:
         packages = " and ".join(entry.dist.name if entry.dist else "?" for entry in found)
         raise InputError(f'{where} {asked!r}: registered by {packages}; name it as "module:Name"')
-    entry = found[0] if found else EntryPoint("", asked, group)
-    made = _imported(entry, f"{where} {asked!r}")
+    made = _imported(found[0].value if found else asked, f"{where} {asked!r}")
     if not callable(made):
         raise InputError(f"{where} {asked!r}: it is no class or function, but {made!r}")
     return made  # type: ignore[no-any-return]
@@ -158,10 +157,11 @@ def _annotations(made_by: Callable[..., Any]) -> dict[str, Any]:
     return {name: parameter.annotation for name, parameter in signature.parameters.items()}
 
 
-def _imported(entry: EntryPoint, what: str) -> Any:
-    if EntryPoint.pattern.match(entry.value) is None or not entry.attr:
-        raise InputError(f'{what}: {entry.value!r} is not of the form "module:Name"')
-    module, name = entry.module, entry.attr
+def _imported(target: str, what: str) -> Any:
+    without_extras = target.partition("[")[0]
+    module, _, name = (part.strip() for part in without_extras.partition(":"))
+    if not module or not name or " " in module:
+        raise InputError(f'{what}: {target!r} is not of the form "module:Name"')
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last, where it hides nothing
     try:

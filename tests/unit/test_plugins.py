@@ -128,6 +128,15 @@ def test_what_is_no_module_and_name(asked: str) -> None:
         find_plugin(POLICIES, asked, [], "kind")
 
 
+def test_a_file_whose_name_is_no_identifier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my-rules.py").write_text("class Own:\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert find_plugin(POLICIES, "my-rules:Own", [], "kind").__name__ == "Own"
+
+
 def test_a_class_that_does_not_tell_its_arguments() -> None:
     made_by = find_plugin(POLICIES, "builtins:dict", [], "kind")
     with pytest.raises(InputError, match="dict: it does not tell its arguments; write a class in"):

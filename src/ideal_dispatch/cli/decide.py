@@ -97,7 +97,10 @@ class PolicyOptions:
         table: dict[str, Any] = {"kind": kind}
         if "threshold" in takes and rule is not None:
             table["threshold"] = rule
-        return advising_policy(table, parts, "--policy")
+        try:
+            return advising_policy(table, parts, "--policy")
+        except InputError as error:
+            raise InputError(str(error).replace("[--policy]", "--policy")) from None
 
     def _threshold(self) -> Any:
         """The threshold as an experiment file would say it; None if it was not given."""

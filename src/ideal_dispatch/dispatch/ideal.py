@@ -5,7 +5,7 @@ As printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`.
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -189,20 +189,22 @@ def decide(
     model: Model | None = None,
     gain: GainModel | None = None,
     threshold: Threshold | float | None = None,
-    policy: Policy | str = "ideal",
+    policy: Policy | str | None = None,
     rng: np.random.Generator | None = None,
 ) -> Decision:
     """Who goes to a call, and whether a second ambulance does.
 
-    By ``policy`` as it is, or by the policy of that kind (docs/plugins.md has how to name
-    your own) with ``model``, the spread of ``gain`` and a ``threshold``: a rule, or a number
-    of seconds. Unless told, it is the seconds that save one life in a hundred calls by the
-    usual survival curve. ``rng`` is for policies that draw.
+    By ``policy`` as it is, or by the policy of that kind (ours unless told; docs/plugins.md
+    has how to name your own) with ``model``, the spread of ``gain`` and a ``threshold``: a
+    rule, or a number of seconds. Unless told, it is the seconds that save one life in a
+    hundred calls by the usual survival curve. ``rng`` is for policies that draw.
     """
-    if isinstance(policy, str):
+    if policy is None or isinstance(policy, str):
         from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 
-        table = {"kind": policy} | ({} if threshold is None else {"threshold": threshold})
+        table: dict[str, Any] = {"kind": "ideal" if policy is None else policy}
+        if threshold is not None:
+            table["threshold"] = threshold
         policy = advising_policy(table, FittedParts(model, gain), "decide")
     elif model is not None or gain is not None or threshold is not None:
         raise InputError("decide: a policy has its own model, gain and threshold; give it alone")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
+from numbers import Real
 from types import ModuleType
 from typing import Any, Literal
 
@@ -189,8 +190,9 @@ def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
 
 def threshold_from(value: Any, where: str = "threshold") -> Threshold:
     """A threshold: as it is, seconds, "always", or a table with cost and curve."""
-    if isinstance(value, Threshold):
-        return value
+    if callable(getattr(value, "seconds", None)):
+        rule: Threshold = value
+        return rule
     if isinstance(value, Mapping):
         try:
             return built(_Clinical, value, where).threshold()
@@ -199,7 +201,7 @@ def threshold_from(value: Any, where: str = "threshold") -> Threshold:
             raise InputError(told if where in told else f"{where}: {told}") from None
     if value == "always":
         return ALWAYS
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not math.isfinite(value):
         raise InputError(
             f'{where} {value!r}: seconds, "always", or a table with cost and curve is needed'
@@ -270,6 +272,13 @@ class _Table:
         needs, role = parameters(made_by), getattr(made_by, "role", "")
         if role and role not in ROLES:
             raise InputError(f"[{where}] role {role!r}: choose {' or '.join(ROLES)}, or none")
+        learns = getattr(made_by, "learns", {})
+        parts = learns.values() if isinstance(learns, Mapping) else [None]
+        if not all(hasattr(part, name) for part in parts for name in ("fit", "save", "load")):
+            raise InputError(
+                f"[{where}] learns {learns!r}: the arguments that are learned, each with a class "
+                "that has fit, save and load, are needed; see docs/plugins.md"
+            )
         # an argument of the class is never one of our keys
         asked = {
             key: keys.pop(key)
@@ -279,7 +288,7 @@ class _Table:
         trained, radius = getattr(made_by, "model_form", USUAL)
         usual = {"trained": trained, "radius": radius, "use_drift": needs.get("drift", False)}
         return cls(
-            name, str(kind), where, made_by, needs, getattr(made_by, "learns", {}), keys,
+            name, str(kind), where, made_by, needs, learns, keys,
             built(_Choice, usual | asked, where), "trained" in asked or "radius" in asked,
         )  # fmt: skip
 

@@ -16,6 +16,7 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.learning.scores import best_factor, scores
 from ideal_dispatch.learning.trip_table import HOURS_OF_WEEK, TripTable
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, Range
 from ideal_dispatch.records import Trips
 
 Ratios = Callable[[TripTable], FloatArray]
@@ -74,6 +75,7 @@ def hour_of_week(prior_trips: float = 10.0) -> Baseline:
 
     The constant counts like ``prior_trips`` trips of each hour.
     """
+    ZERO_OR_MORE.check(prior_trips, "prior_trips")
 
     def learn(table: TripTable) -> Ratios:
         usual = best_factor(table.observed_s, table.free_flow_s)
@@ -91,8 +93,10 @@ def hour_of_week(prior_trips: float = 10.0) -> Baseline:
 def linear(penalty: float = 10.0) -> Baseline:
     """Ridge regression of the log ratio on the trip's road, harmonics of the hour and context.
 
-    Columns are standardised; what is not known is the column's mean.
+    Columns are standardised; what is not known is the column's mean. Without a penalty
+    they would not be independent.
     """
+    POSITIVE.check(penalty, "penalty")
 
     def learn(table: TripTable) -> Ratios:
         columns = table.linear_columns()
@@ -120,6 +124,8 @@ def boosting(trees: int = 300, leaves: int = 16, *, located: bool = False) -> Ba
 
     ``located`` ones also see both ends and the way from one to the other.
     """
+    COUNT.check(trees, "trees")
+    Range(2, whole=True).check(leaves, "leaves")
 
     def columns_of(table: TripTable) -> FloatArray:
         if not located:
@@ -159,6 +165,9 @@ def nearest(neighbours: int = 10, hour_weight: float = 1.0, week_weight: float =
     trips' ends: noon and midnight twice ``hour_weight``, two weekdays
     ``week_weight``.
     """
+    COUNT.check(neighbours, "neighbours")
+    ZERO_OR_MORE.check(hour_weight, "hour_weight")
+    ZERO_OR_MORE.check(week_weight, "week_weight")
 
     def learn(table: TripTable) -> Ratios:
         from scipy.spatial import KDTree

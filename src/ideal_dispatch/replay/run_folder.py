@@ -136,7 +136,7 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
         **({} if traffic.source is None else {"source": described(traffic.source)}),
         "depots": [
             {"name": depot.name, "node": depot.node, "units": count}
-            for depot, count in zip(replay.depots, replay.units, strict=True)
+            for depot, count in zip(replay.depots, replay.units or (), strict=True)
         ],
         "region": None if replay.region is None else described(replay.region),
         "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())},

@@ -37,15 +37,20 @@ class Replay:
     traffic: ReplayedTraffic
     depots: Sequence[Depot]
     policies: Sequence[Policy]
-    units: Sequence[int] = ()
+    units: Sequence[int] | None = None
     region: IntArray | None = None
     seed: int = 0
     worlds: Sequence[World] = tuple(World)
 
     def __post_init__(self) -> None:
-        given = self.units or [2] * len(self.depots)
+        units = (2,) * len(self.depots) if self.units is None else tuple(self.units)
+        try:
+            worlds = [World(world) for world in self.worlds]
+        except ValueError:
+            known = " and ".join(World)
+            raise InputError(f"worlds {list(self.worlds)}: choose of {known}") from None
         for name, values in (("depots", self.depots), ("policies", self.policies),
-                             ("units", given), ("worlds", self.worlds)):  # fmt: skip
+                             ("units", units), ("worlds", worlds)):  # fmt: skip
             object.__setattr__(self, name, tuple(values))
         nodes = self.traffic.network.num_nodes
         if not self.depots or not self.policies or not self.worlds:
@@ -60,9 +65,9 @@ class Replay:
         for depot in self.depots:
             if not 0 <= depot.node < nodes:
                 raise InputError(f"{depot} is not on the network (0 … {nodes - 1})")
-        if len(self.units) != len(self.depots) or min(self.units) < 0 or not any(self.units):
+        if len(units) != len(self.depots) or min(units) < 0 or not any(units):
             raise InputError(
-                f"units {list(self.units)}: one number of zero or more is needed for each of "
+                f"units {list(units)}: one number of zero or more is needed for each of "
                 f"{len(self.depots)} depots, and one above zero"
             )
         if self.region is not None:

@@ -28,10 +28,9 @@ _FREE_FLOW = int(np.nanargmin(np.abs(RATIOS - 1.0)))
 class ReplayedTraffic:
     """What calls are replayed in: the quotes of a router, and the truth of a recording.
 
-    The router is the recording's own, or ``source``. Other routes, edge times and
-    the quick way on are offered where the router offers them
-    (:class:`~ideal_dispatch.dispatch.situation.OffersAlternatives`,
-    ``TellsEdgeTimes``, :class:`~ideal_dispatch.replay.drive.Navigator`).
+    The router is the recording's own, or ``source``. Other routes and edge times are
+    offered where the router offers them, and the quick way on by the recording's own
+    (see :class:`~ideal_dispatch.replay.drive.Navigator`).
     """
 
     quote: Callable[[int, int, datetime], RouteQuote]

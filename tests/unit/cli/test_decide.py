@@ -276,6 +276,7 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
         ({"depot": ["D0=-1"]}, "--depot D0=-1: write it as NAME=UNITS"),
         ({"depot": ["D0=0", "D1=0", "D2=0"]}, "no depot has a free unit and a route"),
         ({"policy": "oracle"}, "--policy 'oracle': choose one of region, router"),
+        ({"policy": "builtins:object"}, "^--policy builtins:object is no policy"),
         ({"policy": "learned-trigger"}, "--policy 'learned-trigger': choose one of (?!.*learned)"),
         ({"policy": "quarter-hour"}, "--policy 'quarter-hour': choose one of (?!.*quarter)"),
         ({"threshold": "soon"}, "--threshold soon: seconds or always is needed"),

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,12 +103,16 @@ def test_a_number_is_a_threshold_and_a_name_a_policy(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     made = decide(call, gain=GAIN, model=random_model(grid), threshold=30.0)
     assert (made.policy, made.threshold_s) == ("ideal", 30.0)
+    number: Any = np.float32(30)
+    made = decide(call, gain=GAIN, model=random_model(grid), threshold=number, policy=None)
+    assert (made.policy, made.threshold_s) == ("ideal", 30.0)
     made = decide(call, policy="interval", threshold=-5)
     assert (made.policy, made.threshold_s) == ("interval", -5.0)
     for given, message in (
         ({"policy": "intervall"}, "decide.kind 'intervall': choose one of region"),
         ({"policy": 3}, "decide: policy 3: give a kind, or an object with decide"),
         ({"policy": "interval", "threshold": "much"}, "decide.threshold 'much': seconds"),
+        ({"policy": "interval", "threshold": timedelta(0, 30)}, "threshold datetime.*: seconds"),
     ):
         with pytest.raises(InputError, match=message):
             decide(call, **given)

@@ -57,6 +57,8 @@ radius = "wide"
 class Lesson:
     """A part that a plug-in learns."""
 
+    fit = save = load = classmethod(lambda cls, _: None)
+
 
 @dataclass(frozen=True)
 class Taught:
@@ -123,6 +125,13 @@ def test_arguments_of_a_plugin_are_never_keys_of_ours(parts: FittedParts) -> Non
     *_, taught = read(FILE, parts)
     assert taught.lesson is parts.learned[Lesson]
     assert (taught.radius, taught.form, taught.model) == ("wide", "its own", parts.model)
+
+
+@pytest.mark.parametrize("learns", [True, {"lesson": 3}, {"lesson": dict}])
+def test_what_cannot_be_learned(learns: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Taught, "learns", learns)
+    with pytest.raises(InputError, match=r"^\[policies.x\] learns .* fit, save and load"):
+        needed_parts({"x": {"kind": f"{__name__}:Taught"}})
 
 
 @pytest.mark.parametrize("trained", ["practical", "paper"])

@@ -244,6 +244,24 @@ def test_one_nearest_trip_repeats_the_past(grid: RoadNetwork) -> None:
     assert everyone / table.free_flow_s == pytest.approx(np.exp(np.log(table.ratio).mean()))
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hour_of_week(-1.0), "prior_trips -1.0: zero or more is needed"),
+        (lambda: linear(0.0), "penalty 0.0: more than 0 is needed"),
+        (lambda: linear(float("nan")), "penalty nan: a finite number is needed"),
+        (lambda: boosting(trees=0), "trees 0: at least 1 is needed"),
+        (lambda: boosting(leaves=1, located=True), "leaves 1: at least 2 is needed"),
+        (lambda: nearest(neighbours=0), "neighbours 0: at least 1 is needed"),
+        (lambda: nearest(2.5), "neighbours 2.5: a whole number is needed"),  # type: ignore[arg-type]
+        (lambda: nearest(hour_weight=-1.0), "hour_weight -1.0: zero or more is needed"),
+    ],
+)
+def test_bad_settings(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
 def test_boosting_says_which_extra_it_needs(
     grid: RoadNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -281,6 +281,8 @@ def test_a_policy_that_fails_at_one_call_ends_the_run(
         ({"seed": -1}, "seed -1: zero or more is needed"),
         ({"workers": 0}, "workers 0: at least one is needed"),
         ({"worlds": []}, "at least one depot, one policy and one world"),
+        ({"worlds": ["C"]}, r"worlds \['C'\]: choose of instantaneous and experienced"),
+        ({"units": []}, r"units \[\]: one number of zero or more is needed for each of 2"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_folder(
@@ -326,6 +328,13 @@ def test_folders_that_are_no_run(grid: RoadNetwork, tmp_path: Path) -> None:
     (tmp_path / "notes" / "run.json").write_text("[]")
     with pytest.raises(IdealError, match=r"run.json: not a replay's manifest"):
         _replay(grid, calls, tmp_path / "notes")
+
+
+def test_units_and_worlds_as_people_give_them(grid: RoadNetwork) -> None:
+    traffic = ReplayedTraffic(recording(grid))
+    made = Replay(traffic, depots(grid), [Chancy()], np.array([1, 3]), worlds=["B"])  # type: ignore[arg-type,list-item]
+    assert (made.units, made.worlds) == ((1, 3), (World.EXPERIENCED,))
+    assert Replay(traffic, depots(grid), [Chancy()]).units == (2, 2)
 
 
 def test_only_the_named_worlds_are_driven(grid: RoadNetwork, tmp_path: Path) -> None:
