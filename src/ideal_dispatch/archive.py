@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.files import atomic_write, check_source
+from ideal_dispatch.files import atomic_write, check_source, write_file
 
 _ZIP = b"PK\x03\x04"
 
@@ -125,8 +125,7 @@ class JsonKind(FileKind):
     def write(self, path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
         """Write one file, or leave what was there untouched."""
         whole = {"kind": self.format, "version": self.version, **content}
-        with atomic_write(path) as file:
-            file.write(json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
+        write_file(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
 
     @contextmanager
     def reading(self, path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:

@@ -56,6 +56,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a whole file, text as UTF-8, or leave what was there untouched."""
+    with atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
 def safe_cell(value: object) -> str:
     """A value as text, with an apostrophe before what a spreadsheet would take for a formula."""
     text = "" if value is None else str(value)
@@ -73,5 +79,4 @@ def write_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode(encoding))
+    write_file(path, text.getvalue().encode(encoding))

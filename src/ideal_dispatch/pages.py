@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import atomic_write, write_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,9 +63,7 @@ def render(name: str, /, **values: Any) -> str:
 
 def save_page(path: str | os.PathLike[str], name: str, /, **values: Any) -> None:
     """Write a page from its template, or leave what was there untouched."""
-    text = render(name, **values)
-    with atomic_write(path) as file:
-        file.write(text.encode())
+    write_file(path, render(name, **values))
 
 
 # --- figures ------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.trace import UNTRACED, Trace
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import GAIN
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -130,8 +130,7 @@ class City:
             "time_zone": self.time_zone,
             "country": self.country,
         }
-        with atomic_write(f"{os.fspath(stem)}.json") as file:
-            file.write(json.dumps(sides, ensure_ascii=False).encode() + b"\n")
+        write_file(f"{os.fspath(stem)}.json", json.dumps(sides, ensure_ascii=False) + "\n")
 
     # --- a call -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.metrics import Interval
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.frames import DataFrame, frame_of_csv
 
 Cell = str | float | int | Interval | None
@@ -119,8 +119,7 @@ class Table:
         """Write ``name.csv`` and ``name.tex`` into an existing folder; gives the files."""
         files = {folder / f"{self.name}.csv": self.csv(), folder / f"{self.name}.tex": self.latex()}
         for path, content in files.items():
-            with atomic_write(path) as file:
-                file.write(content.encode())
+            write_file(path, content)
         return list(files)
 
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load as load_tensors
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.forecast.model import Model, content_hash
 from ideal_dispatch.forecast.radius import RadiusRule
@@ -51,13 +51,9 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
     place.mkdir(parents=True, exist_ok=True)
     (place / GAIN).unlink(missing_ok=True)
-    for name, content in (
-        (weights, tensors),
-        (CARD, model_card(model).encode()),
-        (MANIFEST, f"{text}\n".encode()),
-    ):
-        with atomic_write(place / name) as file:
-            file.write(content)
+    write_file(place / weights, tensors)
+    write_file(place / CARD, model_card(model))
+    write_file(place / MANIFEST, f"{text}\n")
     for old in place.glob("weights-*.safetensors"):
         if old.name != weights:
             old.unlink()

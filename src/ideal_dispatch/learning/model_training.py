@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
@@ -66,8 +66,7 @@ def train_model(
     # the model last: where its manifest is, its report is
     numbers = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
     for name, text in ((REPORT, report.html()), (NUMBERS, f"{numbers}\n")):
-        with atomic_write(place / name) as file:
-            file.write(text.encode())
+        write_file(place / name, text)
     model.save(place)
     (place / CHECKPOINT).unlink(missing_ok=True)
     return TrainedModel(model, report, place)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.pages import figure_url, save_page
@@ -105,8 +105,8 @@ def write_outputs(
     facts = summary(prepared, network, settings)
     prepared.trips.save(where / "trips.trips")
     write_quarantine(prepared, where / "quarantine.csv")
-    with atomic_write(where / "report.json") as file:
-        file.write(json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    text = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
+    write_file(where / "report.json", text)
     save_page(
         where / "report.html",
         "data_report.html",

@@ -18,7 +18,7 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write, write_csv
+from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import render
 from ideal_dispatch.records import synthetic_cells
@@ -195,8 +195,7 @@ def write_agency(
     settings = render(
         "agency.toml", name=name, time_zone=weather.time_zone, country=country, weather=weather_name
     )
-    with atomic_write(folder / "agency.toml") as file:
-        file.write(settings.encode())
+    write_file(folder / "agency.toml", settings)
     return AgencySettings.load(folder / "agency.toml")
 
 

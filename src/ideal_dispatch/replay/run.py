@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ideal_dispatch.cluster import on_cluster
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import atomic_write, write_file
 from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.log import DROPPED
 from ideal_dispatch.replay.run_folder import Manifest, locked, settings
@@ -88,8 +88,7 @@ def _finished(
         done = len(incidents) - sum(len(chunks[number]) for number in missing)
         tasks = [(number, chunks[number]) for number in missing]
         for number, text in _replayed(replay, tasks, workers, cluster):
-            with atomic_write(files[number]) as file:
-                file.write(text)
+            write_file(files[number], text)
             done += len(chunks[number])
             if report is not None:
                 report(done, len(incidents))

@@ -20,7 +20,7 @@ import numpy as np
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.simulation import Replay
 
 NAME = "run.json"
@@ -110,9 +110,8 @@ class Manifest:
 
     def _write(self) -> None:
         whole = {**self.settings, "replayed": self.replayed, "dropped": list(self.dropped)}
-        with atomic_write(self.folder / NAME) as file:
-            text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
-            file.write(text.encode() + b"\n")
+        text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+        write_file(self.folder / NAME, text + "\n")
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts, policies_from
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground
 from ideal_dispatch.replay.fitting import (
@@ -193,8 +193,7 @@ def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
         return
     if set(folder.iterdir()) - {folder / LOCK}:
         raise InputError(f"{folder}: holds other files and no experiment; name a new folder")
-    with atomic_write(file) as opened:
-        opened.write(text.encode())
+    write_file(file, text)
 
 
 def _write_start(folder: Path, experiment: Experiment, test: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.errors import FileFormatError, InputError, TrafficError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 
 _SENT_TIMES = ("departureTime", "date_time")  # say the moment asked in a way the clock decides
 
@@ -86,8 +86,7 @@ class RecordedAnswers:
         content = {"question": question.as_json(), "status": answer.status,
                    "answer": answer.answer, "failure": answer.failure}  # fmt: skip
         text = json.dumps(content, sort_keys=True, allow_nan=False, indent=1)
-        with atomic_write(self._path(question)) as file:
-            file.write(text.encode() + b"\n")
+        write_file(self._path(question), text + "\n")
 
     def _path(self, question: Question) -> Path:
         return self.folder / f"{question.key}.json"

@@ -7,7 +7,7 @@ counts requests to a paid source that came to no line of their own.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
 
-KIND, VERSION = "ideal-dispatch quote log", 2
+KIND = JsonKind("ideal-dispatch quote log", 2, "quote log", "make one with `ideal traffic record`")
 TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
 """Numbers of every quote; null where the source gives none."""
 
@@ -130,38 +131,35 @@ class QuoteLog:
         A last line without its end, left by an interruption, is dropped with a note.
         """
         check_source(path)
-        where, content = os.fspath(path), Path(path).read_bytes()
+        content = Path(path).read_bytes()
         whole = content.rfind(b"\n") + 1
-        notes = (f"{where}: its last line was interrupted and is dropped",)
-        rows = _rows(where, content[:whole])
-        _, header = next(rows, (0, {}))
-        if header.get("kind") != KIND:
-            raise FileFormatError(f"{where}: no quote log; make one with `ideal traffic record`")
-        if header.get("version") not in (1, VERSION):
-            raise FileFormatError(
-                f"{where}: version {header.get('version')}, this program reads up to {VERSION}"
-            )
-        checksum, source = header.get("network"), header.get("source")
-        start, every_s = _schedule(header.get("schedule"))
-        if not isinstance(checksum, str) or not isinstance(source, dict) or every_s <= 0:
-            raise FileFormatError(f"{where}, line 1: the header is damaged")
-        if network is not None and checksum != network.checksum:
-            raise FileFormatError(
-                f"{where}: recorded on another network (checksum {checksum}, this one has "
-                f"{network.checksum})"
-            )
+        notes = (f"{os.fspath(path)}: its last line was interrupted and is dropped",)
+        rows = map(_row, content[:whole].splitlines())
         lines: list[LogLine] = []
         requests = 0
-        for number, row in rows:
-            try:
-                if row.keys() == {"requests"}:
-                    requests += _count(row["requests"])
-                else:
-                    lines.append(LogLine.read(row))
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
+        with KIND.complaints(path):
+            header = KIND.checked(next(rows, None))
+            checksum, source = header["network"], header["source"]
+            start, every_s = _schedule(header.get("schedule"))
+            if not isinstance(checksum, str) or not isinstance(source, dict) or every_s <= 0:
+                raise FileFormatError("line 1: the header is damaged")
+            if network is not None and checksum != network.checksum:
                 raise FileFormatError(
-                    f"{where}, line {number}: damaged ({type(error).__name__}: {error})"
-                ) from None
+                    f"recorded on another network (checksum {checksum}, this one has "
+                    f"{network.checksum})"
+                )
+            for number, row in enumerate(rows, 2):
+                try:
+                    if not isinstance(row, dict):
+                        raise TypeError("no JSON object")
+                    if row.keys() == {"requests"}:
+                        requests += _count(row["requests"])
+                    else:
+                        lines.append(LogLine.read(row))
+                except (KeyError, TypeError, ValueError, OverflowError) as error:
+                    raise FileFormatError(
+                        f"line {number}: damaged ({type(error).__name__}: {error})"
+                    ) from None
         return cls(
             checksum,
             source,
@@ -188,8 +186,8 @@ def header_text(
 ) -> str:
     """The first line of a log, without its end."""
     header = {
-        "kind": KIND,
-        "version": VERSION,
+        "kind": KIND.format,
+        "version": KIND.version,
         "network": network.checksum,
         "source": source,
         "schedule": {"start": start.isoformat(), "every_s": every_s},
@@ -203,29 +201,20 @@ def row_text(row: Mapping[str, Any]) -> str:
 
 
 def _schedule(row: Any) -> tuple[datetime | None, float]:
-    """First asking and interval of a header, nothing in version 1; no seconds if damaged."""
+    """First asking and interval of a header; nothing in version 1."""
     if row is None:
         return None, np.nan
+    start = datetime.fromisoformat(row["start"])
+    require_zone(start)
+    return start, float(row["every_s"])
+
+
+def _row(line: bytes) -> Any:
+    """What a line holds; nothing where that is no JSON."""
     try:
-        start = datetime.fromisoformat(row["start"])
-        require_zone(start)
-        return start, float(row["every_s"])
-    except (KeyError, TypeError, ValueError):
-        return None, 0.0
-
-
-def _rows(where: str, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(content.splitlines(), 1):
-        try:
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise TypeError
-        except (ValueError, TypeError, RecursionError):
-            if number == 1:
-                row = {}  # no log at all, which the reader of the header says better
-            else:
-                raise FileFormatError(f"{where}, line {number}: damaged, no JSON object") from None
-        yield number, row
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _null(value: float) -> float | None:

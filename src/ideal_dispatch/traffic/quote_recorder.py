@@ -16,7 +16,7 @@ from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import IdealError, InputError, PluginError
-from ideal_dispatch.files import atomic_write, check_target
+from ideal_dispatch.files import check_target, write_file
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.outside_service import BudgetError, RequestBudget
 from ideal_dispatch.ranges import POSITIVE
@@ -228,8 +228,7 @@ def _begin(
     interval_s = float(schedule.every_s or EVERY_S)
     _dues(first, interval_s, schedule.count)  # before anything is written
     header = header_text(network, description, first.astimezone(UTC), interval_s)
-    with atomic_write(path) as file:
-        file.write(header.encode() + b"\n")
+    write_file(path, header + "\n")
 
 
 def _dues(first: datetime, interval_s: float, count: int) -> list[datetime]:

@@ -268,7 +268,7 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
         (("record", "-o", "x", "--valhalla", "ftp://x", *WHERE),
          "--valhalla ftp://x: write it as http://127.0.0.1:8002"),
         (("record", "-o", "depots.csv", "--traffic", "town.traffic", *WHERE),
-         "depots.csv: no quote log; make one with"),
+         "depots.csv: not a quote log; make one with"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(town: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -180,7 +180,7 @@ def _changed(**values: Any) -> str:
         (_changed(version=2), "format 2, this version reads up to 1; upgrade"),
         (_changed(degrees=4), "4 degrees, this program knows 3"),
         (_changed(coefficients=[0, 0, 0]), "coefficients must be 4 finite numbers"),
-        (_changed(coefficients={"a": 1}), "gain.json: gain model: coefficients"),
+        (_changed(coefficients={"a": 1}), "gain.json: coefficients: float"),
         (_changed(coefficients=None), "gain.json: gain model: coefficients"),
         (_changed(typical_widths_s=[-1, 1]), "typical_widths_s must be zero or more"),
         (_changed(coefficients=[0, 0, 0, -1]), "coefficients must be zero or more"),

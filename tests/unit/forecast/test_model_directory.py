@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from ideal_dispatch import Model
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import model_directory
 from ideal_dispatch.forecast.model_directory import model_card
 from tests.unit.forecast.models import small_model
@@ -86,12 +86,12 @@ def test_an_interrupted_save_leaves_the_old_model(
     model: Model, other: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
 
-    def interrupted(path: Path) -> Any:
+    def interrupted(path: Path, content: str | bytes) -> None:
         if path.name.startswith(at):
             raise KeyboardInterrupt
-        return atomic_write(path)
+        write_file(path, content)
 
-    monkeypatch.setattr(model_directory, "atomic_write", interrupted)
+    monkeypatch.setattr(model_directory, "write_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         other.save(folder)
     assert Model.load(folder).checksum == model.checksum

@@ -334,7 +334,7 @@ def test_files_that_are_no_log_of_this_source(
     notes = tmp_path / "notes.txt"
     for content in (b"my own notes\n", b"[]\n", b"{}\n", b"notes"):
         notes.write_bytes(content)
-        with pytest.raises(FileFormatError, match="no quote log; make one with"):
+        with pytest.raises(FileFormatError, match="not a quote log; make one with"):
             record(world, notes)
         assert notes.read_bytes() == content  # and it is left alone
 
@@ -352,18 +352,19 @@ def test_damaged_logs(world: ReplayedTraffic, tmp_path: FilePath) -> None:
 
     header = json.loads(lines[0])
     assert damaged(0, json.dumps(header | {"version": 3})) == (
-        ": version 3, this program reads up to 2"
+        ": written in format 3, this version reads up to 2; upgrade ideal-dispatch"
     )
     wrong: list[dict[str, Any]] = [
         {"network": 5}, {"schedule": {}}, {"schedule": {"start": "soon", "every_s": 1}},
         {"schedule": {"start": BEGIN.isoformat(), "every_s": 0}},
     ]  # fmt: skip
     for part in wrong:
-        assert damaged(0, json.dumps(header | part)) == ", line 1: the header is damaged"
-    assert damaged(2, '{"due"') == ", line 3: damaged, no JSON object"
-    assert damaged(2, "[]") == ", line 3: damaged, no JSON object"
+        said = damaged(0, json.dumps(header | part))
+        assert said.startswith((": line 1: the header is damaged", ": truncated or damaged quote"))
+    assert damaged(2, '{"due"') == ": line 3: damaged (TypeError: no JSON object)"
+    assert damaged(2, "[]") == ": line 3: damaged (TypeError: no JSON object)"
     row = json.loads(lines[2])
-    assert damaged(2, "{}").startswith(", line 3: damaged (KeyError")
+    assert damaged(2, "{}").startswith(": line 3: damaged (KeyError")
     assert "no zone" in damaged(2, json.dumps(row | {"due": "2023-05-09T00:00:00"}))
     assert "line 3" in damaged(2, json.dumps(row | {"edges": ["x"]}))
     assert "line 3" in damaged(2, json.dumps(row | {"origin": None}))
