@@ -371,6 +371,18 @@ class AuditStoreContract:
                 stored(store, [entry(1)])
             store.close()
 
+    def test_tables_of_another_program_are_left_alone(self, url: str) -> None:
+        execute(url, "CREATE TABLE units (name TEXT)")
+        store = open_store(url)
+        with pytest.raises(StoreError, match="units.* already exists"):
+            stored(store, [entry(1)])
+        store.close()
+        execute(url, "INSERT INTO units VALUES ('theirs')", "DROP TABLE units")
+        migrate(url)
+        execute(url, "UPDATE alembic_version SET version_num = '0001cafe'")
+        with pytest.raises(AuditError, match="of version 0001cafe, which is not ours"):
+            migrate(url)
+
     def test_reading_makes_no_tables(self, url: str) -> None:
         store = open_store(url, create=False)
         with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):

@@ -166,7 +166,11 @@ def migrate(connection: Connection) -> None:
             )
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     found = read_version(connection)
-    _metadata.create_all(connection)
+    missing = {None: [rows, marks, units, promises], "0001": [promises], VERSION: []}
+    if found not in missing:
+        raise AuditError(f"audit database: its tables are of version {found}, which is not ours")
+    _version.create(connection, checkfirst=True)
+    _metadata.create_all(connection, missing[found], checkfirst=False)  # not into others' tables
     if found is not None:
         connection.execute(update(_version).values(version_num=VERSION))
         return
