@@ -52,25 +52,25 @@ class RequestBudget:
     """How many requests may be sent, if there is a ``limit``, and how many were.
 
     A request counts when it is sent, whatever comes back: a retry counts again,
-    a recorded answer does not count.
+    a recorded answer does not count. One budget may be that of several logs.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         if limit is not None:
             Range(whole=True).check(limit, "request budget")
         self.limit = limit
-        self._sent = self._earlier = 0
+        self._sent, self._earlier = 0, dict[str, int]()
         self._lock = Lock()
 
     @property
     def spent(self) -> int:
         """Requests sent so far, those of earlier runs included."""
-        return self._sent + self._earlier
+        return self._sent + sum(self._earlier.values())
 
-    def resume(self, total: int) -> None:
-        """Count ``total`` requests as sent, of which some may be this run's own."""
+    def resume(self, log: str, total: int) -> None:
+        """Count what a log tells of earlier runs, once: what it tells later is this run's own."""
         with self._lock:
-            self._earlier = max(0, total - self._sent)
+            self._earlier.setdefault(log, total)
 
     def spend(self, kind: str) -> None:
         """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""

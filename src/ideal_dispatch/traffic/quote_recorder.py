@@ -108,7 +108,7 @@ def record_quotes(
 
     A quote that fails becomes a line that says why. A used-up budget ends the
     recording: ``budget`` counts quotes, the source's own counts requests and is
-    kept in the log. Both count all that was ever asked for the log.
+    kept in the log. Both count all that was ever asked for their logs.
 
     Realised times come from ``truth``, or from the source if it knows them; such
     a source is asked about the moments of the schedule, any other when they come.
@@ -122,14 +122,15 @@ def record_quotes(
     description = described(source)
     _begin(path, network, description, schedule, clock)
     quotes = budget or RequestBudget()
-    sent: RequestBudget = getattr(source, "budget", None) or RequestBudget()
+    paid = getattr(source, "budget", None)
+    sent = paid if isinstance(paid, RequestBudget) else RequestBudget()
     with open(path, "ab") as file:
         _hold(file)
         log = _continued(path, network, description)
         first, interval_s = _first_and_interval(log, path, schedule, replayed)
         dues = _dues(first, interval_s, schedule.count)
-        quotes.resume(len(log.keys))
-        sent.resume(log.requests)
+        quotes.resume(os.path.realpath(path), len(log.keys))
+        sent.resume(os.path.realpath(path), log.requests)
         done, counted = RecordingSummary(notes=log.notes), sent.spent
         try:
             for number, due in enumerate(dues, 1):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
@@ -21,6 +21,7 @@ from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
+_ANSWERS = ("quote", "alternative", "router_times", "way_on")
 _EDGES_AT_A_TIME = 1024
 _FREE_FLOW = int(np.nanargmin(np.abs(RATIOS - 1.0)))
 
@@ -48,7 +49,7 @@ class ReplayedTraffic:
         self._recorded = RecordedRouter(recording, params)
         self.params = self._recorded.params
         router = self._recorded if source is None else _Checked(source, self.network)
-        for name in ("quote", "alternative", "router_times", "way_on"):
+        for name in _ANSWERS:
             if hasattr(router, name):
                 setattr(self, name, getattr(router, name))
         self._filled = lru_cache(8)(self._fill)
@@ -126,7 +127,7 @@ class _Checked:
 
     def __init__(self, source: TrafficSource, network: RoadNetwork) -> None:
         self._source, self._network = source, network
-        for name in ("quote", "alternative", "router_times"):
+        for name in _ANSWERS:
             if hasattr(source, name):
                 who, method = f"traffic source {type(source).__name__}", getattr(source, name)
                 check = getattr(self, f"_{name}")
@@ -143,6 +144,19 @@ class _Checked:
 
     def _alternative(self, answer: Any, avoid: Path, at: datetime) -> RouteQuote | None:
         return None if answer is None else self._quote(answer, avoid.origin, avoid.destination, at)
+
+    def _way_on(
+        self, answer: Any, node: int, destination: int, at: datetime
+    ) -> tuple[int, float, float]:
+        edge, *seconds = answer
+        if not 0 <= whole_number(edge, "edge") < self._network.num_edges:
+            raise InputError(f"edge {edge}; there are 0 … {self._network.num_edges - 1}")
+        if self._network.tail[edge] != node:
+            raise InputError(f"edge {edge}, which does not begin at node {node}")
+        edge_s, whole_s = (float(one) for one in seconds)
+        if not (0.0 <= edge_s < np.inf and 0.0 <= whole_s < np.inf):
+            raise InputError(f"{edge_s} s and {whole_s} s; finite seconds are needed")
+        return int(edge), edge_s, whole_s
 
     def _router_times(self, answer: Any, at: datetime) -> FloatArray:
         times = np.asarray(answer, np.float64)

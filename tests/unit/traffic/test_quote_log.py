@@ -445,6 +445,13 @@ def test_a_budget_counts_what_it_knows_once(
     for count, spent in ((2, 6), (3, 9), (3, 9)):
         record(world, tmp_path / "a", count=count, budget=budget)
         assert budget.spent == spent
+    record(world, tmp_path / "b", count=1, budget=budget)
+    assert budget.spent == 12  # another log
+    later = RequestBudget(14)  # of a later run, which goes on with both
+    assert record(world, tmp_path / "a", count=3, budget=later).quoted == 0
+    done = record(world, tmp_path / "b", count=4, budget=later)
+    assert (done.quoted, later.spent) == (2, 14)
+    assert "budget of 14 requests (14 sent)" in done.stopped
     begin = datetime(2026, 3, 2, 8, tzinfo=UTC)
     clock, sent = VirtualClock(begin), RequestBudget()
     with connected(town(grid), now=clock.now, budget=sent) as (source, server):

@@ -47,6 +47,9 @@ class Says:
     def alternative(self, avoid: Path, at: datetime) -> Any:
         return self.answer
 
+    def way_on(self, node: int, destination: int, at: datetime) -> Any:
+        return self.answer
+
 
 @pytest.fixture(scope="module")
 def recorded(grid: RoadNetwork) -> RecordedRouter:
@@ -66,6 +69,7 @@ def test_quotes_are_the_sources_and_the_truth_is_recorded(recorded: RecordedRout
     assert (wrapped.router_times(at) == recorded.router_times(at)).all()
     path = recorded.quote(0, 30, at).path
     assert wrapped.alternative(path, at) == recorded.alternative(path, at)
+    assert wrapped.way_on(0, 30, at) == recorded.way_on(0, 30, at)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +106,12 @@ def test_answers_of_another_type_are_one_line(recorded: RecordedRouter, answer: 
     else:
         with pytest.raises(PluginError, match="traffic source Says: alternative.. gives what"):
             traffic.alternative(path, at)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, (7,), (0.5, 1.0, 2.0), (-1, 1.0, 2.0), (5, 1.0, 2.0), (0, 1, np.nan)]
+)
+def test_a_way_on_that_nobody_can_drive(recorded: RecordedRouter, answer: Any) -> None:
+    traffic = ReplayedTraffic(recorded.recording, source=Says(recorded, answer))
+    with pytest.raises(PluginError, match="traffic source Says: way_on.. gives what cannot be"):
+        traffic.way_on(0, 30, recorded.recording.starts[0])
