@@ -185,7 +185,7 @@ class Service:
             self.ledger.units.take(entry)
             if entry.kind == "recommendation":
                 self.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
-            else:
+            elif entry.kind == "response":
                 self._tell_response(entry)
 
     def _tell_response(self, entry: Entry) -> None:

@@ -72,6 +72,20 @@ def test_memory_is_bounded_by_answers_and_the_rest_is_found_in_the_database(
     asyncio.run(fill())
 
 
+def test_no_advice_is_told_without_the_response_to_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look as if nobody had answered, and could be answered twice."""
+
+    def gone(*_: object) -> None:
+        raise StoreError("gone since the last question")
+
+    ledger._store.append([entry("of another worker", 0)])
+    monkeypatch.setattr(ledger._store, "of_call", gone)
+    with pytest.raises(StoreError, match="gone since"):
+        asyncio.run(ledger.get("of another worker-0"))
+
+
 def test_of_a_call_that_is_asked_about_for_ever_the_last_rows_are_read(ledger: Ledger) -> None:
     async def probe() -> None:
         for number in range(50):
