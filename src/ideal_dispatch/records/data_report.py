@@ -52,7 +52,7 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
     reasons = [reason for _, reason in prepared.broken]
     reasons += [reason for found in prepared.quarantined.values() for reason in found]
     targets = np.bincount(np.asarray(trips.target), minlength=len(TARGETS)).tolist()
-    calls = sorted(f"{at}Z" for at in np.asarray(trips.at))
+    calls = np.sort(np.asarray(trips.at))
     return {
         "source": prepared.raw.name,
         "source_checksum": prepared.raw.checksum,
@@ -84,8 +84,8 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
         "travel_time_s": _quantiles(trips.observed_s),
         "speed_kmh": _quantiles(speed_kmh(prepared.distance_m, trips.observed_s)),
         "distance_m": _quantiles(prepared.distance_m),
-        "first_call": calls[0] if calls else None,
-        "last_call": calls[-1] if calls else None,
+        "first_call": f"{calls[0]}Z" if len(calls) else None,
+        "last_call": f"{calls[-1]}Z" if len(calls) else None,
         "weather": prepared.weather_counts,
         "areas": dict(_areas(prepared, network)[1]),
         "notes": prepared.notes,

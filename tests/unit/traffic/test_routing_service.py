@@ -240,6 +240,17 @@ def test_damaged_recordings(grid: RoadNetwork, tmp_path: FilePath) -> None:
         RecordedAnswers(tmp_path / "nowhere")
 
 
+def test_a_proxy_is_used(grid: RoadNetwork) -> None:
+    nowhere: dict[str, Any] = {
+        "proxy": "http://127.0.0.1:9",
+        "patience": replace(QUICK, attempts=1),
+    }
+    with connected(town(grid), PLAIN, **nowhere) as (source, server):
+        with pytest.raises(TrafficServiceError):
+            source.quote(3, 116, NOW)
+        assert not server.asked
+
+
 def test_settings_that_make_no_sense() -> None:
     with pytest.raises(InputError, match="patience: attempts 0: at least 1 is needed"):
         Patience(attempts=0)

@@ -92,9 +92,11 @@ def _nodes(network: RoadNetwork) -> bytes:
 
 def _edges(network: RoadNetwork) -> bytes:
     root = ElementTree.Element("edges")
+    lines = [network.polyline(edge) for edge in range(network.num_edges)]
+    places = _metres(network, np.concatenate(lines))
+    shapes = np.split(places, np.cumsum([len(line) for line in lines])[:-1])
     lanes, speeds = lanes_per_direction(network), speeds_m_s(network)
-    for edge in range(network.num_edges):
-        shape = _metres(network, network.polyline(edge))
+    for edge, shape in enumerate(shapes):
         road_class = int(network.road_class[edge])
         ElementTree.SubElement(
             root,
