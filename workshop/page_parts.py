@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workshop.evidence.pages import write_text
+from ideal_dispatch.files import write_file
 
 
 def replace_part(page: Path, mark: str, text: str) -> None:
@@ -11,4 +11,4 @@ def replace_part(page: Path, mark: str, text: str) -> None:
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     if not found or end not in rest:
         raise SystemExit(f"{page} has no marks {begin} … {end}; add them where the part belongs")
-    write_text(page, f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+    write_file(page, f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")

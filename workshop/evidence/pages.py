@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ideal_dispatch.evaluation.strategies import AS_SET
 from ideal_dispatch.evaluation.table import Table
-from ideal_dispatch.files import atomic_write
+from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
 
 FOLDER = Path("docs/evidence")
@@ -83,7 +83,7 @@ class ExperimentPage:
     def write(self, folder: Path) -> None:
         """Write the page, and put its tables into the CSV files in place of its earlier ones."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / f"{self.stem}.md", self.markdown())
+        write_file(folder / f"{self.stem}.md", self.markdown())
         for kind in KINDS:
             rows = [
                 ([self.name, one.days, one.world], one.table)
@@ -125,17 +125,12 @@ def csv_rows(keys: Sequence[str], table: Table) -> tuple[list[str], list[list[st
 def write_csv(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    write_text(file, text.getvalue())
+    write_file(file, text.getvalue())
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
     with file.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
-
-
-def write_text(file: Path, text: str) -> None:
-    with atomic_write(file) as stream:
-        stream.write(text.encode())
 
 
 def _replace_rows(file: Path, name: str, tables: Sequence[tuple[Sequence[str], Table]]) -> None:

@@ -21,10 +21,11 @@ from ideal_dispatch.evaluation.metrics import Interval, day_t_interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import matched_arrival_s
 from ideal_dispatch.evaluation.table import Column, Table
+from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.study import TRAINING, run_experiment
-from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv, write_text
+from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv
 
 SHARES = (0.25, 0.5)
 WHOLE = 10_000  # segments: all of any path
@@ -218,7 +219,7 @@ def write_page(table: Table, folder: Path, version: str) -> None:
         table.note,
         "The table as CSV: [sensitivity.csv](sensitivity.csv).",
     ]
-    write_text(folder / "sensitivity.md", "\n\n".join(blocks) + "\n")
+    write_file(folder / "sensitivity.md", "\n\n".join(blocks) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch import __version__
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.table import Column, Table
+from ideal_dispatch.files import write_file
 from ideal_dispatch.learning import Split, TrainingRun, TrainingSettings, TrainParams, split, train
 from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.baselines import fit_baselines
@@ -24,7 +25,7 @@ from ideal_dispatch.learning.scores import paired_interval, scores
 from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
-from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv, write_text
+from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv
 
 SEEDS = (0, 1, 2)
 LOCAL_TRIPS = 200
@@ -99,7 +100,7 @@ class TravelTimes:
             "The tables as CSV: [travel_times.csv](travel_times.csv).",
         ]
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "travel_times.md", "\n\n".join(blocks) + "\n")
+        write_file(folder / "travel_times.md", "\n\n".join(blocks) + "\n")
         header: list[str] = []
         rows: list[list[str]] = []
         for name, table in self.tables.items():

@@ -10,10 +10,10 @@ from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import CityOptions, check_file
 from ideal_dispatch.cli.terminal import say, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import write_file
 from ideal_dispatch.ranges import Count, Whole
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
-from workshop.evidence.pages import write_text
 from workshop.page_parts import replace_part
 from workshop.pictures import save_figures
 from workshop.traffic.page import examine, markdown, nearest_region
@@ -72,7 +72,7 @@ def plausibility(
             recordings["synthetic"] = synthetic_traffic(network, calendar, params)
         found = examine(recordings, depots, region, real_folder=hong_kong, seed=seed, report=show)
         drawn = found.figures()
-        write_text(output, found.html(drawn))
+        write_file(output, found.html(drawn))
         if figures_folder is not None:
             save_figures(drawn, figures_folder)
     for line in found.warnings():

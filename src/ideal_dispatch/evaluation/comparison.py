@@ -12,25 +12,10 @@ from ideal_dispatch.evaluation.report import caveats, make_folders, save_drawn
 from ideal_dispatch.evaluation.result_tables import WORLD_WORDS
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.evaluation.table import Cell, Column, Table
-from ideal_dispatch.pages import (
-    ACCENT,
-    GREEN,
-    INK,
-    MUTED,
-    ORANGE,
-    PURPLE,
-    SKY,
-    SMALL_PT,
-    VERMILLION,
-    figure_url,
-    plain_axes,
-    save_page,
-)
+from ideal_dispatch.pages import MUTED, PALETTE, SMALL_PT, figure_url, plain_axes, save_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_COLOURS = (ACCENT, ORANGE, GREEN, PURPLE, SKY, VERMILLION, INK, MUTED)
 
 
 def write_comparison(runs: Sequence[Judged], folder: str | os.PathLike[str]) -> list[Path]:
@@ -129,7 +114,7 @@ def saving_figure(runs: Sequence[Judged], world: str) -> "Figure":
             axes.errorbar(
                 interval.mean, place, fmt="o", markersize=5, linewidth=1.6,
                 xerr=[[interval.mean - interval.low], [interval.high - interval.mean]],
-                color=_COLOURS[number % len(_COLOURS)],
+                color=PALETTE[number % len(PALETTE)],
                 label=name if label == next(iter(one)) else None,
             )  # fmt: skip
     axes.axvline(0, color=MUTED, linewidth=1)

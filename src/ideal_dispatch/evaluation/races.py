@@ -14,13 +14,12 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, SMALL_PT, plain_axes
+from ideal_dispatch.pages import ACCENT, INK, MUTED, ORANGE, PURPLE, named_bars, plain_axes
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import LOG
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARGIN = 0.25
@@ -171,49 +170,31 @@ def _known(quote: dict[str, Any] | None, name: str) -> float:
 def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
     """The three issues of the introduction: shares of calls, with the paper's own beside them."""
     count = sum(len(races.worlds) for _, races in named)
-    figure, (first, second, third) = plain_axes(3, 1.3 + 0.42 * (1 + count))
-    labels, colours, wide = ["paper"], [MUTED], [0.0]
-    region, reversal, words = [PAPER_REGION], [0.0], ["not given"]
-    overlap, ranges = [PAPER_OVERLAP], [f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s"]
+    figure, panels = plain_axes(3, 1.3 + 0.42 * (1 + count))
+    region = [("paper", PAPER_REGION, f"{100 * PAPER_REGION:.0f} %", MUTED)]
+    loses = [("", 0.0, "not given", MUTED)]
+    both = [("paper", PAPER_OVERLAP, f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s", MUTED)]
     for (name, races), colour in zip(named, _RECORDED, strict=False):
-        wide.append(len(labels) + (len(races.worlds) - 1) / 2)
-        for number, world in enumerate(races.worlds):
-            labels.append(f"{_short(name)}, {world}")
-            region.append(float(races.region_share()[number]))
-            lost = races.lost_s()[number]
-            reversal.append(float(races.reversal_share()[number]))
-            by = f" by {lost[lost > 0].mean():.0f} s" if (lost > 0).any() else ""
-            words.append(f"{100 * reversal[-1]:.0f} %{by}")
-        overlap.append(races.overlap_share())
-        ranges.append(f"{100 * overlap[-1]:.0f} %, {races.overlap_s().mean():.0f} s")
-        colours += [colour] * len(races.worlds)
-    rows = np.arange(len(labels), dtype=float)
-    shares = [f"{100 * share:.0f} %" for share in region]
-    _bars(first, rows, region, shares, colours, "1  The region's depot is the best")
-    _bars(second, rows, reversal, words, colours, "2  The promised best depot loses")
-    whole = [MUTED, *_RECORDED[: len(named)]]
-    _bars(third, np.array(wide), overlap, ranges, whole, "3  The router's ranges overlap")
-    first.set_yticks(rows, labels)
-    second.set_yticks(rows, [])
-    third.set_yticks(wide, ["paper", *(_short(name) for name, _ in named)])
-    for axes in (first, second, third):
-        axes.set_ylim(rows[-1] + 0.5, -0.5)
+        shares, lost_s = races.region_share(), races.lost_s()
+        for world, share, lost in zip(races.worlds, shares, lost_s, strict=True):
+            region.append((f"{_short(name)}, {world}", share, f"{100 * share:.0f} %", colour))
+            late, by = float((lost > 0).mean()), ""
+            if late > 0:
+                by = f" by {lost[lost > 0].mean():.0f} s"
+            loses.append(("", late, f"{100 * late:.0f} %{by}", colour))
+        meet, seconds = races.overlap_share(), races.overlap_s().mean()
+        both.append((_short(name), meet, f"{100 * meet:.0f} %, {seconds:.0f} s", colour))
+    for axes, title, bars in (
+        (panels[0], "1  The region's depot is the best", region),
+        (panels[1], "2  The promised best depot loses", loses),
+        (panels[2], "3  The router's ranges overlap", both),
+    ):
+        names, lengths, texts, colours = zip(*bars, strict=True)
+        named_bars(axes, names, 100 * np.array(lengths), texts, colours)
+        axes.set(xlim=(0, 165), xlabel="% of the calls")
+        axes.set_xticks(range(0, 101, 25))
+        axes.set_title(title, fontsize=10, color=INK, loc="left")
     return figure
-
-
-def _bars(
-    axes: "Axes", places: FloatArray, shares: Sequence[float], texts: Sequence[str],
-    colours: Sequence[str], title: str,
-) -> None:  # fmt: skip
-    heights = np.where(places % 1 > 0, 1.66, 0.66)  # a bar for both worlds is as high as two
-    axes.barh(places, 100 * np.array(shares), color=colours, height=heights)
-    for place, share, text in zip(places, shares, texts, strict=True):
-        axes.annotate(text, (100 * share, place), xytext=(4, 0), textcoords="offset points",
-                      va="center", fontsize=SMALL_PT, color=INK)  # fmt: skip
-    axes.set(xlim=(0, 165), xlabel="% of the calls")
-    axes.set_xticks(range(0, 101, 25))
-    axes.tick_params(axis="y", length=0)
-    axes.set_title(title, fontsize=10, color=INK, loc="left")
 
 
 def _short(name: str) -> str:
