@@ -185,9 +185,9 @@ def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
         meet, seconds = races.overlap_share(), races.overlap_s().mean()
         both.append((_short(name), meet, f"{100 * meet:.0f} %, {seconds:.0f} s", colour))
     for axes, title, bars in (
-        (panels[0], "1  The region's depot is the best", region),
-        (panels[1], "2  The promised best depot loses", loses),
-        (panels[2], "3  The router's ranges overlap", both),
+        (panels[0], "1  Region's depot is the best", region),
+        (panels[1], "2  Promised best depot loses", loses),
+        (panels[2], "3  Router's ranges overlap", both),
     ):
         names, lengths, texts, colours = zip(*bars, strict=True)
         named_bars(axes, names, 100 * np.array(lengths), texts, colours)
