@@ -2,7 +2,7 @@
 
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli.options import CityOptions, read_moment
@@ -129,11 +129,11 @@ def _source(
         yield ReplayedTraffic(recording)
     elif given == ["--google-key"]:
         from ideal_dispatch.files import check_source
-        from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
+        from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
 
         check_source(place)
         key = place.read_text(encoding="utf-8", errors="replace").strip()
-        params = GoogleParams(cast(SegmentTime, segment))  # which refuses any other word
+        params = GoogleParams(segment)  # type: ignore[arg-type]  # refuses any other word
         with closing(GoogleRoutes.connect(network, key, params=params, **options)) as google:
             yield google
     else:

@@ -8,14 +8,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.ranges import Checked
 from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
@@ -43,34 +43,20 @@ _Read = TypeVar("_Read")
 _Object = dict[str, Any]
 
 
-class SegmentTime(StrEnum):
-    """How the time of the next segment is made, for Google gives none with traffic.
-
-    ``STATIC_RATIO``: times of the steps without traffic, by the leg's ratio of
-    time with traffic to time without; no further request. ``STOPOVER``: a
-    second route that stops at the segment's end, and the time of its first leg.
-    ``OWN_QUERY``: the segment as a route of its own.
-    """
-
-    STATIC_RATIO = "static_ratio"
-    STOPOVER = "stopover"
-    OWN_QUERY = "own_query"
-
-
 @dataclass(frozen=True, slots=True)
-class GoogleParams:
+class GoogleParams(Checked):
     """What a quote asks of Google.
 
-    ``ranges`` asks for the optimistic and the pessimistic time too, each a request.
+    ``segment`` says how the time of the next segment is made, for Google gives none
+    with traffic. "static_ratio": times of the steps without traffic, by the leg's
+    ratio of time with traffic to time without; no further request. "stopover": a
+    second route that stops at the segment's end, and the time of its first leg.
+    "own_query": the segment as a route of its own. ``ranges`` asks for the
+    optimistic and the pessimistic time too, each a request.
     """
 
-    segment: SegmentTime = SegmentTime.STATIC_RATIO
+    segment: Literal["static_ratio", "stopover", "own_query"] = "static_ratio"
     ranges: bool = True
-
-    def __post_init__(self) -> None:
-        if self.segment not in set(SegmentTime):
-            raise InputError(f"segment {self.segment!r}: one of {', '.join(SegmentTime)} is needed")
-        object.__setattr__(self, "segment", SegmentTime(self.segment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +127,12 @@ class GoogleRoutes(RoutingService):
     def _next_segment_s(self, quoting: _Quoting, path: Path, route: ForeignRoute) -> float:
         by_ratio_s, note = first_edge_s(self.network, path, route)
         way = self.params.segment
-        if way is SegmentTime.STATIC_RATIO or len(path) <= 1:
+        if way == "static_ratio" or len(path) <= 1:
             quoting.notes.append(note)
             return by_ratio_s
         end = int(self.network.head[path.edges[0]])
-        lost = f"no {way.value} time of the next segment, static_ratio used"
-        if way is SegmentTime.STOPOVER:
+        lost = f"no {way} time of the next segment, static_ratio used"
+        if way == "stopover":
             nodes = [path.origin, end, path.destination]
             segment_s = self._extra(quoting, lost, nodes, _LEG_FIELDS, _first_leg_duration)
         else:

@@ -86,14 +86,11 @@ class LogLine:
     def read(cls, row: Mapping[str, Any]) -> "LogLine":
         """The line of a parsed row; ``KeyError``, ``TypeError`` or ``ValueError`` if damaged."""
         error = str(row.get("error", ""))
-        due, asked_at = (datetime.fromisoformat(row[name]) for name in ("due", "asked_at"))
-        require_zone(due)
-        require_zone(asked_at)
         return cls(
-            due=due,
+            due=_moment(row["due"]),
             origin=int(row["origin"]),
             destination=int(row["destination"]),
-            asked_at=asked_at,
+            asked_at=_moment(row["asked_at"]),
             times=dict.fromkeys(TIMES, np.nan) if error else {n: _number(row[n]) for n in TIMES},
             edges=() if error else tuple(int(edge) for edge in row["edges"]),
             fell_back=str(row.get("fell_back", "")),
@@ -202,11 +199,13 @@ def row_text(row: Mapping[str, Any]) -> str:
 
 def _schedule(row: Any) -> tuple[datetime | None, float]:
     """First asking and interval of a header; nothing in version 1."""
-    if row is None:
-        return None, np.nan
-    start = datetime.fromisoformat(row["start"])
-    require_zone(start)
-    return start, float(row["every_s"])
+    return (None, np.nan) if row is None else (_moment(row["start"]), float(row["every_s"]))
+
+
+def _moment(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    require_zone(at)
+    return at
 
 
 def _row(line: bytes) -> Any:

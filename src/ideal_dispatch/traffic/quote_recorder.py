@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path as FilePath
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -119,18 +118,17 @@ def record_quotes(
     replayed = isinstance(source, TellsTruth)
     truth = truth or (source if isinstance(source, TellsTruth) else None)
     clock = clock or (None if replayed else Clock())
-    description = described(source)
-    _begin(path, network, description, schedule, clock)
+    description, where = described(source), os.fspath(path)
+    _begin(where, network, description, schedule, clock)
     quotes = budget or RequestBudget()
     paid = getattr(source, "budget", None)
     sent = paid if isinstance(paid, RequestBudget) else RequestBudget()
-    with open(path, "ab") as file:
-        _hold(file)
-        log = _continued(path, network, description)
-        first, interval_s = _first_and_interval(log, path, schedule, replayed)
+    with open(where, "ab") as file:
+        log = _continued(file, where, network, description)
+        first, interval_s = _first_and_interval(log, where, schedule, replayed)
         dues = _dues(first, interval_s, schedule.count)
-        quotes.resume(os.path.realpath(path), len(log.keys))
-        sent.resume(os.path.realpath(path), log.requests)
+        quotes.resume(os.path.realpath(where), len(log.keys))
+        sent.resume(os.path.realpath(where), log.requests)
         done, counted = RecordingSummary(notes=log.notes), sent.spent
         try:
             for number, due in enumerate(dues, 1):
@@ -163,7 +161,7 @@ def record_quotes(
             _sync(file)
     if done.missed and not done.quoted + done.failed:
         done.stopped = done.stopped or (
-            f"{os.fspath(path)}: its last quote was due at {dues[-1].isoformat()}; raise the "
+            f"{where}: its last quote was due at {dues[-1].isoformat()}; raise the "
             "count to go on, or name another file"
         )
     return done
@@ -212,16 +210,15 @@ def _asked(
 
 
 def _begin(
-    path: str | os.PathLike[str],
+    where: str,
     network: RoadNetwork,
     description: Mapping[str, Any],
     schedule: Schedule,
     clock: Clock | None,
 ) -> None:
     """Write the header of a new log; a log that exists stays as it is."""
-    check_target(path)
-    target = FilePath(path)
-    if target.exists() and target.stat().st_size:
+    check_target(where)
+    if os.path.exists(where) and os.path.getsize(where):
         return
     if schedule.start is None and clock is None:
         raise InputError("recorded traffic has no present: say when to ask first")
@@ -229,7 +226,7 @@ def _begin(
     interval_s = float(schedule.every_s or EVERY_S)
     _dues(first, interval_s, schedule.count)  # before anything is written
     header = header_text(network, description, first.astimezone(UTC), interval_s)
-    write_file(path, header + "\n")
+    write_file(where, header + "\n")
 
 
 def _dues(first: datetime, interval_s: float, count: int) -> list[datetime]:
@@ -243,32 +240,27 @@ def _dues(first: datetime, interval_s: float, count: int) -> list[datetime]:
         ) from None
 
 
-def _hold(file: BinaryIO) -> None:
-    """Keep other processes from writing to the log until it is closed."""
+def _continued(
+    file: BinaryIO, where: str, network: RoadNetwork, description: Mapping[str, Any]
+) -> QuoteLog:
+    """The log of a file, ours alone until it is closed, without a last line that was cut short."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(
-            f"{os.fspath(file.name)}: another process is recording there; name another file"
+            f"{where}: another process is recording there; name another file"
         ) from None
-
-
-def _continued(
-    path: str | os.PathLike[str], network: RoadNetwork, description: Mapping[str, Any]
-) -> QuoteLog:
-    """The log, without a last line that was cut short."""
-    log, target = QuoteLog.load(path, network), FilePath(path)
+    log = QuoteLog.load(where, network)
     if log.source != description:
         raise InputError(
-            f"{target}: recorded from another source or with other settings; name another file"
+            f"{where}: recorded from another source or with other settings; name another file"
         )
-    if log.whole_bytes < target.stat().st_size:
-        os.truncate(path, log.whole_bytes)
+    os.truncate(where, log.whole_bytes)
     return log
 
 
 def _first_and_interval(
-    log: QuoteLog, path: str | os.PathLike[str], schedule: Schedule, replayed: bool
+    log: QuoteLog, where: str, schedule: Schedule, replayed: bool
 ) -> tuple[datetime, float]:
     """When to ask first and the interval: as told, or as the log was begun.
 
@@ -277,11 +269,11 @@ def _first_and_interval(
     """
     first, interval_s = schedule.start or log.start, schedule.every_s or log.every_s
     if first is None or np.isnan(interval_s):
-        raise InputError(f"{os.fspath(path)}: has no schedule; give a start and an interval")
+        raise InputError(f"{where}: has no schedule; give a start and an interval")
     if log.start is not None:  # a log of the first version has no grid
         if interval_s != log.every_s:
             raise InputError(
-                f"{os.fspath(path)}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
+                f"{where}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
                 "leave the interval out, or name another file"
             )
         rounds = (first - log.start).total_seconds() / interval_s
@@ -289,7 +281,7 @@ def _first_and_interval(
         anew = replayed and dues and (first in dues or first > max(dues))
         if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
             raise InputError(
-                f"{os.fspath(path)}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
+                f"{where}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
                 f"never at {first.isoformat()}; leave the start out, or name another file"
             )
     # in UTC: a due time is the same moment however a later call writes its zone

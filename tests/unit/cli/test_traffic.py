@@ -255,7 +255,7 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
         (("record", "-o", "x"), "no router given: name one of --traffic, --google-key, --"),
         ((*RECORD, "--valhalla", "x"), "--traffic and --valhalla given: name one of"),
         (("record", "-o", "x", "--google-key", "key.txt", "--segment", "odd", *WHERE),
-         "segment 'odd': one of static_ratio, stopover, own_query is needed"),
+         "segment 'odd': choose static_ratio, stopover or own_query"),
         (("record", "-o", "x", "--valhalla", "http://x", "--answers", "none", *WHERE),
          "none: no such folder; create it first"),
         (RECORD, "--traffic needs --start: a moment of the recording, with its zone"),

@@ -11,7 +11,7 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.traffic.answers import RecordedAnswers
 from ideal_dispatch.traffic.foreign_route import MatchError
-from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes, SegmentTime
+from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Asked, serve
 from tests.unit.traffic.google_stand_in import (
@@ -31,7 +31,7 @@ class TestContract(TrafficSourceContract):
     def at(self) -> datetime:
         return NOW
 
-    @pytest.fixture(params=list(SegmentTime))
+    @pytest.fixture(params=["static_ratio", "stopover", "own_query"])
     def source(self, grid: RoadNetwork, request: Any) -> Iterator[GoogleRoutes]:
         with connected(town(grid), GoogleParams(request.param)) as (source, _):
             yield source
@@ -80,17 +80,17 @@ def test_a_real_city_is_matched_back_to_the_very_path() -> None:
 
 @pytest.mark.parametrize(
     ("way", "requests"),
-    [(SegmentTime.STATIC_RATIO, 1), (SegmentTime.STOPOVER, 2), (SegmentTime.OWN_QUERY, 2)],
+    [("static_ratio", 1), ("stopover", 2), ("own_query", 2)],
 )
 def test_three_ways_to_the_time_of_the_next_segment(
-    grid: RoadNetwork, way: SegmentTime, requests: int
+    grid: RoadNetwork, way: Any, requests: int
 ) -> None:
     place = town(grid)
     with connected(place, GoogleParams(way, ranges=False)) as (source, server):
         quote = source.quote(3, 116, NOW)
         assert source.describe()["segment"] == way
     first = quote.path.edges[0]
-    if way is SegmentTime.STATIC_RATIO:
+    if way == "static_ratio":
         step = quote.path.edges[:3]
         free = grid.free_flow_times_s
         ratio = quote.path.time_s(place.times_s) / quote.path.time_s(free)
@@ -100,7 +100,7 @@ def test_three_ways_to_the_time_of_the_next_segment(
     else:
         assert quote.next_segment_s == pytest.approx(place.times_s[first], abs=0.001)
     assert len(server.asked) == requests
-    assert (b"intermediates" in server.asked[-1].body) == (way is SegmentTime.STOPOVER)
+    assert (b"intermediates" in server.asked[-1].body) == (way == "stopover")
 
 
 def test_later_is_asked_for_and_the_past_is_refused(grid: RoadNetwork) -> None:
@@ -262,7 +262,7 @@ def test_a_further_request_that_fails_leaves_a_note(grid: RoadNetwork) -> None:
         if request["trafficModel"] == "OPTIMISTIC" or "intermediates" in request:
             said["routes"] = []
 
-    with connected(town(grid, spoil=spoil), GoogleParams(SegmentTime.STOPOVER)) as (source, _):
+    with connected(town(grid, spoil=spoil), GoogleParams("stopover")) as (source, _):
         quote = source.quote(3, 116, NOW)
     assert np.isnan(quote.optimistic_s)
     assert quote.pessimistic_s > 0
@@ -317,9 +317,7 @@ def test_a_further_answer_that_was_not_recorded_leaves_the_quote(
     answers = RecordedAnswers(tmp_path)
     with connected(town(grid), PLAIN, answers=answers) as (source, _):
         plain = source.quote(3, 116, NOW)
-    quote = GoogleRoutes.replayed(grid, answers, GoogleParams(SegmentTime.STOPOVER)).quote(
-        3, 116, NOW
-    )
+    quote = GoogleRoutes.replayed(grid, answers, GoogleParams("stopover")).quote(3, 116, NOW)
     assert (quote.path, quote.duration_s) == (plain.path, plain.duration_s)
     assert quote.next_segment_s == plain.next_segment_s
     assert np.isnan([quote.optimistic_s, quote.pessimistic_s]).all()
