@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ideal_dispatch.service.audit import AuditStore, AuditWriter, Entry, NotRecordedError, Row
+from ideal_dispatch.service.audit.record import Entry, NotRecordedError, Row
+from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.writer import AuditWriter
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -17,6 +19,12 @@ def entry(
     values: dict[str, Any] = {"key": "k", "at": AT + timedelta(minutes=number), **more}
     body = values.pop("body", {"decision": "send_second", "number": number})
     return Entry(kind, call_id, body, **values)
+
+
+def takes(*advised: str, sent: str | None = None, count: int = 1, listed: bool = True) -> Any:
+    """What an answer says about the units that it takes: one of each of these depots."""
+    counts = dict.fromkeys(advised, count)
+    return {"advised": list(advised), "sent": sent, "counts": counts, "listed": listed}
 
 
 def stored(store: AuditStore, entries: Sequence[Entry]) -> list[Row]:

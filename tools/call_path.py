@@ -36,7 +36,7 @@ _LONGEST_S = 300.0  # where nothing is compiled yet
 
 def way(settings: ServiceSettings, token: str, location: Mapping[str, float]) -> list[str]:
     """The functions that a call at this location passes, in order."""
-    from ideal_dispatch.service.audit import AuditWriter
+    from ideal_dispatch.service.audit.writer import AuditWriter
     from ideal_dispatch.service.http.app import create_app
     from ideal_dispatch.service.http.server import options
     from ideal_dispatch.service.solver import process

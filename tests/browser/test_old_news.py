@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from ideal_dispatch.service.audit import Entry, open_store
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.audit.store import open_store
 from tests.browser.conftest import Service, Turn, shoot, show
 
 pytestmark = pytest.mark.slow

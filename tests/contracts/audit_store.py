@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect, text
 
-from ideal_dispatch.service.audit import (
+from ideal_dispatch.service.audit import store as store_module
+from ideal_dispatch.service.audit.database import Database, migrate
+from ideal_dispatch.service.audit.record import (
+    FIRST_HASH,
+    AuditError,
     DuplicateEntry,
     Entry,
     OutdatedUnits,
     OvertakenEntry,
     PromisedUnits,
+    Row,
     StoreError,
-    open_store,
-    verify,
 )
-from ideal_dispatch.service.audit import store as store_module
-from ideal_dispatch.service.audit.database import Database, migrate
-from ideal_dispatch.service.audit.promises import takes_of
-from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, Row
 from ideal_dispatch.service.audit.schema import VERSION
-from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.store import AuditStore, open_store
 from ideal_dispatch.service.audit.units import UnitTables
-from tests.audit_entries import AT, entry, stored
+from ideal_dispatch.service.audit.verification import verify
+from tests.audit_entries import AT, entry, stored, takes
 
 HOSTILE = (
     "'); DROP TABLE audit; --", "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "香港 🚑",
@@ -70,7 +70,7 @@ class AuditStoreContract:
         outcomes = store.append([first.entry, again, other, entry(2)])
         assert outcomes[0] == first  # the same entry: the row it has
         assert isinstance(outcomes[1], DuplicateEntry)
-        assert outcomes[1].row == first
+        assert outcomes[1].entry == first.entry
         assert "call 'call-1' with key 'k' is on record already" in str(outcomes[1])
         assert isinstance(outcomes[2], Row)
         assert isinstance(outcomes[3], DuplicateEntry)
@@ -403,7 +403,7 @@ def promising(call_id: str, at: datetime, listed: bool = True, sent: str | None 
     """An answer that takes the one unit of depot D1 for a minute, beside what the CAD sent."""
     moments = {"asked_at": at.isoformat(), "received_at": at.isoformat()}
     answer = {**moments, "expires_at": (at + timedelta(minutes=1)).isoformat()}
-    body = {"answer": answer, "takes": takes_of(["D1"], sent, {"D1": 1}, listed)}
+    body = {"answer": answer, "takes": takes("D1", sent=sent, listed=listed)}
     return Entry("recommendation", call_id, body, at=at, key="k", seen=0, promising=True)
 
 

@@ -26,7 +26,8 @@ from benchmarks.stack import (
     free_ports,
     proxied,
 )
-from ideal_dispatch.service.audit import Row, open_store
+from ideal_dispatch.service.audit.record import Row
+from ideal_dispatch.service.audit.store import open_store
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer

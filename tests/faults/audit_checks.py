@@ -3,7 +3,10 @@
 import time
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditStore, AuditWriter, Row, verify
+from ideal_dispatch.service.audit.record import Row
+from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.verification import verify
+from ideal_dispatch.service.audit.writer import AuditWriter
 
 PATIENCE_S = 180.0
 

@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 
-from ideal_dispatch.service.audit import Spool, open_store
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import BlockingWriter, entry
 
 _THREADS = 4

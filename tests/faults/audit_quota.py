@@ -8,7 +8,8 @@ import json
 import resource
 import sys
 
-from ideal_dispatch.service.audit import Spool, open_store
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import wait_for_replay
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ideal_dispatch.service.audit import DuplicateEntry, Spool, open_store
+from ideal_dispatch.service.audit.record import DuplicateEntry
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import BlockingWriter, entry
 
 

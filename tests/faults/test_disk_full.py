@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ideal_dispatch.service.audit import NotRecordedError, Spool, open_store
+from ideal_dispatch.service.audit.record import NotRecordedError
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 

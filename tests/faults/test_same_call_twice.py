@@ -3,7 +3,8 @@
 import os
 import signal
 
-from ideal_dispatch.service.audit import Row, open_store
+from ideal_dispatch.service.audit.record import Row
+from ideal_dispatch.service.audit.store import open_store
 from tests.faults.service_faults import PATIENT
 from tests.service_town import Town, serving
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from benchmarks.stack import children_of
-from ideal_dispatch.service.audit import open_store
+from ideal_dispatch.service.audit.store import open_store
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Town, bearer, serving

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ideal_dispatch.service.audit import Spool, open_store
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import BlockingWriter
 from tests.faults.audit_checks import all_rows, wait_for_replay
 from tests.postgres import Postgres

@@ -5,7 +5,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ideal_dispatch.service.audit import AuditStore, Row, Spool, StoreError, open_store
+from ideal_dispatch.service.audit.record import Row, StoreError
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore, open_store
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.faults.audit_worker import Worker

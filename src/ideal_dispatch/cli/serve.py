@@ -143,8 +143,10 @@ def _check(given: "ServiceSettings") -> None:
 
 def _try_audit(given: "ServiceSettings") -> None:
     """Write to the spool and ask the database; a database that is yet to be made is none to ask."""
-    from ideal_dispatch.service.audit import AuditError, NoTablesError, Spool, open_store
     from ideal_dispatch.service.audit.database import parse_url
+    from ideal_dispatch.service.audit.record import AuditError, NoTablesError
+    from ideal_dispatch.service.audit.spool import Spool
+    from ideal_dispatch.service.audit.store import open_store
 
     folder = given.file(given.audit.spool)
     made = not folder.exists()

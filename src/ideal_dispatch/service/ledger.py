@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from ideal_dispatch.service.audit import (
-    AuditStore,
-    AuditWriter,
+from ideal_dispatch.service.audit.record import (
     DuplicateEntry,
     Entry,
     NotRecordedError,
     Row,
-    Spool,
     StoreError,
 )
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.recorded_answers import KeptAnswer, RecordedAnswer
 from ideal_dispatch.service.unit_counts import UnitCounts
 

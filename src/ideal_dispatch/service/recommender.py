@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -17,15 +16,14 @@ from ideal_dispatch.dispatch.answer import Remark, rank
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
-from ideal_dispatch.service.audit import (
+from ideal_dispatch.service.audit.record import (
     Entry,
     OvertakenEntry,
     PromisedUnits,
     StoreError,
     UncheckedPromises,
+    moment_text,
 )
-from ideal_dispatch.service.audit.promises import takes_of
-from ideal_dispatch.service.audit.record import moment_text
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.observations import Observations
@@ -287,7 +285,7 @@ class Recommender:
         return body
 
     def _takes(self, call: Call, advice: Mapping[str, Any]) -> dict[str, Any]:
-        """The units of an advice, for the audit: those advised, and the CAD's own primary."""
+        """The units of an advice as the audit keeps them: see :func:`claims`."""
         names, advised = self.names, []
         if advice["primary"] is not None and advice["primary"]["chosen_by"] == "router":
             advised.append(advice["primary"]["depot"])
@@ -296,14 +294,12 @@ class Recommender:
         sent = None
         if call.primary is not None and names.knows(call.primary.depot):
             sent = names.find(call.primary.depot)
-        if call.depots is None:
-            assumed = dict.fromkeys(advised, self.settings.units.default)
-            return takes_of(advised, sent, assumed, listed=False)
-        counts: Counter[str] = Counter()
-        for name, units in call.depots:
-            if names.knows(name):  # the answer says where it is not
-                counts[names.find(name)] += units
-        return takes_of(advised, sent, counts, listed=True)
+        listed = call.depots is not None
+        counts = dict.fromkeys(advised, 0 if listed else self.settings.units.default)
+        for name, units in call.depots or ():
+            if names.knows(name) and (depot := names.find(name)) in counts:
+                counts[depot] += units
+        return {"advised": advised, "sent": sent, "counts": counts, "listed": listed}
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.observations.recommendations.labels(made["decision"]).inc()

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service.audit import Entry
-from ideal_dispatch.service.audit.record import canonical
+from ideal_dispatch.service.audit.record import Entry, canonical
 
 PASSING = frozenset((
     "starting", "late", "solver_lost", "not_decided", "internal_error", "call_in_future", "no_unit",

@@ -11,19 +11,11 @@ from typing import Any
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
-from ideal_dispatch.service.audit import (
-    AuditError,
-    AuditStore,
-    AuditWriter,
-    DepotUnits,
-    Entry,
-    Row,
-    Spool,
-    StoreError,
-    open_store,
-)
-from ideal_dispatch.service.audit.record import moment_text
-from ideal_dispatch.service.audit.units import units_body
+from ideal_dispatch.service.audit.record import AuditError, Entry, Row, StoreError, moment_text
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.units import DepotUnits, units_body
+from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.observations import Observations

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from ideal_dispatch.service.audit import Entry
-from ideal_dispatch.service.audit.record import moment_text
+from ideal_dispatch.service.audit.record import Entry, moment_text
 from ideal_dispatch.service.audit.units import AHEAD, UnitState
 from ideal_dispatch.service.solver.messages import KnownUnits
 

@@ -8,7 +8,8 @@ import typer
 
 from ideal_dispatch.cli.audit import export, migrate, prune, verify
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import StoreError, open_store
+from ideal_dispatch.service.audit.record import StoreError
+from ideal_dispatch.service.audit.store import open_store
 from tests.audit_entries import entry
 from tests.contracts.audit_store import execute
 from tests.unit.cli.test_network_command import ideal

@@ -11,17 +11,13 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service import ledger as module
-from ideal_dispatch.service.audit import (
-    AuditWriter,
-    Entry,
-    OvertakenEntry,
-    Spool,
-    StoreError,
-    open_store,
-)
-from ideal_dispatch.service.audit.promises import takes_of
+from ideal_dispatch.service.audit.record import Entry, OvertakenEntry, StoreError
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.recorded_answers import RecordedAnswer
+from tests.audit_entries import takes
 
 NOW, SECOND = datetime.now(UTC), timedelta(seconds=1)
 
@@ -108,8 +104,7 @@ def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
     def advice(number: int, depot: str) -> Entry:
         made = entry("c", number)
         answer = {**made.body["answer"], "asked_at": (NOW + number * SECOND).isoformat()}
-        takes = takes_of([depot], None, {depot: 1}, listed=True)
-        return replace(made, body={**made.body, "answer": answer, "takes": takes}, seen=0)
+        return replace(made, body={**made.body, "answer": answer, "takes": takes(depot)}, seen=0)
 
     async def revise() -> None:
         await ledger.record(advice(1, "D1"), 5.0)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.audit import AuditWriter, Entry
+from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.audit.store import Outcome
+from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local

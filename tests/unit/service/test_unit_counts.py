@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from ideal_dispatch.service.audit import Entry
-from ideal_dispatch.service.audit.record import moment_text
+from ideal_dispatch.service.audit.record import Entry, moment_text
 from ideal_dispatch.service.unit_counts import UnitCounts
 
 AT = datetime(2026, 1, 1, 8, tzinfo=UTC)

@@ -166,27 +166,14 @@ class Promises:
 
 
 def claims(entry: Entry) -> Mapping[str, Any]:
-    """What a recommendation's entry says about the units that it takes; empty for any other."""
-    takes = entry.body.get("takes") if entry.kind == "recommendation" else None
-    return takes if isinstance(takes, Mapping) else {}
-
-
-def takes_of(
-    advised: Iterable[str], sent: str | None, counts: Mapping[str, int], listed: bool
-) -> dict[str, Any]:
-    """What an entry says about the units that it takes.
+    """What a recommendation's entry says about the units that it takes; empty for any other.
 
     ``advised`` are depots, one for each unit; ``sent`` is that of the CAD's own primary.
-    ``counts`` are free units by depot: those ``listed`` in the request, or those assumed where
-    nobody told any.
+    ``counts`` are free units of these depots: those ``listed`` in the request, or those assumed
+    where nobody told any.
     """
-    depots = list(advised)
-    return {
-        "advised": depots,
-        "sent": sent,
-        "counts": {depot: counts.get(depot, 0) for depot in depots},
-        "listed": listed,
-    }
+    takes = entry.body.get("takes") if entry.kind == "recommendation" else None
+    return takes if isinstance(takes, Mapping) else {}
 
 
 def _after(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:

@@ -45,27 +45,18 @@ class NotRecordedError(AuditError):
 
 
 class DuplicateEntry(AuditError):  # noqa: N818  an answer to the caller as much as an error
-    """The call and key are on record already: here is the entry that was first.
+    """The call and key are on record already: here is the entry that was first."""
 
-    ``row`` is None while that entry waits in the spool.
-    """
-
-    def __init__(self, entry: "Entry", row: "Row | None" = None) -> None:
+    def __init__(self, entry: "Entry") -> None:
         super().__init__(
             f"{entry.kind} of call {entry.call_id!r} with key {entry.key!r} is on record already "
             f"as {entry.id}; use that answer, or a new key for new contents"
         )
-        self.entry, self.row = entry, row
+        self.entry = entry
 
 
 class OvertakenEntry(AuditError):  # noqa: N818  an answer to the caller as much as an error
     """Another entry of the kind and call came on record after what the writer had seen."""
-
-    def __init__(self, entry: "Entry") -> None:
-        super().__init__(
-            f"{entry.kind} of call {entry.call_id!r}: another came on record meanwhile; "
-            "look the call up again"
-        )
 
 
 class PromisedUnits(AuditError):  # noqa: N818  an answer to the caller as much as an error
@@ -84,12 +75,6 @@ class PromisedUnits(AuditError):  # noqa: N818  an answer to the caller as much 
 
 class UncheckedPromises(AuditError):  # noqa: N818  an answer to the caller as much as an error
     """The database did not say in time whether the units of an entry are still free."""
-
-    def __init__(self, entry: "Entry") -> None:
-        super().__init__(
-            f"{entry.kind} of call {entry.call_id!r}: the database does not say which units are "
-            "promised; say so in the entry"
-        )
 
 
 class OutdatedUnits(AuditError):  # noqa: N818  an answer to the caller as much as an error

@@ -212,10 +212,10 @@ def append(
             continue
         first = known.get(entry.id) or known.get(entry.slot)
         if first is not None and not keep_duplicates:
-            outcomes.append(DuplicateEntry(first.entry, first))
+            outcomes.append(DuplicateEntry(first.entry))
             continue
         if entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
-            outcomes.append(OvertakenEntry(entry))
+            outcomes.append(OvertakenEntry(f"call {entry.call_id!r}: look it up again"))
             continue
         checked = not keep_duplicates and (entry.promising or entry.kind == "units")
         if checked and (refusal := tables.state.refusal(entry)):

@@ -11,6 +11,7 @@ from functools import partial
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import (
+    AuditError,
     DuplicateEntry,
     Entry,
     NotRecordedError,
@@ -20,6 +21,7 @@ from ideal_dispatch.service.audit.record import (
 )
 from ideal_dispatch.service.audit.spool import Spool
 from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.repeated import Repeated
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +69,7 @@ class AuditWriter:
         self._store, self.spool = store, spool
         self._changed = threading.Condition()  # notified whenever a thread may have to go on
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
-        self._closing = False
-        self._stopped = threading.Event()
+        self._closing = self._stopped = False
         self._error: str | None = None
         self._next_at = -math.inf  # of a look at the database without need
         self._retry_s = _FIRST_RETRY_S
@@ -76,12 +77,10 @@ class AuditWriter:
         self._stored = self._spooled = 0
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
-            for target, name in (
-                (self._keep_storing, "audit"),
-                (self._keep_spooling, "spool"),
-                (self._keep_tidying, "tidying"),
-            )
+            for target, name in ((self._keep_storing, "audit"), (self._keep_spooling, "spool"))
         ]
+        self._tidying = Repeated("tidying", _TIDY_S, self._tidy)
+        self._tidying.start()
         for thread in self._threads:
             thread.start()
 
@@ -132,10 +131,11 @@ class AuditWriter:
                 ticket.spool_at = -math.inf
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
-            self._stopped.set()
+            self._stopped = True
             self._changed.notify_all()
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
+        self._tidying.stop(max(0.1, deadline - time.monotonic()))
         self.spool.close()
         self._store.close()
 
@@ -148,14 +148,14 @@ class AuditWriter:
         while True:
             with self._changed:
                 tickets: list[_Ticket] = []
-                while not self._stopped.is_set():
+                while not self._stopped:
                     wait_s = self._next_at - time.monotonic()
                     if self._error is None and (len(self.spool) or self._storable()):
                         break
                     if wait_s <= 0:
                         break
                     self._changed.wait(wait_s)
-                if self._stopped.is_set():
+                if self._stopped:
                     return
                 replaying = len(self.spool) > 0
                 if not replaying:
@@ -220,14 +220,10 @@ class AuditWriter:
 
     # the thread that looks for files of other workers
 
-    def _keep_tidying(self) -> None:
-        while not self._stopped.wait(_TIDY_S):
-            try:
-                self.spool.tidy()
-            except Exception:  # a thread that ends would go unnoticed
-                log.exception("audit spool %s", self.spool.folder)
-            with self._changed:
-                self._changed.notify_all()
+    def _tidy(self) -> None:
+        self.spool.tidy()
+        with self._changed:
+            self._changed.notify_all()
 
     # the thread of the spool
 
@@ -237,7 +233,7 @@ class AuditWriter:
                 now = time.monotonic()
                 tickets = [t for t in self._open if t.spool_at <= now and not t.spooling]
                 if not tickets:
-                    if self._stopped.is_set():
+                    if self._stopped:
                         return
                     due = min((t.spool_at for t in self._open if not t.spooling), default=math.inf)
                     self._changed.wait(min(due - now, threading.TIMEOUT_MAX))
@@ -275,18 +271,18 @@ class AuditWriter:
         firsts: dict[tuple[str, str, str], Entry] = {}
         for ticket in tickets:
             entry = ticket.entry
+            refusal: AuditError | None = None
             if entry.promising:
-                with self._changed:
-                    self._settle(ticket, UncheckedPromises(entry))
-                continue
-            if entry.slot is not None:
+                refusal = UncheckedPromises(f"call {entry.call_id!r}: say so in the entry")
+            elif entry.slot is not None:
                 first = firsts.get(entry.slot) or self.spool.find(*entry.slot) or entry
                 firsts[entry.slot] = first
-                if first.id != entry.id:
-                    with self._changed:
-                        self._settle(ticket, DuplicateEntry(first))
-                    continue
-            fresh.append(ticket)
+                refusal = DuplicateEntry(first) if first.id != entry.id else None
+            if refusal is None:
+                fresh.append(ticket)
+            else:
+                with self._changed:
+                    self._settle(ticket, refusal)
         return fresh
 
     def _spool_failed(self, ticket: _Ticket, error: Exception) -> None:

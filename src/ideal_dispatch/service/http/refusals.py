@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError, StartingError
-from ideal_dispatch.service.audit import NotRecordedError, OutdatedUnits, StoreError
+from ideal_dispatch.service.audit.record import NotRecordedError, OutdatedUnits, StoreError
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.http.schemas import first_fault
 from ideal_dispatch.service.recommender import KeyUsedError

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import AuditStore, StoreError, open_store
 from ideal_dispatch.service.audit.export import COLUMNS, export
-from ideal_dispatch.service.audit.record import Row, canonical
+from ideal_dispatch.service.audit.record import Row, StoreError, canonical
+from ideal_dispatch.service.audit.store import AuditStore, open_store
 from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.audit import DepotUnits, Entry
-from ideal_dispatch.service.audit.promises import DIFFER, LONGEST, SETTLES, Promises, takes_of
+from ideal_dispatch.service.audit.promises import DIFFER, LONGEST, SETTLES, Promises
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.audit.units import DepotUnits
+from tests.audit_entries import takes
 
 NOW = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIFE = timedelta(minutes=2)
@@ -16,7 +18,7 @@ def advice(
     call_id: str,
     *depots: str,
     sent: str | None = None,
-    counts: dict[str, int] | None = None,
+    count: int = 1,
     listed: bool = True,
     after: timedelta = timedelta(),
 ) -> Entry:
@@ -26,8 +28,8 @@ def advice(
         "asked_at": at.isoformat(), "received_at": at.isoformat(),
         "expires_at": (at + LIFE).isoformat(),
     }  # fmt: skip
-    takes = takes_of(depots, sent, counts or dict.fromkeys(depots, 1), listed)
-    return Entry("recommendation", call_id, {"answer": answer, "takes": takes}, at=at)
+    taken = takes(*depots, sent=sent, count=count, listed=listed)
+    return Entry("recommendation", call_id, {"answer": answer, "takes": taken}, at=at)
 
 
 def response(to: Entry, action: str, after: timedelta = timedelta(seconds=10)) -> Entry:
@@ -121,7 +123,7 @@ def test_a_primary_that_was_accepted_and_then_sent_is_one_unit() -> None:
 
 
 def test_units_that_are_under_way_to_a_call_do_not_keep_it_from_a_revision() -> None:
-    first = advice("a", "D1", "D1", counts={"D1": 2})
+    first = advice("a", "D1", "D1", count=2)
     promises, later = known(first, response(first, "accept")), timedelta(seconds=20)
     assert promises.short(advice("a", "D1", after=later), {}, NOW + later) == {}
 
@@ -169,7 +171,7 @@ def test_the_last_unit_is_promised_once() -> None:
     told = {"D1": DepotUnits("D1", 1, NOW)}
     assert promises.short(advice("b", "D1"), {}, NOW) == {"D1": ["a"]}
     assert promises.short(advice("b", "D1", listed=False), told, NOW) == {"D1": ["a"]}
-    assert promises.short(advice("b", "D1", counts={"D1": 2}), told, NOW) == {}
+    assert promises.short(advice("b", "D1", count=2), told, NOW) == {}
     assert promises.short(advice("b", "D1"), {}, NOW + LIFE) == {}
     assert promises.short(advice("a", "D1"), told, NOW) == {}  # its own
     assert promises.short(advice("b", "D2", "D2"), {}, NOW) == {"D2": []}  # has one, needs two
@@ -178,9 +180,9 @@ def test_the_last_unit_is_promised_once() -> None:
 
 
 def test_entries_that_make_no_sense_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    takes: dict[str, Any] = {"advised": ["D1"]}
+    taken: dict[str, Any] = {"advised": ["D1"]}
     promises = known(advice("a", "D1"))
-    for body in ({"takes": takes}, {"takes": takes, "answer": {"asked_at": "never"}}):
+    for body in ({"takes": taken}, {"takes": taken, "answer": {"asked_at": "never"}}):
         assert not promises.take(Entry("recommendation", "a", body, at=NOW))
     assert not promises.take(Entry("response", "a", {}, at=NOW))
     assert caplog.text.count("changes no promises") == 3

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import Entry
-from ideal_dispatch.service.audit.record import FIRST_HASH, Mark, Row, canonical
+from ideal_dispatch.service.audit.record import FIRST_HASH, Entry, Mark, Row, canonical
 from tests.audit_entries import AT, entry
 
 DEEP: list[Any] = []

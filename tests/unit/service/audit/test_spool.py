@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import Entry, Spool, StoreError
 from ideal_dispatch.service.audit import spool as spool_module
+from ideal_dispatch.service.audit.record import Entry, StoreError
+from ideal_dispatch.service.audit.spool import Spool
 from tests.audit_entries import entry
 
 

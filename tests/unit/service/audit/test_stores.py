@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import event
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import StoreError, open_store
-from ideal_dispatch.service.audit.record import AuditError
-from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.record import AuditError, StoreError
+from ideal_dispatch.service.audit.store import AuditStore, open_store
 from tests.audit_entries import entry, stored
 from tests.contracts.audit_store import AuditStoreContract
 from tests.postgres import Postgres

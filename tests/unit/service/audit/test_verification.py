@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import AuditStore, open_store, verify
 from ideal_dispatch.service.audit.record import Mark, Row
-from ideal_dispatch.service.audit.verification import parse_mark
+from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.verification import parse_mark, verify
 from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 from tests.postgres import Postgres

@@ -12,16 +12,11 @@ import pytest
 from sqlalchemy import event
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.audit import (
-    AuditStore,
-    DuplicateEntry,
-    Entry,
-    NotRecordedError,
-    Spool,
-    open_store,
-    verify,
-)
 from ideal_dispatch.service.audit import writer as writer_module
+from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, NotRecordedError
+from ideal_dispatch.service.audit.spool import Spool
+from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.verification import verify
 from tests.audit_entries import BlockingWriter, entry
 
 PATIENCE_S = 180.0
@@ -83,9 +78,10 @@ def test_an_entry_becomes_a_row(writer: BlockingWriter, store: AuditStore) -> No
 
 def test_a_duplicate_gets_the_first_answer(writer: BlockingWriter) -> None:
     first = writer.write(entry(1), PATIENCE_S)
+    assert first is not None
     with pytest.raises(DuplicateEntry) as told:
         writer.write(entry(1), PATIENCE_S)
-    assert told.value.row == first
+    assert told.value.entry == first.entry
 
 
 def test_the_same_entry_twice_is_one_row(writer: BlockingWriter, store: AuditStore) -> None:
@@ -146,7 +142,6 @@ def test_a_duplicate_in_the_spool_gets_the_first_answer(writer: BlockingWriter, 
         with pytest.raises(DuplicateEntry) as told:
             writer.write(entry(1), PATIENCE_S)
     assert told.value.entry == first
-    assert told.value.row is None
 
 
 def test_a_duplicate_found_at_replay_is_kept_and_says_so(

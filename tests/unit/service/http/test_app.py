@@ -11,7 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from ideal_dispatch.service.audit import DepotUnits, Entry, open_store
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.units import DepotUnits
 from ideal_dispatch.service.http.answer_schemas import CityOut, Recommendation, UnitsOut
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.api_answer import no_advice
