@@ -286,7 +286,7 @@ class AuditStoreContract:
 
         def read(listed: bool = False) -> set[str]:
             with store._database.writing() as connection:
-                tables = UnitTables(connection, [promising("b", now, listed)], ())
+                tables = UnitTables(connection, [promising("b", now, listed)])
                 return set(tables.before.promises.calls)
 
         stored(store, [promising("a", old, sent="D1")])

@@ -13,6 +13,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    func,
     insert,
     or_,
     select,
@@ -74,10 +75,11 @@ _KNOWN = _rows_where(
         _first_of(_CALLS, rows.c.key.in_(bindparam("keys", expanding=True))),
     )
 )
-_SINCE = select(rows.c.kind, rows.c.call_id, rows.c.number).where(
-    _first_of(_CALLS, rows.c.number > bindparam("number"))
+_LATEST = (
+    select(rows.c.kind, rows.c.call_id, func.max(rows.c.number))
+    .where(_first_of(_CALLS, rows.c.number > bindparam("number")))
+    .group_by(rows.c.kind, rows.c.call_id)
 )
-_ANY_OF = select(rows.c.number).where(_CALLS).limit(1)
 _AFTER = _rows_where(rows.c.number > bindparam("number")).limit(_PAGE)
 _INSERT = insert(rows)
 _MARK = select(marks.c.number, marks.c.hash).where(marks.c.name == bindparam("mark"))
@@ -198,37 +200,30 @@ def append(
 ) -> list[Outcome]:
     """Rows for the entries at the end of the chain, or why there are none."""
     before = head = _read_mark(connection, "head", locked=True)
-    looked_up = entries if keep_duplicates else _not_new(connection, entries)
-    new = {entry.call_id for entry in entries} - {entry.call_id for entry in looked_up}
-    tables = UnitTables(connection, entries, new)
-    known = _known(connection, looked_up)
-    latest = {} if keep_duplicates else _latest(connection, looked_up, head)
+    tables = UnitTables(connection, entries)
+    known = _known(connection, entries)
+    latest = _latest(connection, entries)
     outcomes: list[Outcome] = []
     fresh: list[Row] = []
     for entry in entries:
-        same = known.get((entry.id, entry.text))
-        if same is not None:
-            outcomes.append(same)
-            continue
         first = known.get(entry.id) or known.get(entry.slot)
-        if first is not None and not keep_duplicates:
-            outcomes.append(DuplicateEntry(first.entry))
-            continue
-        if entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
-            outcomes.append(OvertakenEntry(f"call {entry.call_id!r}: look it up again"))
-            continue
-        checked = not keep_duplicates and (entry.promising or entry.kind == "units")
-        if checked and (refusal := tables.state.refusal(entry)):
-            outcomes.append(refusal)
-            continue
-        row = Row.after(head, entry, None if first is None else first.id)
-        head = row.mark
-        latest[entry.kind, entry.call_id] = head.number
-        _note(known, row)
-        if first is None or first.id == entry.id:  # of two tries of one answer, the later was sent
-            tables.state.take(entry)
-        fresh.append(row)
-        outcomes.append(row)
+        outcome: Outcome | None = known.get((entry.id, entry.text))  # it has a row already
+        if outcome is None and not keep_duplicates:
+            if first is not None:
+                outcome = DuplicateEntry(first.entry)
+            elif entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
+                outcome = OvertakenEntry(f"call {entry.call_id!r}: look it up again")
+            elif entry.promising or entry.kind == "units":
+                outcome = tables.state.refusal(entry)
+        if outcome is None:
+            outcome = row = Row.after(head, entry, None if first is None else first.id)
+            head = row.mark
+            latest[entry.kind, entry.call_id] = head.number
+            _note(known, row)
+            if first is None or first.id == entry.id:  # of two tries, the later was sent
+                tables.state.take(entry)
+            fresh.append(row)
+        outcomes.append(outcome)
     if fresh:
         connection.execute(_INSERT, [asdict(row) for row in fresh])
         _set_mark(connection, "head", head)
@@ -236,22 +231,13 @@ def append(
     return outcomes
 
 
-def _not_new(connection: Connection, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Entries less those of calls without any row, which is what their writers had seen."""
-    new = {entry.call_id for entry in entries if entry.seen == 0}
-    if not new or connection.execute(_ANY_OF, {"calls": new}).first() is not None:
-        return entries
-    return [entry for entry in entries if entry.call_id not in new]
-
-
 def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:
     """Rows on record that share an id, or kind, call and key, with an entry; by either."""
     known: dict[Any, Row] = {}
-    if entries:
-        ids, calls = {entry.id for entry in entries}, {entry.call_id for entry in entries}
-        keys = {entry.key for entry in entries if entry.key is not None}
-        for row in _read(connection, _KNOWN, ids=ids, calls=calls, keys=keys):
-            _note(known, row)
+    ids, calls = {entry.id for entry in entries}, {entry.call_id for entry in entries}
+    keys = {entry.key for entry in entries if entry.key is not None}
+    for row in _read(connection, _KNOWN, ids=ids, calls=calls, keys=keys):
+        _note(known, row)
     return known
 
 
@@ -263,19 +249,14 @@ def _note(known: dict[Any, Row], row: Row) -> None:
         known.setdefault((row.kind, row.call_id, row.key), row)
 
 
-def _latest(
-    connection: Connection, entries: Sequence[Entry], head: Mark
-) -> dict[tuple[str, str], int]:
+def _latest(connection: Connection, entries: Sequence[Entry]) -> dict[tuple[str, str], int]:
     """Of each kind and call the last row, where it is after what writers of entries had seen."""
     seen = [entry.seen for entry in entries if entry.seen is not None]
-    if not seen or min(seen) >= head.number:
+    if not seen:
         return {}
     calls = {entry.call_id for entry in entries if entry.seen is not None}
-    found = connection.execute(_SINCE, {"calls": calls, "number": min(seen)})
-    latest: dict[tuple[str, str], int] = {}
-    for kind, call_id, number in found:
-        latest[kind, call_id] = max(number, latest.get((kind, call_id), 0))
-    return latest
+    found = connection.execute(_LATEST, {"calls": calls, "number": min(seen)})
+    return {(kind, call_id): number for kind, call_id, number in found}
 
 
 def _prune(connection: Connection, before: datetime) -> tuple[int, bool]:

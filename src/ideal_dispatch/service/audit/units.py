@@ -1,7 +1,7 @@
 """Counts of free units as entries tell them; they and promises change with the entries."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -151,18 +151,15 @@ _DELETE_ENDED = delete(promises).where(promises.c.ends_at < bindparam("now"))
 class UnitTables:
     """What the tables say about the entries of one transaction, and will say after it.
 
-    Nothing is asked where the entries are about no units. Calls that are ``new`` have no promises.
+    Nothing is asked where the entries are about no units.
     """
 
-    def __init__(
-        self, connection: Connection, entries: Sequence[Entry], new: Collection[str]
-    ) -> None:
+    def __init__(self, connection: Connection, entries: Sequence[Entry]) -> None:
         self._connection, self._now = connection, datetime.now(UTC)
         taking = [takes for entry in entries if entry.promising and (takes := claims(entry))]
         depots = {depot for takes in taking for depot in takes["advised"]}
         calls = {
-            entry.call_id for entry in entries
-            if entry.call_id not in new and (claims(entry) or entry.kind == "response")
+            entry.call_id for entry in entries if claims(entry) or entry.kind == "response"
         }  # fmt: skip
         found: list[Promise] = []
         if calls or depots:
