@@ -287,7 +287,7 @@ class AuditStoreContract:
         def read(listed: bool = False) -> set[str]:
             with store._database.writing() as connection:
                 tables = UnitTables(connection, [promising("b", now, listed)])
-                return set(tables.before.promises.calls)
+                return {one.call_id for one in tables.before.promises}
 
         stored(store, [promising("a", old, sent="D1")])
         assert read() == set()  # nobody told a count, and the advice expired

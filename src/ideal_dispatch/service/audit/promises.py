@@ -80,14 +80,12 @@ class Promises:
             self._of[one.call_id] = (*self.of(one.call_id), one)
 
     def __iter__(self) -> Iterator[Promise]:
-        for call_id in self.calls:
+        tried = dict.fromkeys(entry.call_id for entry in self._tried.values())
+        for call_id, promises in self._of.items():
+            if call_id not in tried:
+                yield from promises
+        for call_id in tried:
             yield from self.of(call_id)
-
-    @property
-    def calls(self) -> list[str]:
-        """Calls with promises, those that are tried last."""
-        tried = (entry.call_id for entry in self._tried.values())
-        return [*dict.fromkeys((*self._of, *tried))]
 
     def of(self, call_id: str) -> tuple[Promise, ...]:
         """Those of a call."""

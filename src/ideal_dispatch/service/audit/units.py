@@ -174,7 +174,7 @@ class UnitTables:
     def keep(self, *, clean: bool) -> None:
         """Write what changed; remove promises that ended, too, if ``clean``."""
         before, after = self.before.promises, self.state.promises
-        known = dict.fromkeys((*before.calls, *after.calls))
+        known = dict.fromkeys(one.call_id for one in (*before, *after))
         calls = [call_id for call_id in known if after.of(call_id) != before.of(call_id)]
         if gone := [call_id for call_id in calls if before.of(call_id)]:
             self._connection.execute(_DELETE, {"calls": gone})
