@@ -81,11 +81,11 @@ class Promises:
 
     def __iter__(self) -> Iterator[Promise]:
         tried = dict.fromkeys(entry.call_id for entry in self._tried.values())
-        for call_id, promises in self._of.items():
-            if call_id not in tried:
-                yield from promises
         for call_id in tried:
             yield from self.of(call_id)
+        for call_id, promises in self._of.items():  # last: answers name the last one
+            if call_id not in tried:
+                yield from promises
 
     def of(self, call_id: str) -> tuple[Promise, ...]:
         """Those of a call."""
