@@ -7,11 +7,11 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Any
 
 import numpy as np
@@ -99,10 +99,29 @@ def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
                 yield row, cells
 
 
-def frame_rows(frame: Any) -> Iterator[Row]:
-    """The rows of a pandas DataFrame; row 1 is its column names, as in the file it would make."""
-    yield 1, [str(name).strip() for name in frame.columns]
-    yield from _frame_rows(frame, 2)
+def open_table(source: Any, **form: str) -> tuple[str, str, Iterator[Row]]:
+    """What to call a table, how it is written, and its rows, of which the first names the columns.
+
+    It is a file, with what is known of its ``form`` (see :func:`detect`), or a pandas DataFrame.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        found = detect(source, **form)
+        return os.fspath(source), found.says, read(source, found)
+    if not hasattr(source, "itertuples"):
+        kind = type(source).__name__
+        raise InputError(f"a file or a pandas DataFrame is needed, not {kind}")
+    header = [str(name).strip() for name in source.columns]
+    return "DataFrame", "pandas", chain([(1, header)], _frame_rows(source, 2))
+
+
+def column_places(header: Sequence[str]) -> dict[str, int]:
+    """Where each column stands, by its plain name; of two with one name the first."""
+    return {plain_column(cell): place for place, cell in reversed(list(enumerate(header)))}
+
+
+def plain_column(name: str) -> str:
+    """A column's name as it is compared: lower case, with one underscore for any spaces."""
+    return "_".join(name.split()).lower()
 
 
 def _frame_rows(frame: Any, first: int) -> Iterator[Row]:

@@ -68,7 +68,7 @@ def fingerprint(trainer: Trainer) -> str:
     """Hash of all that the course of training depends on."""
     data = trainer.data
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps(trainer.params.as_dict(), sort_keys=True).encode())
+    digest.update(json.dumps(asdict(trainer.params), sort_keys=True).encode())
     digest.update(data.network.checksum.encode() + data.trips.checksum.encode())
     for rows in (data.train, data.validation):
         digest.update(rows.astype("<i8").tobytes() + b"|")

@@ -103,7 +103,7 @@ def fit_drift(
             "quoted_bias_s": float(before_s.mean()),
             "corrected_bias_s": float(missed_s.mean()),
         },
-        "params": params.as_dict(),
+        "params": asdict(params),
         "history": [asdict(replace(epoch, seconds=0.0)) for epoch in trainer.history],
         "versions": versions(),
     }

@@ -92,15 +92,6 @@ class TrainParams(Checked):
         """The same parameters with another shape of model."""
         return replace(self, architecture=replace(self.architecture, **changes))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for a manifest; :meth:`from_dict` reads them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "TrainParams":
-        """Parameters of a manifest or of a TOML table; unknown names are refused."""
-        return built(cls, values, "")
-
 
 @dataclass(frozen=True, slots=True)
 class RadiusParams:
@@ -155,7 +146,7 @@ class TrainingSettings:
         level of its own the radius aims at the coverage, and a coverage of 0
         leaves it unscaled.
         """
-        base = (TrainParams.paper() if paper else TrainParams()).as_dict()
+        base = asdict(TrainParams.paper() if paper else TrainParams())
         told: Mapping[str, Any] = {}
         if file is not None:
             told = read_toml(file)
@@ -168,7 +159,7 @@ class TrainingSettings:
     def _of(base: dict[str, Any], table: Mapping[str, Any]) -> tuple[TrainParams, RadiusParams]:
         whole = _over(base, table)
         radius = whole.pop("radius", {})
-        params = TrainParams.from_dict(whole)
+        params = built(TrainParams, whole, "")
         given = {}
         if isinstance(radius, Mapping):
             radius = {"seed": params.seed, **radius}

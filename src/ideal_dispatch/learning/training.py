@@ -232,7 +232,7 @@ def _details(
             "weather": trips.weather_source,
             "checksum": trips.checksum,
         },
-        "params": settings.params.as_dict(),
+        "params": asdict(settings.params),
         "radius_params": asdict(settings.radius),
         "history": [asdict(replace(epoch, seconds=0.0)) for epoch in run.history],
         "scores": [{"name": "IDEAL", **asdict(own)}],

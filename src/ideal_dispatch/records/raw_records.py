@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from ideal_dispatch import spreadsheets
@@ -15,6 +16,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.frames import DataFrame
 from ideal_dispatch.records.agency import FIELDS, AgencySettings
+from ideal_dispatch.spreadsheets import plain_column
 
 FileOrFrame: TypeAlias = str | os.PathLike[str] | DataFrame
 """A table of the caller's: a file, or a pandas DataFrame with the same columns."""
@@ -57,26 +59,18 @@ def read_records(records: FileOrFrame, settings: AgencySettings) -> RawRecords:
     """The records of a file (by its ending unless the settings say which) or a DataFrame."""
     from ideal_dispatch.records.nemsis import read_nemsis
 
-    if not isinstance(records, (str, os.PathLike)):
-        if not hasattr(records, "itertuples"):
-            kind = type(records).__name__
-            raise InputError(f"records: a file or a pandas DataFrame is needed, not {kind}")
-        raw = _mapped("DataFrame", "pandas", spreadsheets.frame_rows(records), settings)
-        raw.checksum = hashlib.blake2b(repr(raw.cells).encode(), digest_size=16).hexdigest()
-        return raw
-    check_source(records)
-    path, asked = os.fspath(records), settings.input
-    is_xml = asked.format == "auto" and path.lower().endswith(".xml")
-    if is_xml or asked.format == "nemsis":
+    asked, path = settings.input, records if isinstance(records, (str, os.PathLike)) else None
+    is_xml = asked.format == "auto" and str(path).lower().endswith(".xml")
+    if path is not None and (is_xml or asked.format == "nemsis"):
+        check_source(path)
         raw = read_nemsis(path)
     else:
-        form = spreadsheets.detect(
-            path, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
+        table = spreadsheets.open_table(
+            records, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
         )
-        raw = _mapped(path, form.says, spreadsheets.read(path, form), settings)
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-    raw.checksum = digest.hexdigest()
+        raw = _mapped(*table, settings)
+    content = repr(raw.cells).encode() if path is None else Path(path).read_bytes()
+    raw.checksum = hashlib.blake2b(content, digest_size=16).hexdigest()
     return raw
 
 
@@ -116,16 +110,16 @@ def _joined(cells: Sequence[str], places: Sequence[int]) -> str:
 
 def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str, list[int]]:
     """Which cells make up each field: the columns that the settings name, or its own name."""
-    position = {_plain(cell): i for i, cell in reversed(list(enumerate(header)))}
+    position = spreadsheets.column_places(header)
     wanted = {name: settings.columns.get(name, ()) for name in FIELDS}
     wanted |= {EXTRA + name: (column,) for name, column in settings.extra.items()}
     places: dict[str, list[int]] = {}
     for name, columns in wanted.items():
-        lost = next((column for column in columns if _plain(column) not in position), None)
+        lost = next((column for column in columns if plain_column(column) not in position), None)
         if lost is not None:
             raise InputError(f"{where}: no column {lost!r} for {name}")
         if columns:
-            places[name] = [position[_plain(column)] for column in columns]
+            places[name] = [position[plain_column(column)] for column in columns]
         elif name in position:
             places[name] = [position[name]]
     for one_of in _NEEDED:
@@ -135,7 +129,3 @@ def _places(where: str, header: list[str], settings: AgencySettings) -> dict[str
                 f"the file has {', '.join(map(repr, header[:20]))}"
             )
     return places
-
-
-def _plain(name: str) -> str:
-    return "_".join(name.split()).lower()

@@ -1,7 +1,7 @@
 """All that policies learn from past days, fitted on some of them and kept in files."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays
 from ideal_dispatch.replay.run import LOG
+from ideal_dispatch.toml_tables import built
 from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
@@ -284,9 +285,9 @@ def _params(experiment: Experiment, trained: Trained) -> "TrainParams":
         usual, changes = TrainParams.paper(seed=experiment.seed), experiment.paper_training
     else:
         usual, changes = TrainParams(seed=experiment.seed), experiment.training
-    values = usual.as_dict()
+    values = asdict(usual)
     shape = values["architecture"] | dict(changes.get("architecture", {}))
-    return TrainParams.from_dict(values | dict(changes) | {"architecture": shape})
+    return built(TrainParams, values | dict(changes) | {"architecture": shape}, "")
 
 
 def _fits(needed: NeededParts) -> dict[str, Callable[[Training], Any]]:

@@ -1,6 +1,6 @@
 """Training: the same each time, resumed bit for bit, with one line when it cannot go on."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ideal_dispatch.learning import TrainParams, encoders
 from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
 from ideal_dispatch.learning.lower_level import TrainingError
 from ideal_dispatch.learning.trainer import Epoch, Trainer
+from ideal_dispatch.toml_tables import built
 from tests.unit.learning.worlds import SMALL, town, trainer, trips, weights
 
 NETWORK = town()
@@ -322,8 +323,8 @@ def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> N
 
 def test_parameters_as_plain_values() -> None:
     params = TrainParams.paper(seed=7).with_architecture(dimension=5)
-    assert TrainParams.from_dict(params.as_dict()) == params
-    assert TrainParams.from_dict({"architecture": {"width": 3}}).architecture.width == 3
+    assert built(TrainParams, asdict(params), "") == params
+    assert built(TrainParams, {"architecture": {"width": 3}}, "").architecture.width == 3
     for values, message in (
         ({"depth": 2}, "depth is not known"),
         ({"architecture": {"depth": 2}}, "architecture.depth is not known"),
@@ -331,4 +332,4 @@ def test_parameters_as_plain_values() -> None:
         ({"huber_s": "long"}, "huber_s 'long': a number is needed"),
     ):
         with pytest.raises(InputError, match=message):
-            TrainParams.from_dict(values)
+            built(TrainParams, values, "")

@@ -24,6 +24,7 @@ from ideal_dispatch.learning import (
 )
 from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
 from ideal_dispatch.learning.training import default_split
+from ideal_dispatch.toml_tables import built
 from tests.planted import planted_trips
 from tests.unit.learning.worlds import SMALL, contexts, town, trainer, trips
 
@@ -61,7 +62,7 @@ def test_what_the_model_tells_about_itself(run: TrainingRun) -> None:
     assert [data[name] for name in ("train", "validation", "test")] == sizes == [42, 6, 12]
     assert (data["split"], data["scored_on"], data["first"]) == ("trip", "test", None)
     assert data["checksum"] == TRIPS.checksum
-    assert TrainParams.from_dict(details["params"]) == PARAMS
+    assert built(TrainParams, details["params"], "") == PARAMS
     assert len(details["history"]) == len(run.history) == 3
     (own,) = details["scores"]
     errors = np.abs(run.predicted_s - TRIPS.observed_s)[parts.test]

@@ -1,6 +1,5 @@
 """Tables of places and roads: rows by our own field names, whatever the columns are called."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -10,6 +9,7 @@ import numpy as np
 
 from ideal_dispatch import spreadsheets
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.spreadsheets import plain_column
 
 DEGREES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"lon": ("lon", "longitude", "lng", "x"), "lat": ("lat", "latitude", "y")}
@@ -31,28 +31,24 @@ def read(
     ``names`` says under which column names each field is looked for, first match with a
     value first. ``advice`` tells what to do where a ``needed`` field has no column.
     """
-    if isinstance(source, (str, os.PathLike)):
-        where = os.fspath(source)
-        rows = _whole(where, spreadsheets.read(where, spreadsheets.detect(where)))
-    else:
-        where, rows = "the table", _whole("the table", spreadsheets.frame_rows(source))
-    wanted = {field: [_plain(name) for name in options] for field, options in names.items()}
-    first: list[str] = []
+    where, _, found_rows = spreadsheets.open_table(source)
+    rows = _whole(where, found_rows)
+    first: dict[str, list[int]] = {}
     for _ in range(_HEADER_ROWS):
-        header = [_plain(cell) for cell in next(rows, (0, []))[1]]
-        first = first or header
-        if all(set(wanted[field]) & set(header) for field in needed):
+        places = spreadsheets.column_places(next(rows, (0, []))[1])
+        cells = {
+            field: [places[name] for name in map(plain_column, options) if name in places]
+            for field, options in names.items()
+        }
+        first = first or cells
+        if all(cells[field] for field in needed):
             break
     else:
-        lost = next(field for field in needed if not set(wanted[field]) & set(first))
+        lost = next(field for field in needed if not first[field])
         raise InputError(
             f"{where}: no column for {lost!r} (looked for {', '.join(names[lost])}); "
             f"{advice.format(lost)}"
         )
-    cells = {
-        field: [header.index(name) for name in options if name in header]
-        for field, options in wanted.items()
-    }
     table: Rows = []
     for line, row in rows:
         found = {}
@@ -85,10 +81,6 @@ def number(where: str, line: int, field: str, row: Mapping[str, str], mark: str)
             )
         raise InputError(f"{where} line {line}: {field} is {text!r}; a finite number is needed")
     return value
-
-
-def _plain(name: str) -> str:
-    return "_".join(name.split()).lower()
 
 
 def _whole(where: str, rows: Iterator[spreadsheets.Row]) -> Iterator[tuple[int, list[str]]]:
