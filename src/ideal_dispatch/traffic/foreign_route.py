@@ -1,7 +1,7 @@
 """A route of another engine, laid on our own network."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
 LEAST_SHARE = 0.9
 """The least share on our path of a route that is used: routers draw some ends apart."""
 
+_Part = TypeVar("_Part", dict[str, Any], list[Any], str)
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 _LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
 
 
@@ -116,6 +118,13 @@ def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple
         return share * route.duration_s, note
     gone_s = np.cumsum(route.part_s[known])
     return float(np.interp(wanted_m, [0.0, *gone_m], [0.0, *gone_s])), ""
+
+
+def part(value: Any, kind: type[_Part], what: str) -> _Part:
+    """A part of a JSON answer that must be of this type, or a ``ValueError``."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} is {'missing' if value is None else f'not {_KINDS[kind]}'}")
+    return value
 
 
 def number_or_nan(value: Any, what: str) -> float:

@@ -22,6 +22,7 @@ from ideal_dispatch.traffic.foreign_route import (
     decode_polyline,
     first_edge_s,
     number_or_nan,
+    part,
 )
 from ideal_dispatch.traffic.routing_service import NOW_WITHIN_S, RoutingService, joined
 from ideal_dispatch.traffic.source import RouteQuote
@@ -179,12 +180,10 @@ class GoogleRoutes(RoutingService):
             body["intermediates"] = places[1:-1]
         answer = self._ask(Question(_ENDPOINT, fields, body, quoting.at), quoting.deadline)
         with self._reading():
-            routes = _object(answer, "answer").get("routes", [])
-            if not isinstance(routes, list):
-                raise ValueError("routes are not a list")
+            routes = part(part(answer, dict, "answer").get("routes", []), list, "routes")
             if not routes:
                 raise self._no_way(nodes[0], nodes[-1])
-            found = read(_object(routes[0], "route"))
+            found = read(part(routes[0], dict, "route"))
             quoting.notes.append(_fallback(answer))
         return found
 
@@ -216,22 +215,15 @@ def _route(route: _Object) -> ForeignRoute:
     Google gives their times without traffic only: they are multiplied by the
     leg's time with traffic over that without.
     """
-    leg = _first_leg(route)
-    steps = leg.get("steps", [])
-    if not isinstance(steps, list):
-        raise ValueError("steps are not a list")
-    try:
-        points = decode_polyline(str(_object(route.get("polyline"), "polyline")["encodedPolyline"]))
-    except KeyError:
-        raise ValueError("the route has no polyline") from None
+    leg, line = _first_leg(route), part(route.get("polyline"), dict, "polyline")
+    steps = [part(step, dict, "step") for step in part(leg.get("steps", []), list, "steps")]
     static_s = _static_s(leg.get("staticDuration"))
     with_traffic_s = _static_s(leg.get("duration"))
     ratio = with_traffic_s / static_s if static_s > 0 else np.nan
-    steps = [_object(step, "step") for step in steps]
     metres = [number_or_nan(step.get("distanceMeters"), "distanceMeters") for step in steps]
     seconds = [_static_s(step.get("staticDuration")) for step in steps]
     return ForeignRoute(
-        points=points,
+        points=decode_polyline(part(line.get("encodedPolyline"), str, "polyline")),
         duration_s=_duration(route),
         part_m=np.array(metres, float),
         part_s=ratio * np.array(seconds, float),
@@ -247,10 +239,8 @@ def _first_leg_duration(route: _Object) -> float:
 
 
 def _first_leg(route: _Object) -> _Object:
-    legs = route.get("legs")
-    if not isinstance(legs, list) or not legs:
-        raise ValueError("the route has no legs")
-    return _object(legs[0], "leg")
+    legs = part(route.get("legs"), list, "legs")
+    return part(legs[0] if legs else None, dict, "leg")
 
 
 def _static_s(text: Any) -> float:
@@ -272,9 +262,3 @@ def _fallback(answer: _Object) -> str:
     info = info if isinstance(info, dict) else {}
     mode, reason = (one_line(str(info.get(k, "not said")), 60) for k in ("routingMode", "reason"))
     return f"Google fell back to {mode} ({reason})"
-
-
-def _object(value: Any, what: str) -> _Object:
-    if not isinstance(value, dict):
-        raise ValueError(f"{what} is not an object")
-    return value

@@ -22,6 +22,7 @@ from ideal_dispatch.traffic.foreign_route import (
     first_edge_s,
     number,
     number_or_nan,
+    part,
 )
 from ideal_dispatch.traffic.routing_service import (
     NOW_WITHIN_S,
@@ -149,23 +150,17 @@ class Valhalla(RoutingService):
 
 def _read_trip(answer: Any) -> tuple[ForeignRoute, str]:
     """Route and warnings of an answer; a ``ValueError`` says what is wrong with it."""
-    trip = answer.get("trip") if isinstance(answer, dict) else None
-    if not isinstance(trip, dict):
-        raise ValueError("it has no trip")
-    legs, summary = trip.get("legs"), trip.get("summary")
-    if not isinstance(legs, list) or len(legs) != 1 or not isinstance(legs[0], dict):
+    trip = part(part(answer, dict, "answer").get("trip"), dict, "trip")
+    legs = part(trip.get("legs"), list, "legs")
+    if len(legs) != 1:
         raise ValueError("a trip of one leg was asked for")
-    if not isinstance(summary, dict):
-        raise ValueError("the trip has no summary")
+    leg, summary = part(legs[0], dict, "leg"), part(trip.get("summary"), dict, "summary")
     if trip.get("units", "kilometers") != "kilometers":
         raise ValueError(f"units are {one_line(str(trip['units']), 20)}, not kilometers")
-    maneuvers, shape = legs[0].get("maneuvers", []), legs[0].get("shape")
-    if not isinstance(shape, str):
-        raise ValueError("the leg has no shape")
-    if not isinstance(maneuvers, list) or not all(isinstance(m, dict) for m in maneuvers):
-        raise ValueError("maneuvers are not a list of objects")
+    listed = part(leg.get("maneuvers", []), list, "maneuvers")
+    maneuvers = [part(one, dict, "maneuver") for one in listed]
     route = ForeignRoute(
-        points=decode_polyline(shape, 6),
+        points=decode_polyline(part(leg.get("shape"), str, "shape"), 6),
         duration_s=number(summary.get("time"), "time of the trip"),
         part_m=np.array(
             [1000 * number_or_nan(m.get("length"), "maneuver length") for m in maneuvers]
