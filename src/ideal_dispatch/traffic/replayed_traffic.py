@@ -21,7 +21,7 @@ from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
-_ANSWERS = ("quote", "alternative", "router_times", "way_on")
+_OFFERED = ("alternative", "router_times", "way_on")
 _EDGES_AT_A_TIME = 1024
 _FREE_FLOW = int(np.nanargmin(np.abs(RATIOS - 1.0)))
 
@@ -34,7 +34,6 @@ class ReplayedTraffic:
     (see :class:`~ideal_dispatch.replay.drive.Navigator`).
     """
 
-    quote: Callable[[int, int, datetime], RouteQuote]
     alternative: Callable[[Path, datetime], RouteQuote | None]
     router_times: Callable[[datetime], FloatArray]
     way_on: Callable[[int, int, datetime], tuple[int, float, float]]
@@ -48,10 +47,10 @@ class ReplayedTraffic:
         self.recording, self.network, self.source = recording, recording.network, source
         self._recorded = RecordedRouter(recording, params)
         self.params = self._recorded.params
-        router = self._recorded if source is None else _Checked(source, self.network)
-        for name in _ANSWERS:
-            if hasattr(router, name):
-                setattr(self, name, getattr(router, name))
+        self._router: Any = self._recorded if source is None else _Checked(source, self.network)
+        for name in _OFFERED:
+            if hasattr(self._router, name):
+                setattr(self, name, getattr(self._router, name))
         self._filled = lru_cache(8)(self._fill)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,6 +60,11 @@ class ReplayedTraffic:
         """What a log of quotes should know about their source."""
         own = {} if self.source is None else {"source": type(self.source).__name__}
         return self._recorded.describe() | own
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The router's best route and what it promises."""
+        quote: RouteQuote = self._router.quote(origin, destination, at)
+        return quote
 
     def realised(self, edge: int, at: datetime) -> float:
         """Seconds that the edge took for a vehicle that entered it at ``at``."""
@@ -127,7 +131,7 @@ class _Checked:
 
     def __init__(self, source: TrafficSource, network: RoadNetwork) -> None:
         self._source, self._network = source, network
-        for name in _ANSWERS:
+        for name in ("quote", *_OFFERED):
             if hasattr(source, name):
                 who, method = f"traffic source {type(source).__name__}", getattr(source, name)
                 check = getattr(self, f"_{name}")
