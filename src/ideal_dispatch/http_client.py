@@ -4,6 +4,7 @@ What to do about a bad answer (ask again, give up, use an older one) is for the
 caller; this module only says what came back.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -62,12 +63,17 @@ def one_line(text: str, limit: int = 160) -> str:
     return "".join(letter for letter in words if letter.isprintable())[:limit]
 
 
+def public(url: str) -> str:
+    """An address fit for a message: without the name and the password that it may hold."""
+    return re.sub(r"(?<=//)[^/?#]*@", "", url)
+
+
 class HttpClient:
     """Exchanges with servers: at most ``timeout_s`` and ``max_bytes`` each.
 
     Connections are kept until :meth:`close`. The environment is not read; a
     proxy is named here. ``service`` names the other side in messages, which
-    never hold headers or parameters.
+    never hold headers, parameters or passwords.
     """
 
     def __init__(
@@ -96,6 +102,7 @@ class HttpClient:
         import httpx
 
         limit_s = self.timeout_s if timeout_s is None else min(timeout_s, self.timeout_s)
+        where = public(url)
         try:
             client = self._idle.pop()
         except IndexError:
@@ -113,19 +120,19 @@ class HttpClient:
                     content += chunk
                     if len(content) > self.max_bytes:
                         raise NoAnswerError(
-                            f"{url}: the answer is larger than {self.max_bytes:,} bytes; not read"
+                            f"{where}: the answer is larger than {self.max_bytes:,} bytes; not read"
                         )
             return HttpAnswer(response.status_code, response.headers, bytes(content))
 
         try:
             answer = _within(limit_s, ask, client)
         except (TimeoutError, httpx.TimeoutException):
-            raise NoAnswerError(f"{url}: no whole answer within {limit_s:g} s") from None
+            raise NoAnswerError(f"{where}: no whole answer within {limit_s:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise InputError(f"{self.service} address {url!r} cannot be used: {error}") from None
+            raise InputError(f"{self.service} address {where!r} cannot be used: {error}") from None
         except httpx.HTTPError as error:
             reason = one_line(str(error)) or type(error).__name__
-            raise NoAnswerError(f"{url}: no answer ({reason}); check the network") from None
+            raise NoAnswerError(f"{where}: no answer ({reason}); check the network") from None
         finally:
             if not client.is_closed:
                 self._idle.append(client)

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
+from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line, public
 from ideal_dispatch.ranges import Count, Positive, Range, ZeroOrMore, check_fields
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ class OutsideService:
         """
         self._check_rest()
         until = self.deadline() if deadline is None else deadline
-        failure, tries = f"{url}: no time was left to ask", 0
+        where = public(url)
+        failure, tries = f"{where}: no time was left to ask", 0
         while tries < self.patience.attempts and (left_s := until - self._timer.monotonic()) > 0:
             self.budget.spend(self.name)
             tries += 1
@@ -156,7 +157,7 @@ class OutsideService:
                     self._note("")
                     return found
                 said = reason(refusal(answer)) or answer.excerpt
-                failure, asked_s = f"{url}: HTTP {answer.status}{said}", answer.retry_after_s
+                failure, asked_s = f"{where}: HTTP {answer.status}{said}", answer.retry_after_s
             except NoAnswerError as error:
                 failure = str(error)
             pause_s = self._pause_s(tries - 1) + (asked_s or 0.0)

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line
+from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line, public
 from tests.stand_in import Answer, serve
 
 
@@ -107,6 +107,16 @@ def test_many_exchanges_at_once() -> None:
         with ThreadPoolExecutor(8) as pool:
             said = pool.map(lambda n: http.exchange("GET", f"{server.url}/{n}").body, range(40))
         assert list(said) == [f"/{n}".encode() for n in range(40)]
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    assert public("http://me:secret@127.0.0.1:1/a@b") == "http://127.0.0.1:1/a@b"
+    assert public("https://host/path?q=a@b") == "https://host/path?q=a@b"
+    with closing(client()) as http:
+        for url in ("http://me:secret@127.0.0.1:1/", "ftp://me:secret@x"):
+            with pytest.raises((NoAnswerError, InputError)) as caught:
+                http.exchange("GET", url)
+            assert "secret" not in str(caught.value)
 
 
 def test_a_proxy_that_makes_no_sense_is_not_repeated() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather_stations import WeatherStations
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
-from ideal_dispatch.http_client import HttpAnswer, NoAnswerError
+from ideal_dispatch.http_client import HttpAnswer, NoAnswerError, public
 from ideal_dispatch.outside_service import OutsideService, Patience
 
 PATIENCE = Patience(attempts=2, longest_pause_s=5.0, failures=1, rest_s=60.0)
@@ -84,7 +84,7 @@ class WeatherDocuments:
     def _read(
         self, read: Callable[[bytes], WeatherStations], answer: HttpAnswer
     ) -> WeatherStations:
-        status, url = answer.status, self._url
+        status, url = answer.status, public(self._url)
         if 300 <= status < 400:
             where = answer.headers.get("location", "nowhere")
             raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
