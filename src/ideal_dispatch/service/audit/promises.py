@@ -110,14 +110,10 @@ class Promises:
         for call_id in ended or [*self._of][:-_MOST]:
             del self._of[call_id]
 
-    def take(self, entry: Entry) -> bool:
-        """Know what an entry promises or settles; whether that changed anything."""
-        before = self._of.get(entry.call_id, ())
-        after = _after(before, entry)
-        self._of.pop(entry.call_id, None)
-        if after:
+    def take(self, entry: Entry) -> None:
+        """Know what an entry promises or settles."""
+        if after := _after(self._of.pop(entry.call_id, ()), entry):
             self._of[entry.call_id] = after  # the last
-        return after != before
 
     @contextmanager
     def trying(self, entry: Entry) -> Iterator[None]:
@@ -125,7 +121,9 @@ class Promises:
         self._tried[entry.id] = entry
         try:
             yield
-            self.take(entry)
+            known = self._of.get(entry.call_id, ())
+            if all(one.advice != entry.id for one in known):  # else its row was read meanwhile
+                self.take(entry)
         finally:
             del self._tried[entry.id]
 
@@ -146,8 +144,7 @@ class Promises:
         takes = claims(entry)
         if not takes.get("advised"):
             return {}
-        own, listed = Promises(self.of(entry.call_id)), takes["listed"]
-        own.take(entry)
+        listed, own = takes["listed"], _after(self.of(entry.call_id), entry)
         told_at = {depot: one.updated_at for depot, one in told.items()}
         taken = Promises(one for one in own if one.advice == entry.id)  # the others are under way
         mine = taken.held("", told_at, listed, now)

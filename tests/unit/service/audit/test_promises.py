@@ -183,10 +183,19 @@ def test_entries_that_make_no_sense_change_nothing(caplog: pytest.LogCaptureFixt
     taken: dict[str, Any] = {"advised": ["D1"]}
     promises = known(advice("a", "D1"))
     for body in ({"takes": taken}, {"takes": taken, "answer": {"asked_at": "never"}}):
-        assert not promises.take(Entry("recommendation", "a", body, at=NOW))
-    assert not promises.take(Entry("response", "a", {}, at=NOW))
+        promises.take(Entry("recommendation", "a", body, at=NOW))
+    promises.take(Entry("response", "a", {}, at=NOW))
     assert caplog.text.count("changes no promises") == 3
     assert held(promises) == {"D1": ["a"]}
+
+
+def test_an_entry_that_was_read_and_answered_while_it_was_tried_is_not_taken_again() -> None:
+    first, promises = advice("a", "D1"), Promises()
+    with promises.trying(first):
+        assert held(promises) == {"D1": ["a"]}
+        promises.take(first)
+        promises.take(response(first, "override"))
+    assert held(promises) == {}
 
 
 def test_what_ended_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
