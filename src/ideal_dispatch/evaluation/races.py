@@ -175,12 +175,11 @@ def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
     loses = [("", 0.0, "not given", MUTED)]
     both = [("paper", PAPER_OVERLAP, f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s", MUTED)]
     for (name, races), colour in zip(named, _RECORDED, strict=False):
-        shares, lost_s = races.region_share(), races.lost_s()
-        for world, share, lost in zip(races.worlds, shares, lost_s, strict=True):
+        for world, share, late, lost_s in zip(
+            races.worlds, races.region_share(), races.reversal_share(), races.lost_s(), strict=True
+        ):
             region.append((f"{_short(name)}, {world}", share, f"{100 * share:.0f} %", colour))
-            late, by = float((lost > 0).mean()), ""
-            if late > 0:
-                by = f" by {lost[lost > 0].mean():.0f} s"
+            by = f" by {lost_s[lost_s > 0].mean():.0f} s" if late > 0 else ""
             loses.append(("", late, f"{100 * late:.0f} %{by}", colour))
         meet, seconds = races.overlap_share(), races.overlap_s().mean()
         both.append((_short(name), meet, f"{100 * meet:.0f} %, {seconds:.0f} s", colour))
