@@ -23,7 +23,9 @@ from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote
 
-KIND = JsonKind("ideal-dispatch quote log", 2, "quote log", "make one with `ideal traffic record`")
+KIND = JsonKind(
+    "ideal-dispatch quote log", 2, "quote log", "make one with `ideal traffic record`", oldest=2
+)
 TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
 """Numbers of every quote; null where the source gives none."""
 
@@ -137,7 +139,8 @@ class QuoteLog:
         with KIND.complaints(path):
             header = KIND.checked(next(rows, None))
             checksum, source = header["network"], header["source"]
-            start, every_s = _schedule(header.get("schedule"))
+            schedule = header["schedule"]
+            start, every_s = _moment(schedule["start"]), float(schedule["every_s"])
             if not isinstance(checksum, str) or not isinstance(source, dict) or every_s <= 0:
                 raise FileFormatError("line 1: the header is damaged")
             if network is not None and checksum != network.checksum:
@@ -195,11 +198,6 @@ def header_text(
 def row_text(row: Mapping[str, Any]) -> str:
     """A row of the log as text, without its end."""
     return json.dumps(row, allow_nan=False, separators=(",", ":"))
-
-
-def _schedule(row: Any) -> tuple[datetime | None, float]:
-    """First asking and interval of a header; nothing in version 1."""
-    return (None, np.nan) if row is None else (_moment(row["start"]), float(row["every_s"]))
 
 
 def _moment(text: str) -> datetime:

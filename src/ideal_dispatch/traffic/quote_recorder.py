@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
-import numpy as np
-
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
@@ -267,23 +265,21 @@ def _first_and_interval(
     Recorded traffic has gaps in its time. Its schedule may begin anew after
     everything that is in the log, or where it began anew before.
     """
+    assert log.start is not None
     first, interval_s = schedule.start or log.start, schedule.every_s or log.every_s
-    if first is None or np.isnan(interval_s):
-        raise InputError(f"{where}: has no schedule; give a start and an interval")
-    if log.start is not None:  # a log of the first version has no grid
-        if interval_s != log.every_s:
-            raise InputError(
-                f"{where}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
-                "leave the interval out, or name another file"
-            )
-        rounds = (first - log.start).total_seconds() / interval_s
-        dues = {due for due, *_ in log.keys}
-        anew = replayed and dues and (first in dues or first > max(dues))
-        if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
-            raise InputError(
-                f"{where}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
-                f"never at {first.isoformat()}; leave the start out, or name another file"
-            )
+    if interval_s != log.every_s:
+        raise InputError(
+            f"{where}: asks every {log.every_s:g} s, not every {interval_s:g} s; "
+            "leave the interval out, or name another file"
+        )
+    rounds = (first - log.start).total_seconds() / interval_s
+    dues = {due for due, *_ in log.keys}
+    anew = replayed and dues and (first in dues or first > max(dues))
+    if not anew and abs(rounds - round(rounds)) * interval_s > _SAME_S:
+        raise InputError(
+            f"{where}: asks every {interval_s:g} s from {log.start.isoformat()} on, "
+            f"never at {first.isoformat()}; leave the start out, or name another file"
+        )
     # in UTC: a due time is the same moment however a later call writes its zone
     return first.astimezone(UTC), interval_s
 

@@ -209,19 +209,6 @@ def test_a_world_begins_when_it_is_told_and_goes_on_by_itself(
     assert path.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_a_log_of_the_first_version_tells_no_schedule(
-    world: ReplayedTraffic, tmp_path: FilePath
-) -> None:
-    path = tmp_path / "q"
-    record(world, path)
-    header, _, rest = path.read_text().partition("\n")
-    old = {name: value for name, value in json.loads(header).items() if name != "schedule"}
-    path.write_text(json.dumps(old | {"version": 1}) + "\n" + rest)
-    assert record(world, path).present == 12
-    with pytest.raises(InputError, match="has no schedule; give a start and an interval"):
-        record_quotes(world, PAIRS, path, Schedule(4))
-
-
 def test_a_failed_quote_is_a_line_of_its_own(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     path = tmp_path / "quotes.jsonl"
     source = Counted(world, lambda n: InputError("no such road") if n == 2 else None)
@@ -354,6 +341,7 @@ def test_damaged_logs(world: ReplayedTraffic, tmp_path: FilePath) -> None:
     assert damaged(0, json.dumps(header | {"version": 3})) == (
         ": written in format 3, this version reads up to 2; upgrade ideal-dispatch"
     )
+    assert "format 1, this version needs 2" in damaged(0, json.dumps(header | {"version": 1}))
     wrong: list[dict[str, Any]] = [
         {"network": 5}, {"schedule": {}}, {"schedule": {"start": "soon", "every_s": 1}},
         {"schedule": {"start": BEGIN.isoformat(), "every_s": 0}},
