@@ -16,15 +16,16 @@ else:
 
 def frame(columns: Mapping[str, Any]) -> DataFrame:
     """A DataFrame of named columns, all of one length."""
-    return _pandas().DataFrame(dict(columns))
+    return pandas().DataFrame(dict(columns))
 
 
 def frame_of_csv(text: str) -> DataFrame:
     """The DataFrame of a table that was written as CSV."""
-    return _pandas().read_csv(io.StringIO(text))
+    return pandas().read_csv(io.StringIO(text))
 
 
-def _pandas() -> Any:
+def pandas() -> Any:
+    """The package, or an error that says how to install it."""
     try:
         import pandas as pd
     except ImportError:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.frames import pandas
 
 Row = tuple[int, list[str] | str]
 """A row's number, the first being 1, and its cells; or why it cannot be taken apart."""
@@ -87,7 +88,7 @@ def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
     where = os.fspath(path)
     if form.sheet:
         with _workbook(where) as book:
-            frame = _pandas().read_excel(
+            frame = pandas().read_excel(
                 book, form.sheet, header=None, dtype=object, keep_default_na=False
             )
         yield from _frame_rows(frame, 1)
@@ -172,7 +173,7 @@ def _csv_rows(where: str, reader: Any) -> Iterator[Row]:
 
 def _encoding(where: str) -> str:
     """UTF-8 or what the file's mark says, else cp1252 where all of it could be Western text."""
-    with _opened(where) as file:
+    with opened(where) as file:
         start = file.read(3)
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
@@ -211,7 +212,8 @@ def _delimiter(lines: list[str]) -> str:
     return max(scores, key=lambda mark: (scores[mark], mark != ","), default=",")
 
 
-def _opened(where: str, mode: str = "rb", **how: str) -> Any:
+def opened(where: str, mode: str = "rb", **how: str) -> Any:
+    """The file, unpacked where it is a gzip."""
     with open(where, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(where, mode, **how) if zipped else open(where, mode, **how)  # type: ignore[call-overload]
@@ -221,7 +223,7 @@ def _opened(where: str, mode: str = "rb", **how: str) -> Any:
 def _text(where: str, encoding: str) -> Iterator[IO[str]]:
     """The file as text; what goes wrong in reading it is one line."""
     try:
-        with _opened(where, "rt", encoding=encoding, newline="") as text:
+        with opened(where, "rt", encoding=encoding, newline="") as text:
             yield text
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
@@ -238,7 +240,7 @@ def _text(where: str, encoding: str) -> Iterator[IO[str]]:
 
 def _undecodable(where: str, encoding: str) -> str:
     """The first line that cannot be decoded, where lines can be told before decoding."""
-    with _opened(where) as file:
+    with opened(where) as file:
         for row, line in enumerate(file, 1):
             try:
                 line.decode(encoding)
@@ -250,7 +252,7 @@ def _undecodable(where: str, encoding: str) -> str:
 @contextmanager
 def _workbook(where: str) -> Iterator[Any]:
     try:
-        book = _pandas().ExcelFile(where, engine="openpyxl")
+        book = pandas().ExcelFile(where, engine="openpyxl")
     except ImportError:
         raise MissingExtraError("reading Excel files", "records") from None
     except Exception as error:  # its readers raise whatever they meet
@@ -259,14 +261,8 @@ def _workbook(where: str) -> Iterator[Any]:
         yield book
 
 
-def _pandas() -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
-
-    return pd
-
-
 def _cell(cell: Any) -> str:
-    if _pandas().isna(cell) is True:
+    if pandas().isna(cell) is True:
         return ""
     if isinstance(cell, datetime):
         return cell.isoformat(" ")

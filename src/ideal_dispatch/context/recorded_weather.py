@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
 from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.spreadsheets import opened
 
 _LARGEST = 2_000_000_000  # bytes of one file inside a zip
 _SKIPPED = "rows in an hour that summer time skips; is the file in standard time?"
@@ -72,18 +73,12 @@ class RecordedWeather:
         return self.stations.hours()
 
 
-@dataclass(slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Positions of the columns in one file: value and flag of each variable."""
 
     time: list[int]
     station: int | None
     variables: dict[str, tuple[int, int | None]]
-
-    @property
-    def width(self) -> int:
-        places = [i for pair in self.variables.values() for i in pair if i is not None]
-        return 1 + max(*self.time, self.station or 0, *places)
 
 
 @dataclass(slots=True)
@@ -173,7 +168,9 @@ class _Reader:
         return _Layout(time, station, variables) if variables else None
 
     def _read_rows(self, where: str, stem: str, layout: _Layout, reader: Any) -> None:
-        first_bad, timed, width = "", False, layout.width
+        first_bad, timed = "", False
+        values = [place for pair in layout.variables.values() for place in pair]
+        width = 1 + max(place or 0 for place in (*layout.time, layout.station, *values))
         for row in reader:
             if len(row) < width:
                 self.dropped["rows that are cut short"] += any(row)
@@ -238,12 +235,8 @@ def _tables(path: str) -> Iterator[tuple[str, IO[str]]]:
     """The texts of a file's tables, and the name of each inside a zip."""
     with open(path, "rb") as file:
         start = file.read(4)
-    if start[:2] == b"\x1f\x8b":
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as text:
-            yield "", text
-        return
     if start != b"PK\x03\x04":
-        with open(path, encoding="utf-8-sig", newline="") as text:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as text:
             yield "", text
         return
     with zipfile.ZipFile(path) as archive:

@@ -36,7 +36,6 @@ EXPERIMENT = "experiment.json"
 """What a replay's folder says of its experiment."""
 
 _LEAST_DAYS = 2  # one to learn from and one to stop by
-_FREE_TABLES = ("policies", "training", "paper_training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +181,12 @@ class Experiment:
     def load(cls, path: str | os.PathLike[str]) -> "Experiment":
         """Read the file, or say in one line what is wrong with it."""
         tables, where = read_toml(path), os.fspath(path)
-        given = {name: tables.pop(name, {}) for name in _FREE_TABLES}
-        if not given["policies"]:
+        if not tables.get("policies"):
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
         digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
         with complaints_about(path):
-            check_policies(given["policies"])
-            return built(
-                cls, tables, "", **given, path=where, folder=Path(path).parent, digest=digest
-            )
+            check_policies(tables["policies"])
+            return built(cls, tables, "", path=where, folder=Path(path).parent, digest=digest)
 
     def ground(self) -> "Ground":
         """The city, its traffic and its depots."""

@@ -242,16 +242,14 @@ class ServiceSettings:
         """Read the file and the environment, or say in one line what is wrong."""
         environment = os.environ if environment is None else environment
         tables = read_toml(path)
-        policy = tables.pop("policy", {})
         with complaints_about(path):
-            require(isinstance(policy, dict), "[policy] must be a table of keys")
             tokens = _tokens(tables.pop("tokens", []), environment.get(TOKENS, ""))
             if environment.get(DATABASE_URL):
                 audit = tables.setdefault("audit", {})
                 require(isinstance(audit, dict), "[audit] must be a table of keys")
                 audit["url"] = environment[DATABASE_URL]
             return built(
-                cls, tables, "", policy=policy, tokens=tokens,
+                cls, tables, "", tokens=tokens,
                 router_key=environment.get(ROUTER_KEY, ""),
                 weather_key=environment.get(WEATHER_KEY, ""),
                 path=os.fspath(path), folder=Path(path).resolve().parent, demo=False,
