@@ -101,8 +101,12 @@ def test_weather_that_fails_tells_no_keys(town: Town) -> None:
 def test_weather_refuses_connections(town: Town) -> None:
     weather = {"source": "hong-kong-observatory", "url": "http://127.0.0.1:1", "every_s": 1.0}
     with local(application(town.settings("refused.toml", weather=weather))) as client:
+        wait_for(lambda: "no answer" in client.service.weather.known().problem)
         made = advised(client, town.call())
         assert made.decision != "no_advice"
+        said = words(made, "weather_unavailable")
+        assert "/opendata/weather.php: no answer" in said
+        assert "(and 2 more)" in said  # of three documents
         assert made.data_ages.weather_s is not None  # the recording has its own
 
 

@@ -1,10 +1,11 @@
 """Weather, fetched in the background: a call never waits for it."""
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
-from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
+from ideal_dispatch.context.weather import FirstKnown, OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.logs import without_secrets
@@ -25,6 +26,10 @@ class WeatherPoll:
         lat: float,
         stale_s: float,
     ) -> None:
+        self._failures: list[str] = []  # of those that a FirstKnown asks
+        if isinstance(provider, FirstKnown) and provider.on_problem is None:
+            note = self._failures.append
+            provider = replace(provider, on_problem=lambda error: note(str(error)))
         self._provider, self._place, self._stale_s = provider, (lon, lat), stale_s
         self._latest, self._problem = Weather(), "" if provider is None else "not asked yet"
 
@@ -32,6 +37,7 @@ class WeatherPoll:
         """Ask the provider once; what was known stays known until it is stale."""
         if self._provider is None:
             return
+        self._failures.clear()
         try:
             try:
                 weather, problem = self._provider.reading(datetime.now(UTC), *self._place), ""
@@ -52,6 +58,10 @@ class WeatherPoll:
             who = type(self._provider).__name__
             self._problem = f"provider {who} failed ({type(error).__name__}); it was logged"
             return
+        if self._failures:
+            log.warning("weather: %s", "; ".join(self._failures))
+            more = f" (and {len(self._failures) - 1} more)" if len(self._failures) > 1 else ""
+            problem = without_secrets(self._failures[0]) + more
         self._latest, self._problem = Weather(**known), problem
 
     def known(self) -> KnownWeather:
