@@ -192,9 +192,9 @@ def test_an_interrupted_log_goes_on(town: Path, tmp_path: Path) -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler);"
         f"sys.argv = ['ideal', 'traffic', 'record', *{[*WHERE, '-o', str(path), *options]!r}];"
         "from ideal_dispatch.cli.app import main;"
-        "from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic as World;"
-        "quote, left = World.quote, iter(range(7));"
-        "World.quote = lambda *a: (next(left, None) is None "
+        "from ideal_dispatch.traffic.recorded_router import RecordedRouter as Router;"
+        "quote, left = Router.quote, iter(range(7));"
+        "Router.quote = lambda *a: (next(left, None) is None "
         "and os.kill(os.getpid(), signal.SIGINT)) or quote(*a);"
         "main()"
     )
