@@ -80,25 +80,19 @@ class PolicyOptions:
 
     def made(self, parts: "FittedParts") -> "Policy":
         """The policy, fitted."""
-        from ideal_dispatch.dispatch.policy_tables import (
-            KINDS,
-            advising_policy,
-            policy_class,
-            threshold_from,
-        )
-        from ideal_dispatch.plugins import POLICIES, check_name, parameters
+        from ideal_dispatch.dispatch import policy_tables as tables
+        from ideal_dispatch.plugins import parameters
 
         kind, threshold = self.policy, self._threshold()
-        check_name(POLICIES, kind, KINDS, "--policy")
-        takes = parameters(policy_class(kind, "--policy"))
-        rule = None if threshold is None else threshold_from(threshold)
+        takes = parameters(tables.policy_class(kind, "--policy"))
+        rule = None if threshold is None else tables.threshold_from(threshold)
         if "model" in takes and parts.model is None:
             raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
         table: dict[str, Any] = {"kind": kind}
         if "threshold" in takes and rule is not None:
             table["threshold"] = rule
         try:
-            return advising_policy(table, parts, "--policy")
+            return tables.advising_policy(table, parts, "--policy")
         except InputError as error:
             raise InputError(str(error).replace("[--policy]", "--policy")) from None
 

@@ -13,7 +13,9 @@ import typer
 from typer.testing import CliRunner
 
 from ideal_dispatch.cli import app as main_module
+from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import Count, Share
 
 _WORD = r"[A-Z]+([-=:,][A-Z]+)*(,?\.\.\.)?"
 _CHOICES = r"\w+(\|\w+)+"
@@ -161,3 +163,47 @@ def test_a_forgotten_file_is_named_as_in_the_help(commands: dict[str, Any]) -> N
     assert asked.exit_code == 2
     assert "Usage: ideal replay EXPERIMENT -o FOLDER [options]" in asked.output
     assert "Missing argument 'EXPERIMENT'" in asked.output
+
+
+def test_an_option_that_no_parameter_has_is_refused() -> None:
+    def command(days: Count | None = None) -> None:
+        """Do it.
+
+        Options:
+          --days NUMBER  How many.
+          --hours NUMBER  How many.
+
+        Example:
+          ideal command
+        """
+
+    with pytest.raises(TypeError, match="^command has no parameter for .*hours"):
+        CommandLine("Commands.").command()(command)
+
+
+def test_numbers_have_the_limits_of_their_type() -> None:
+    app, asked = CommandLine("Commands."), []
+
+    @app.command()
+    def command(place: str, day_file: Path, days: Count | None = None, share: Share = 0.5) -> None:
+        """Do it.
+
+        Options:
+          PLACE  Where.
+          --day FILE  Which day.
+          --days NUMBER  How many.
+          --share SHARE  How much
+              of it.
+
+        Example:
+          ideal command
+        """
+        asked.append((place, day_file, days, share))
+
+    run = CliRunner().invoke
+    assert run(app, ["here", "--day", "x", "--days", "2"]).exit_code == 0
+    assert asked == [("here", Path("x"), 2, 0.5)]
+    for wrong in (["--days", "0"], ["--share", "1.5"], ["--share", "-1"]):
+        found = run(app, ["here", "--day", "x", *wrong])
+        assert (found.exit_code, wrong[0] in found.output) == (2, True)
+    assert "How much of it. [default: 0.5]" in run(app, ["--help"]).output
