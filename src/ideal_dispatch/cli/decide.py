@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import CityOptions, grouped, read_moment
+from ideal_dispatch.cli.options import CityOptions, read_moment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Whole
 
@@ -126,7 +126,6 @@ class PolicyOptions:
         return FittedParts(city.model, spread, corrected)
 
 
-@grouped
 def decide(
     place: CityOptions,
     call: CallOptions,

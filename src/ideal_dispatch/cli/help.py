@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
@@ -86,13 +87,13 @@ class CommandLine(typer.Typer):
         of its name, with or without ``_``, ``_file`` or ``_folder`` at the end. Words
         without a dash describe the other parameters, in their order. An option of
         several commands is described here, once. A number's limits are those of its
-        type, as in :mod:`ideal_dispatch.ranges`.
+        type, as in :mod:`ideal_dispatch.ranges`. The fields of a dataclass are options,
+        too: those that belong together stand in one class with what is made of them.
         """
         add = super().command
 
         def added(function: Function) -> Function:
-            text, *options, examples = re.split(_SECTION, inspect.getdoc(function) or "")
-            run = _described(function, options)
+            run, text, examples = described(function)
             add(name, cls=Command, help=text, epilog=examples, **settings)(run)
             return function
 
@@ -117,22 +118,30 @@ def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, about
 
 
-def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..., Any]:
-    """The function with Typer's descriptions of its parameters, from the docstring."""
+def described(function: Callable[..., Any]) -> tuple[Callable[..., Any], str, str]:
+    """The function with Typer's descriptions of its parameters, its text and its examples."""
+    text, *sections, examples = re.split(_SECTION, inspect.getdoc(function) or "")
     told = list(_entries(sections))
     own = {name: about for name, about in told if name}
     options = dict(_entries(re.split(_SECTION, _SHARED))) | own
     arguments = [about for name, about in told if not name]
-    parameters = []
+    groups: dict[str, Any] = {}
+    flat: list[inspect.Parameter] = []
     for one in inspect.signature(function).parameters.values():
+        if is_dataclass(one.annotation):
+            groups[one.name] = one.annotation
+            flat += inspect.signature(groups[one.name]).parameters.values()
+        else:
+            flat.append(one)
+    parameters = []
+    for one in flat:
         if one.annotation is not typer.Context:
             name = re.sub("_(file|folder)?$", "", one.name)
             own.pop(name, None)
             info: Any = typer.Option() if name in options else typer.Argument()
             vars(info).update(options[name] if name in options else arguments.pop(0))
             info.default = ... if one.default is one.empty else one.default
-            kind, limits = _limits(one.annotation)
-            info.min, info.max = limits
+            kind, (info.min, info.max) = _limits(one.annotation)
             one = one.replace(annotation=kind, default=info)
         parameters.append(one.replace(kind=one.KEYWORD_ONLY))
     if own or arguments:
@@ -140,10 +149,13 @@ def _described(function: Callable[..., Any], sections: list[str]) -> Callable[..
 
     @wraps(function)
     def run(**told: Any) -> Any:
+        for name, group in groups.items():
+            names = [field.name for field in fields(group) if field.name in told]
+            told[name] = group(**{field: told.pop(field) for field in names})
         return function(**told)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
+    return run, text, examples
 
 
 def _limits(wanted: Any) -> tuple[Any, tuple[float | None, float | None]]:

@@ -1,13 +1,11 @@
-"""What options of several commands have in common: groups, what they name, where to write."""
+"""What options of several commands name: a moment, a city, where to write."""
 
-import inspect
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_target
@@ -15,34 +13,6 @@ from ideal_dispatch.files import check_target
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.network import RoadNetwork
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose options come in groups: each field of a dataclass is an option.
-
-    So options that belong together, and what is made of them, stand in one class.
-    """
-    signature = inspect.signature(command)
-    groups: dict[str, Any] = {
-        name: one.annotation
-        for name, one in signature.parameters.items()
-        if is_dataclass(one.annotation)
-    }
-
-    @wraps(command)
-    def run(*args: Any, **told: Any) -> None:
-        made = {}
-        for name, group in groups.items():
-            names = [field.name for field in fields(group) if field.name in told]
-            made[name] = group(**{field: told.pop(field) for field in names})
-        command(*args, **made, **told)
-
-    flat: list[inspect.Parameter] = []
-    for name, one in signature.parameters.items():
-        inner = inspect.signature(groups[name]).parameters if name in groups else {name: one}
-        flat += [parameter.replace(kind=one.KEYWORD_ONLY) for parameter in inner.values()]
-    run.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
-    return run
 
 
 def read_moment(name: str, text: str, zone: tzinfo | None = None) -> datetime:

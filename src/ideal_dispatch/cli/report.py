@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.cli.options import check_folder, grouped, read_network
+from ideal_dispatch.cli.options import check_folder, read_network
 from ideal_dispatch.cli.terminal import out, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Whole
@@ -49,7 +49,6 @@ class JudgingOptions:
         return judged
 
 
-@grouped
 def report(
     runs: list[Path],
     output: Path = Path("report"),

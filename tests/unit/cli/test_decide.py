@@ -9,7 +9,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.cli.decide import decide
+from ideal_dispatch.cli import decide as command
+from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import threshold_from
@@ -26,6 +27,8 @@ from tests.unit.dispatch.worlds import (
     situation,
     world,
 )
+
+decide, _, _ = described(command.decide)
 
 
 @pytest.fixture(scope="module")

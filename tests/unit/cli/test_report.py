@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Calendar, RoadNetwork
-from ideal_dispatch.cli.report import report
+from ideal_dispatch.cli import report as command
+from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
     RegionPolicy,
@@ -24,6 +25,8 @@ from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+
+report, _, _ = described(command.report)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
 
 
 def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report([runs / "test", runs / "training"], tmp_path / "both", world="experienced")
+    report(runs=[runs / "test", runs / "training"], output=tmp_path / "both", world="experienced")
     told = capsys.readouterr().out
     assert "comparison.html" in told
     assert "instantaneous traffic" not in told
@@ -73,32 +76,34 @@ def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_another_network_has_no_maps(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report([runs / "test"], tmp_path / "bare", world="instantaneous")
+    report(runs=[runs / "test"], output=tmp_path / "bare", world="instantaneous")
     assert "Give it with --network" in (tmp_path / "bare" / "report.html").read_text()
     from ideal_dispatch.cities import harbour_city
 
     harbour_city().network.save(tmp_path / "other.network")
     with pytest.raises(InputError, match="holds report.html already; add --force"):
-        report([runs / "test"], tmp_path / "bare", world="instantaneous")
+        report(runs=[runs / "test"], output=tmp_path / "bare", world="instantaneous")
     with pytest.raises(InputError, match="another network than that of"):
-        report([runs / "test"], tmp_path / "new", network_file=tmp_path / "other.network")
+        report(
+            runs=[runs / "test"], output=tmp_path / "new", network_file=tmp_path / "other.network"
+        )
     assert not (tmp_path / "new").exists()
 
 
 def test_bad_input(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run.json is missing"):
-        report([tmp_path], tmp_path / "out")
+        report(runs=[tmp_path], output=tmp_path / "out")
     with pytest.raises(InputError, match="--incident goes with one run"):
-        report([runs / "test", runs / "training"], tmp_path / "out", incident="x")
+        report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", incident="x")
     with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):
-        report([runs / "test"], tmp_path / "out", calibration=[runs / "training"] * 2)
+        report(runs=[runs / "test"], output=tmp_path / "out", calibration=[runs / "training"] * 2)
     with pytest.raises(InputError, match="no world C; it has instantaneous, experienced"):
-        report([runs / "test"], tmp_path / "out", world="C")
+        report(runs=[runs / "test"], output=tmp_path / "out", world="C")
     with pytest.raises(InputError, match="survival curve 'hope': choose one of"):
-        report([runs / "test"], tmp_path / "out", survival="hope")
+        report(runs=[runs / "test"], output=tmp_path / "out", survival="hope")
     with pytest.raises(InputError, match="no incident x; they are named like 2023-05-15-0001"):
-        report([runs / "test"], tmp_path / "out", incident="x")
+        report(runs=[runs / "test"], output=tmp_path / "out", incident="x")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; name a folder"):
-        report([runs / "test"], tmp_path / "file")
+        report(runs=[runs / "test"], output=tmp_path / "file")
     assert not (tmp_path / "out").exists()
