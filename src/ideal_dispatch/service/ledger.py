@@ -32,7 +32,7 @@ LOOK_S = 0.3
 _CALLS, _ANSWERS, _REVISIONS = 500, 1000, 20  # remembered here, for when the database is slow
 _ROWS = 20  # of a call, looked at: a probe may ask about one call for days
 _RESPONSES = 2000
-_TOLD = 500  # entries about units; what was told before is in the table
+_TOLD = 500  # entries of a kind in the spool, the last ones
 _PENDING = 64
 _LEAST_S, _GRACE_S = 0.1, 0.05  # for making an entry durable, however late it is
 
@@ -205,13 +205,7 @@ class Ledger:
 
     # --- units ----------------------------------------------------------------------
 
-    async def read_units(self) -> None:
-        """Take over what is in the database; its rows come first, the table may lack some."""
-        for row in reversed(await self.ask(lambda store: store.recent("units", _TOLD))):
-            self.units.take(row.entry)
-        await self.refresh_units()
-
-    async def refresh_units(self, timeout_s: float = 2.5) -> None:
+    async def read_units(self, timeout_s: float = 2.5) -> None:
         """Take over the counts and promises that the database knows now."""
         self.units.merge(await self.ask(AuditStore.read_units, timeout_s))
 

@@ -229,7 +229,7 @@ class Recommender:
     ) -> dict[str, Any]:
         """Another advice, for other calls got units of the first; none where that is too late."""
         with suppress(StoreError):
-            await self.ledger.refresh_units(_LOOK_SHARE * (due - time.monotonic()))
+            await self.ledger.read_units(_LOOK_SHARE * (due - time.monotonic()))
         if tries and time.monotonic() < due:
             with suppress(BusyError, StartingError):
                 slot = self.admission.admit(question.actor)
