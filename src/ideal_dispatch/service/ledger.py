@@ -170,18 +170,16 @@ class Ledger:
 
     async def recent(self, limit: int) -> list[dict[str, Any]]:
         """The latest recommendations, newest first; of this worker alone without database."""
+        kinds = ("recommendation", limit), ("response", 4 * limit)
         rows: list[Row] = []
-        said: list[Row] = []
         try:
-            rows = await self.ask(lambda store: store.recent("recommendation", limit))
-            said = await self.ask(lambda store: store.recent("response", 4 * limit))
+            rows = await self.ask(lambda store: [one for k in kinds for one in store.recent(*k)])
         except StoreError as error:
             log.warning("recent calls from memory alone (%s)", error)
-        waiting = await self._spooled(lambda spool: spool.recent("recommendation", limit))
-        spooled = await self._spooled(lambda spool: spool.recent("response", 4 * limit))
-        self._take_responses([row.entry for row in said[::-1]] + spooled[::-1])
-        answers = {row.id: row.entry.body["answer"] for row in rows if _counts(row)}
-        answers |= {entry.id: entry.body["answer"] for entry in waiting}
+        entries = [row.entry for row in rows if row.duplicate_of is None]
+        entries += await self._spooled(lambda spool: [e for k in kinds for e in spool.recent(*k)])
+        self._take_responses(reversed(entries))
+        answers = {one.id: one.body["answer"] for one in entries if one.kind == "recommendation"}
         latest = islice(reversed(self._calls.values()), limit)
         remembered = [one for known in latest for one in known if one.id not in answers]
         answers |= {one.id: one.answered.answer for one in remembered}
