@@ -60,8 +60,9 @@ CONCEPTS = (
 
 
 @pytest.mark.parametrize("name", CONCEPTS)
-def test_a_concept_says_where_it_differs_from_the_paper(name: str) -> None:
+def test_a_concept_has_its_symbols_and_its_differences_from_the_paper(name: str) -> None:
     text = (ROOT / "docs" / f"{name}.md").read_text()
+    assert "](notation.md)" in text
     assert "\n## Where we differ from the paper\n" in text
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, first_where
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.ranges import COUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def paired_interval(
 
     Below zero: a is better than b beyond the chance of which trips were tested.
     """
+    COUNT.check(draws, "draws")
     worse_s = _errors(observed_s, a_s)[1] - _errors(observed_s, b_s)[1]
     rng = np.random.default_rng(seed)
     n = worse_s.size

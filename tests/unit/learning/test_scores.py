@@ -50,3 +50,5 @@ def test_bad_numbers() -> None:
         scores([], [])
     with pytest.raises(InputError, match="1 observed and 2 predicted times"):
         paired_interval([1.0], [1.0], [1.0, 2.0])
+    with pytest.raises(InputError, match="draws 0: at least 1 is needed"):
+        paired_interval([1.0], [1.0], [1.0], draws=0)
