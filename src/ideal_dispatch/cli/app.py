@@ -85,6 +85,8 @@ def main(begun: object = None) -> None:
 
     ``begun`` is handed to the command: a solver that loads already.
     """
+    if sys.flags.optimize > 1:
+        sys.exit("ideal: its help is in docstrings, which -OO removes; run Python without it")
     for name in _ORDER:
         module = import_module(f"ideal_dispatch.cli.{name}")
         if hasattr(module, "app"):

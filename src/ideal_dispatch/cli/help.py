@@ -138,6 +138,8 @@ def described(function: Callable[..., Any]) -> tuple[Callable[..., Any], str, st
         if one.annotation is not typer.Context:
             name = re.sub("_(file|folder)?$", "", one.name)
             own.pop(name, None)
+            if name not in options and not arguments:
+                raise TypeError(f"{function.__name__}: its docstring does not describe {one.name}")
             info: Any = typer.Option() if name in options else typer.Argument()
             vars(info).update(options[name] if name in options else arguments.pop(0))
             info.default = ... if one.default is one.empty else one.default

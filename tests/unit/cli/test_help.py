@@ -165,20 +165,28 @@ def test_a_forgotten_file_is_named_as_in_the_help(commands: dict[str, Any]) -> N
     assert "Missing argument 'EXPERIMENT'" in asked.output
 
 
-def test_an_option_that_no_parameter_has_is_refused() -> None:
-    def command(days: Count | None = None) -> None:
-        """Do it.
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ("--days NUMBER  How many.\n  --hours NUMBER  How many.", "has no parameter for .*hours"),
+        ("--hours NUMBER  How many.", ": its docstring does not describe days"),
+    ],
+)
+def test_a_docstring_and_its_parameters_agree(entry: str, complaint: str) -> None:
+    def command(days: Count | None = None) -> None: ...
 
-        Options:
-          --days NUMBER  How many.
-          --hours NUMBER  How many.
-
-        Example:
-          ideal command
-        """
-
-    with pytest.raises(TypeError, match="^command has no parameter for .*hours"):
+    command.__doc__ = f"Do it.\n\nOptions:\n  {entry}\n\nExample:\n  ideal command"
+    with pytest.raises(TypeError, match=f"^command ?{complaint}"):
         CommandLine("Commands.").command()(command)
+
+
+def test_without_docstrings_one_line_says_so() -> None:
+    program = "from ideal_dispatch.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch("ideal: .*run Python without it\n", done.stderr)
 
 
 def test_numbers_have_the_limits_of_their_type() -> None:
