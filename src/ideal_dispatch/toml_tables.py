@@ -28,12 +28,12 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def complaints_about(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Every complaint begins with the name of the file, where there is one."""
+def complaints_about(what: str | os.PathLike[str]) -> Iterator[None]:
+    """Every complaint begins with the name of the file or its part, where there is one."""
     try:
         yield
     except (InputError, PluginError) as error:
-        raise InputError(f"{os.fspath(path)}: {error}" if path else str(error)) from None
+        raise InputError(f"{os.fspath(what)}: {error}" if what else str(error)) from None
 
 
 def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:

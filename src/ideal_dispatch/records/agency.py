@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -235,14 +235,13 @@ class AgencySettings:
     def of(cls, table: Mapping[str, Any], path: str | os.PathLike[str] = "") -> "AgencySettings":
         """Settings of a table as TOML gives it; ``path`` is the file it was read from."""
         with complaints_about(path):
-            refuse_unknown(table, [f.name for f in fields(cls) if f.name != "path"], "")
             rules = table.get("exclusions", {})
             if isinstance(rules, Mapping) and rules.get("preset") == "paper":
                 for name, paper in _PAPER.items():
                     given = table.get(name, {})
                     if isinstance(given, Mapping):
                         table = {**table, name: {**paper, **given}}
-            return built(cls, {**table}, "", path=os.fspath(path))
+            return built(cls, table, "", path=os.fspath(path))
 
     def plain(self) -> dict[str, Any]:
         """The settings as JSON holds them, without any path of this machine."""

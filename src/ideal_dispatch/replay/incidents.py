@@ -14,6 +14,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_csv
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.readers import table_rows
+from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 _COLUMNS = ("name", "node", "at")
@@ -93,10 +94,8 @@ def check_incidents(incidents: Sequence[Incident], recording: RecordedTraffic) -
         if incident.at < before:
             raise InputError(f"{where}: it comes before the one above it; sort them by time")
         before = incident.at
-        try:
+        with complaints_about(where):
             recording.find(incident.at)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
 
 
 def write_incidents(path: str | os.PathLike[str], incidents: Sequence[Incident]) -> None:

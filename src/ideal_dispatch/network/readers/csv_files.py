@@ -17,6 +17,7 @@ from ideal_dispatch.network.readers.build import BuildReport, Point, Progress, R
 from ideal_dispatch.network.readers.osm_tags import is_road, lane_count, speed_kmh
 from ideal_dispatch.network.readers.table_rows import DEGREES
 from ideal_dispatch.network.road_class import FALLBACK_CLASS, class_code, plain_class
+from ideal_dispatch.toml_tables import complaints_about
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -90,10 +91,8 @@ def _nodes(where: str, rows: table_rows.Rows, mark: str) -> Iterator[tuple[str, 
         if not node or node in seen:
             problem = f"node {node} appears twice" if node else "id is missing"
             raise InputError(f"{where} line {line}: {problem}")
-        try:
+        with complaints_about(f"{where} line {line}"):
             check_degrees(lon, lat)
-        except InputError as error:
-            raise InputError(f"{where} line {line}: {error}") from None
         seen.add(node)
         yield node, (lon, lat)
 

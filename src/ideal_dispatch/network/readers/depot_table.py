@@ -8,6 +8,7 @@ from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.toml_tables import complaints_about
 
 _NAMES = (
     "name", "depot", "station", "id", "code", "short", "call_sign", "callsign", "alias",
@@ -50,12 +51,11 @@ def depot_rows(
             table_rows.number(where, line, field, row, mark) for field in table_rows.DEGREES
         )
         node, problem = -1, ""
-        try:
-            node = network.snap(lon, lat, limit_m).node
-        except OffNetworkError as error:
-            problem = str(error)
-        except InputError as error:
-            raise InputError(f"{where} line {line}: {error}") from None
+        with complaints_about(f"{where} line {line}"):
+            try:
+                node = network.snap(lon, lat, limit_m).node
+            except OffNetworkError as error:
+                problem = str(error)
         others = tuple(row[n] for n in _NAMES if n in row and n not in (column, *_NUMBERS))
         found.append(DepotRow(line, row.get(column, ""), others, lon, lat, node, problem))
     return where, found
