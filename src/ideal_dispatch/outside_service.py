@@ -177,8 +177,8 @@ class OutsideService:
                 return
             if now < self._rests_until:
                 raise NoAnswerError(
-                    f"left alone for another {self._rests_until - now:.0f} s after "
-                    f"{self._failures} failures in a row; the last: {self._reason}"
+                    f"left alone for {self.patience.rest_s:g} s after {self._failures} failures "
+                    f"in a row; the last: {self._reason}"  # the same words all the while
                 )
             self._rests_until = now + self.patience.rest_s  # others wait for the trial
 

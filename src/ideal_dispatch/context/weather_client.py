@@ -86,7 +86,7 @@ class WeatherDocuments:
     ) -> WeatherStations:
         status, url = answer.status, public(self._url)
         if 300 <= status < 400:
-            where = answer.headers.get("location", "nowhere")
+            where = public(answer.headers.get("location", "nowhere")).partition("?")[0]
             raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
         if status != 200:
             said = f"{url}: HTTP {status}{answer.excerpt}"

@@ -95,7 +95,9 @@ def test_a_wrong_request_is_not_repeated() -> None:
 
 def test_a_redirect_names_the_new_address() -> None:
     with (
-        stand_in(lambda path, query: Answer(b"", 301, {"Location": "https://new/"})) as server,
+        stand_in(
+            lambda path, query: Answer(b"", 301, {"Location": "https://new/?key=k"})
+        ) as server,
         pytest.raises(WeatherError, match="moved to https://new/ "),
     ):
         ask(server.url)
@@ -189,14 +191,18 @@ class FakeTime:
 
 @pytest.mark.parametrize("bad", [Answer("", 503), Answer("<html>no degrees</html>")])
 def test_a_dead_server_is_left_alone_for_a_minute(bad: Answer) -> None:
-    timer = FakeTime()
+    timer, said = FakeTime(), set[str]()
     with stand_in(lambda path, query: bad) as server:
         source = documents(server.url, timer=timer, patience=replace(QUICK, attempts=1))
         for number in range(130):
-            with pytest.raises(WeatherServiceError, match=r"HTTP 503|is no degrees \(could not"):
+            with pytest.raises(
+                WeatherServiceError, match=r"HTTP 503|is no degrees \(could not"
+            ) as caught:
                 ask(source, str(number))
+            said.add(str(caught.value))
             timer.now_s += 1.0
         assert len(server.asked) == 3
+        assert len(said) == 4  # what came back, and why it was not asked after each of three
 
 
 def test_who_wants_no_rest_asks_again_at_once() -> None:
