@@ -24,7 +24,7 @@ def simulated(
     incident: Incident,
     places: Sequence[Depot],
     policies: Sequence[Policy],
-    units: Sequence[int] = (),
+    units: Sequence[int] | None = None,
     region: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
