@@ -160,6 +160,9 @@ class OutsideService:
                 failure, asked_s = f"{where}: HTTP {answer.status}{said}", answer.retry_after_s
             except NoAnswerError as error:
                 failure = str(error)
+            except IdealError:  # a refusal is an answer
+                self._note("")
+                raise
             pause_s = self._pause_s(tries - 1) + (asked_s or 0.0)
             if tries == self.patience.attempts or self._timer.monotonic() + pause_s >= until:
                 failure += f"; it asks to wait {asked_s:g} s" if asked_s else ""

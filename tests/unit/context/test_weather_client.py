@@ -214,8 +214,12 @@ def test_who_wants_no_rest_asks_again_at_once() -> None:
 
 
 def test_a_refused_request_does_not_block_others() -> None:
-    with stand_in(once_then(Answer("no such day", 400), Answer("5"))) as server:
-        source = documents(server.url)
+    answers, timer = [Answer("", 503), Answer("no such day", 400), Answer("5")], FakeTime()
+    with stand_in(lambda path, query: answers.pop(0)) as server:
+        source = documents(server.url, timer=timer, patience=replace(QUICK, attempts=1))
+        with pytest.raises(WeatherServiceError, match="HTTP 503"):
+            ask(source, "a")
+        timer.now_s += 61.0  # what is asked after its rest is a trial
         with pytest.raises(WeatherError, match="no such day"):
             ask(source, "a")
         assert ask(source, "b") == 5

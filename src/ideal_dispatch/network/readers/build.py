@@ -197,8 +197,8 @@ def _assemble(
         _merged([(segments[edges.segment[e]], bool(edges.backward[e])) for e in chain], places)
         for *_, chain in rows
     ]
-    known = np.array([s.speed_kmh == s.speed_kmh for s in segments])
-    partly = sum(np.unique(known[edges.segment[chain]]).size == 2 for *_, chain in rows)
+    known = [s.speed_kmh == s.speed_kmh for s in segments]
+    partly = sum(len({known[edges.segment[e]] for e in chain}) == 2 for *_, chain in rows)
     if partly:
         report.assumed["edges with a speed_kmh for a part, the rest at the default"] = partly
     node_ids = [ids[node] for node in used]
