@@ -15,8 +15,8 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    or_,
     select,
+    union_all,
     update,
 )
 
@@ -69,12 +69,12 @@ _OF_CALL = _rows_where(rows.c.call_id == bindparam("call_id"), newest_first=True
 )
 _OF_CALL_AND_KIND = _OF_CALL.where(rows.c.kind == bindparam("kind"))
 _CALLS = rows.c.call_id.in_(bindparam("calls", expanding=True))
-_KNOWN = _rows_where(
-    or_(  # the second: all calls with all keys, as the index likes it
-        rows.c.id.in_(bindparam("ids", expanding=True)),
-        _first_of(_CALLS, rows.c.key.in_(bindparam("keys", expanding=True))),
-    )
-)
+_KNOWN = union_all(
+    select(rows).where(rows.c.id.in_(bindparam("ids", expanding=True))),
+    select(rows).where(  # all calls with all keys, as the index likes it
+        _first_of(_CALLS, rows.c.key.in_(bindparam("keys", expanding=True)))
+    ),
+).order_by("number")
 _LATEST = (
     select(rows.c.kind, rows.c.call_id, func.max(rows.c.number))
     .where(_first_of(_CALLS, rows.c.number > bindparam("number")))
@@ -234,8 +234,8 @@ def append(
 def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:
     """Rows on record that share an id, or kind, call and key, with an entry; by either."""
     known: dict[Any, Row] = {}
-    ids, calls = {entry.id for entry in entries}, {entry.call_id for entry in entries}
-    keys = {entry.key for entry in entries if entry.key is not None}
+    ids, slots = {entry.id for entry in entries}, {entry.slot for entry in entries if entry.slot}
+    calls, keys = {slot[1] for slot in slots}, {slot[2] for slot in slots}
     for row in _read(connection, _KNOWN, ids=ids, calls=calls, keys=keys):
         _note(known, row)
     return known
