@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
@@ -149,10 +150,8 @@ def day_t_interval(difference: FloatArray, day: IntArray) -> Interval:
 
     Wider than a bootstrap of few days, which takes the days seen for all there are.
     """
-    from scipy.stats import t
-
     sums, counts = _by_day(difference, day)
-    return _around(sums / counts, float(t.ppf(0.975, counts.size - 1)))
+    return _around(sums / counts, float(stdtrit(counts.size - 1, 0.975)))
 
 
 def _around(values: FloatArray, errors: float) -> Interval:
