@@ -54,9 +54,10 @@ class FileKind:
 
     def checked(self, header: Any) -> dict[str, Any]:
         """The header, if it is of this kind and of a version that can be read."""
-        if not isinstance(header, dict) or header.get(self.key) != self.format:
+        named = header if isinstance(header, dict) else {}
+        if named.get(self.key, named.get("format")) != self.format:
             raise FileFormatError(f"not a {self.what}; {self.advice}")
-        version = header.get("version", self.oldest)
+        version = named.get("version", self.oldest)
         if version > self.version:
             raise FileFormatError(
                 f"written in format {version}, this version reads up to {self.version}; "
@@ -66,7 +67,7 @@ class FileKind:
             raise FileFormatError(
                 f"written in format {version}, this version needs {self.oldest}; {self.advice}"
             )
-        return header
+        return named
 
 
 @dataclass(frozen=True, slots=True)

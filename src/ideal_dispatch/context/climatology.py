@@ -15,7 +15,7 @@ from ideal_dispatch.context.weather import check_query, measured
 from ideal_dispatch.errors import FileFormatError, InputError
 
 SOURCE = "climatology"
-_FILE = JsonKind("climatology", 1, "climatology", "write one with Climatology.save")
+_FILE = JsonKind("ideal-dispatch climatology", 1, "climatology", "write one with Climatology.save")
 _SHAPE = (12, 24, len(WEATHER_VARIABLES))
 
 

@@ -49,6 +49,10 @@ def test_a_saved_climatology_is_the_same(july: Climatology, tmp_path: Path) -> N
     loaded = Climatology.load(path)
     np.testing.assert_array_equal(loaded.means, july.means)
     assert loaded.place == "Test City"
+    content = json.loads(path.read_text())
+    older = tmp_path / "older.json"  # as version 0.1 marks it
+    older.write_text(json.dumps({"format": content.pop("kind"), **content}))
+    np.testing.assert_array_equal(Climatology.load(older).means, july.means)
     loaded.save(again)
     assert path.read_bytes() == again.read_bytes()
 
