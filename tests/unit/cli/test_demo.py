@@ -162,8 +162,14 @@ def test_an_interruption_is_one_line(tmp_path: Path) -> None:
 
 BLOCKED = """
 import sys
-sys.modules |= dict.fromkeys(("torch", "sklearn", "pandas", "openpyxl"))
+from importlib.machinery import PathFinder
 from pathlib import Path
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *place):
+        lacking = name.partition(".")[0] in ("torch", "sklearn", "pandas", "openpyxl")
+        return None if lacking else super().find_spec(name, *place)
+sys.meta_path = [Without if one is PathFinder else one for one in sys.meta_path]
 from ideal_dispatch.cli.demo import tell
 from ideal_dispatch.cli.demo_story import Scale, Story
 from ideal_dispatch.dispatch.policy_tables import FittedParts
