@@ -35,7 +35,8 @@ def printed(folder: str, *words: str) -> str:
 
 
 def _fence(text: str) -> str:
-    return f"```text\n{text.strip()}\n```"
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join(["```text", *lines, "```"])
 
 
 if __name__ == "__main__":

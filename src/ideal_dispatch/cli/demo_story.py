@@ -235,7 +235,7 @@ class Story:
             ground.recording.context(call.at), Readiness(ground.depots, region=entry["region"]),
         )  # fmt: skip
         limit_s = judged.at(OWN, SHARE).threshold_s
-        table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": 5.0}
+        table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": "none"}
         policy = policies_from({OWN: table}, parts)[0]
         assert isinstance(policy, Ideal)
         made = decide(situation, policy=policy, rng=np.random.default_rng(self.seed))
