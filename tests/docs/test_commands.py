@@ -33,7 +33,7 @@ ADMINISTRATION = (
     "python3 -m venv ", "ln ", "useradd ", "createuser ", "psql ", "systemctl ",
     "/opt/ideal-dispatch/1/bin/pip ", "/opt/ideal-dispatch/2/bin/pip ",
 )  # fmt: skip
-FOR_ADMINISTRATORS = {"deployment.md", "operations.md", "security_and_privacy.md"}
+FOR_ADMINISTRATORS = {"deployment.md", "operations.md"}
 QUICK = {"CONTRIBUTING.md", "index.md", "networks.md", "quick_start.md", "dispatch.md"}
 OTHERS = {
     "your_city.md": {
