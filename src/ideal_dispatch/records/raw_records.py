@@ -5,10 +5,10 @@ not in memory after it, and in no output.
 """
 
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from ideal_dispatch import spreadsheets
@@ -69,8 +69,9 @@ def read_records(records: FileOrFrame, settings: AgencySettings) -> RawRecords:
             records, delimiter=asked.delimiter, encoding=asked.encoding, sheet=asked.sheet
         )
         raw = _mapped(*table, settings)
-    content = repr(raw.cells).encode() if path is None else Path(path).read_bytes()
-    raw.checksum = hashlib.blake2b(content, digest_size=16).hexdigest()
+    with io.BytesIO(repr(raw.cells).encode()) if path is None else open(path, "rb") as content:
+        hashed = hashlib.file_digest(content, lambda: hashlib.blake2b(digest_size=16))
+    raw.checksum = hashed.hexdigest()
     return raw
 
 
