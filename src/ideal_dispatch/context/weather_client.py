@@ -16,7 +16,7 @@ from ideal_dispatch.http_client import HttpAnswer, NoAnswerError, public
 from ideal_dispatch.outside_service import OutsideService, Patience
 
 PATIENCE = Patience(attempts=2, longest_pause_s=5.0, failures=1, rest_s=60.0)
-"""One failure of a weather service is enough: a dead server costs two timeouts, not two a record."""
+"""One failure is enough: a dead weather service costs two timeouts, not two a record."""
 
 _CAPACITY = 512  # documents kept
 _Kept = tuple[datetime, timedelta, WeatherStations]
