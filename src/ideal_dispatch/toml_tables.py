@@ -92,7 +92,7 @@ def refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -
     for name in table:
         if name not in known:
             near = get_close_matches(name, known, 1)
-            advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}"
             raise InputError(f"{f'{where}.' if where else ''}{name} is not known; {advice}")
 
 

@@ -157,7 +157,7 @@ class Training:
     def saved_s(self, entry: Mapping[str, Any], decision: Mapping[str, Any]) -> float:
         """T₁ − T₂ of a decision of an entry."""
         drives = (entry["drives"][decision[who]] for who in ("primary", "second"))
-        first, second = (sum(one[self.past.convention]["seconds"]) for one in drives)
+        first, second = (sum(one[self.past.world]["seconds"]) for one in drives)
         return float(first - second)
 
     def quotes(self, dates: Collection[str]) -> QuoteLog:

@@ -25,7 +25,7 @@ class PastDays:
 
     trips: Trips
     quotes: QuoteLog
-    convention: World
+    world: World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,22 +41,22 @@ class _Shown:
 def collect_past(
     experiment: Experiment,
     ground: Ground,
-    convention: World,
+    world: World,
     folder: Path,
     watch: Callable[[str], object] = lambda step: None,
 ) -> PastDays:
     """Trips and quotes of all training days, kept in a folder; ``watch`` is told what comes."""
     folder.mkdir(parents=True, exist_ok=True)
-    given = experiment, ground, convention, experiment.learning_days
+    given = experiment, ground, world, experiment.learning_days
     watch("trips of the past")
     trips = collect_trips(*given, folder / "trips.trips")
     watch("quotes of the past")
     quotes = collect_quotes(*given, folder / "quotes.jsonl")
-    return PastDays(trips, quotes, convention)
+    return PastDays(trips, quotes, world)
 
 
 def collect_trips(
-    experiment: Experiment, ground: Ground, convention: World, days: range, file: Path
+    experiment: Experiment, ground: Ground, world: World, days: range, file: Path
 ) -> Trips:
     """Trips of ambulances on the training days: ends, moment and whole time, no route.
 
@@ -78,9 +78,7 @@ def collect_trips(
         station = int(nearest[call.node]) if own else int(rng.integers(len(ground.depots)))
         try:
             route = traffic.quote(ground.depots[station].node, call.node, call.at).path
-            driven = drive(
-                traffic, network, Assignment(station, route), call.node, call.at, convention
-            )
+            driven = drive(traffic, network, Assignment(station, route), call.node, call.at, world)
         except (DriveError, UnreachableError):
             continue  # it left the recorded time: no agency has a record of it
         if driven.total_s > 0:
@@ -95,12 +93,12 @@ def collect_trips(
 
 
 def collect_quotes(
-    experiment: Experiment, ground: Ground, convention: World, days: range, file: Path
+    experiment: Experiment, ground: Ground, world: World, days: range, file: Path
 ) -> QuoteLog:
     """What the router said about the same trips again and again, and what came of it."""
     past, recording = experiment.past, ground.recording
     traffic = ground.traffic(experiment)
-    truth = traffic if convention is World.EXPERIENCED else _Shown(traffic)
+    truth = traffic if world is World.EXPERIENCED else _Shown(traffic)
     rng = np.random.default_rng([experiment.seed, 2])
     weights: FloatArray = ground.weights(experiment.calls)
     places = rng.choice(weights.size, min(past.places, int(weights.sum())), replace=False,

@@ -16,7 +16,7 @@ from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.api_answer import Routes, api_answer, no_advice
+from ideal_dispatch.service.solver.api_answer import RouteFields, api_answer, no_advice
 from ideal_dispatch.service.solver.assets import Assets
 from ideal_dispatch.service.solver.case import CaseReader, NoAdviceError
 from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather
@@ -35,7 +35,7 @@ class Adviser:
     ) -> None:
         self.assets, self.settings = assets, settings
         self.reader = CaseReader(assets, settings, clock)
-        self._routes = Routes(assets.network)
+        self._routes = RouteFields(assets.network)
 
     def advise(
         self, call: Call, units: KnownUnits, weather: KnownWeather, due: float

@@ -25,7 +25,7 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
     return _empty(call, Answer.none(reasons[0], reasons[1:]))
 
 
-def api_answer(call: Call, case: "Case", answer: Answer, routes: "Routes") -> dict[str, Any]:
+def api_answer(call: Call, case: "Case", answer: Answer, routes: "RouteFields") -> dict[str, Any]:
     """All fields of an advice, or of one that there is not."""
     empty, decision = _empty(call, answer), answer.decision
     if decision is None or answer.refusal is not None:
@@ -82,7 +82,7 @@ def api_answer(call: Call, case: "Case", answer: Answer, routes: "Routes") -> di
     }  # fmt: skip
 
 
-class Routes:
+class RouteFields:
     """Paths of one network for maps and for people; the lines of edges are kept."""
 
     def __init__(self, network: "RoadNetwork") -> None:
