@@ -1,5 +1,6 @@
 """Invented calls, and the end of a service with a part that died before."""
 
+import asyncio
 import time
 
 import pytest
@@ -53,9 +54,13 @@ def test_a_dead_background_task_does_not_keep_the_audit_open(
 ) -> None:
     app = application(town.settings("dead.toml"))
     with local(app) as client:
-        loop = client.service._tasks[0].get_loop()
-        loop.call_soon_threadsafe(client.service.run, _die())
-        time.sleep(0.05)
+        service, loop = client.service, client.service._tasks[0].get_loop()
+
+        async def until_it_died() -> None:
+            service.run(_die())
+            await asyncio.wait(service._tasks[-1:])
+
+        asyncio.run_coroutine_threadsafe(until_it_died(), loop).result(PATIENCE_S)
     assert client.service.ledger.writer._closing
     assert not list((town.folder / "dead.toml.spool").iterdir())
     assert "a task in the background had failed" in caplog.text
