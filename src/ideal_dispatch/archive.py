@@ -48,8 +48,10 @@ class FileKind:
         except IdealError as error:
             raise FileFormatError(f"{where}: {error}") from None
         except Exception as error:  # zipfile, zlib, NumPy, torch and JSON raise a dozen kinds
+            missing = f" {error}" if isinstance(error, KeyError) else ""
+            why = f"{type(error).__name__}{missing}"
             raise FileFormatError(
-                f"{where}: truncated or damaged {self.what} ({type(error).__name__}); {self.advice}"
+                f"{where}: truncated or damaged {self.what} ({why}); {self.advice}"
             ) from None
 
     def checked(self, header: Any) -> dict[str, Any]:
