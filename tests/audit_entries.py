@@ -38,7 +38,12 @@ def stored(store: AuditStore, entries: Sequence[Entry]) -> list[Row]:
 
 
 class BlockingWriter(AuditWriter):
-    """A writer whose callers wait; it closes at the end of a ``with``."""
+    """A writer whose callers wait; it closes at the end of a ``with``.
+
+    ``spooled`` counts the entries that the spool took.
+    """
+
+    spooled = 0
 
     def __enter__(self) -> "BlockingWriter":
         return self
@@ -49,6 +54,8 @@ class BlockingWriter(AuditWriter):
     def write(self, entry: Entry, timeout_s: float = 1.0) -> Row | None:
         """The row of an entry, or None where it waits in the spool."""
         try:
-            return self.submit(entry, timeout_s).result(timeout_s)
+            row = self.submit(entry, timeout_s).result(timeout_s)
         except TimeoutError:
             raise NotRecordedError(f"nothing took it within {timeout_s:g} s") from None
+        self.spooled += row is None
+        return row

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.browser.conftest import Service, Turn, shoot, show
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def replayed(service: Service, made: dict[str, Any], **changes: Any) -> dict[str
     body = {"request_sha256": "0", "answer": answer}
     id_, at = answer["id"], datetime.now(UTC)
     entry = Entry("recommendation", answer["call_id"], body, at=at, key=f"key:{id_}", id=id_)
-    store = open_store(f"sqlite:///{service.folder / 'ideal-dispatch' / 'demo.db'}")
+    store = AuditStore(f"sqlite:///{service.folder / 'ideal-dispatch' / 'demo.db'}")
     store.append([entry])
     store.close()
     return answer

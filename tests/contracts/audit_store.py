@@ -26,7 +26,7 @@ from ideal_dispatch.service.audit.record import (
     StoreError,
 )
 from ideal_dispatch.service.audit.schema import VERSION
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.units import UnitTables
 from ideal_dispatch.service.audit.verification import verify
 from tests.audit_entries import AT, entry, stored, takes
@@ -46,8 +46,7 @@ class AuditStoreContract:
 
     @pytest.fixture
     def store(self, url: str) -> Iterator[AuditStore]:
-        store = open_store(url)
-        assert isinstance(store, AuditStore)
+        store = AuditStore(url)
         yield store
         store.close()
 
@@ -160,7 +159,7 @@ class AuditStoreContract:
 
     def test_many_threads_make_one_chain(self, url: str, store: AuditStore) -> None:
         stored(store, [])
-        stores = [open_store(url, timeout_s=20.0) for _ in range(4)]
+        stores = [AuditStore(url, timeout_s=20.0) for _ in range(4)]
 
         def work(worker: int) -> None:
             for number in range(10):
@@ -311,7 +310,7 @@ class AuditStoreContract:
         now, outcomes = datetime.now(UTC), []
 
         def write(number: int) -> None:
-            own = open_store(url, timeout_s=30.0)
+            own = AuditStore(url, timeout_s=30.0)
             outcomes.extend(own.append([promising(f"call-{number}", now)]))
             own.close()
 
@@ -331,7 +330,7 @@ class AuditStoreContract:
     def test_tables_of_the_version_before_are_migrated(self, url: str, store: AuditStore) -> None:
         stored(store, [entry(1)])
         execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
-        old = open_store(url)
+        old = AuditStore(url)
         with pytest.raises(StoreError, match="of version 0001.*run `ideal audit migrate`"):
             old.read_units()
         old.close()
@@ -366,14 +365,14 @@ class AuditStoreContract:
         migrate(url)
         for found, message in (("0000", "run `ideal audit migrate`"), ("9999", "upgrade ideal-di")):
             execute(url, f"UPDATE alembic_version SET version_num = '{found}'")
-            store = open_store(url)
+            store = AuditStore(url)
             with pytest.raises(AuditError, match=f"version {found}, .*{message}"):
                 stored(store, [entry(1)])
             store.close()
 
     def test_tables_of_another_program_are_left_alone(self, url: str) -> None:
         execute(url, "CREATE TABLE units (name TEXT)")
-        store = open_store(url)
+        store = AuditStore(url)
         with pytest.raises(StoreError, match="units.* already exists"):
             stored(store, [entry(1)])
         store.close()
@@ -384,7 +383,7 @@ class AuditStoreContract:
             migrate(url)
 
     def test_reading_makes_no_tables(self, url: str) -> None:
-        store = open_store(url, create=False)
+        store = AuditStore(url, create=False)
         with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):
             store.rows(0, 1)
         store.close()

@@ -27,7 +27,7 @@ from benchmarks.stack import (
     proxied,
 )
 from ideal_dispatch.service.audit.record import Row
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer
@@ -65,7 +65,7 @@ class Stack:
     owner: str
 
     def rows(self) -> list[Row]:
-        store = open_store(self.owner)
+        store = AuditStore(self.owner)
         try:
             return store.rows(0, 100_000)
         finally:

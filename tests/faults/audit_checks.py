@@ -14,8 +14,8 @@ PATIENCE_S = 180.0
 def wait_for_replay(writer: AuditWriter) -> None:
     """Until the database is back and has taken all that waits."""
     deadline = time.monotonic() + PATIENCE_S
-    while writer.status.waiting or not writer.status.store_up:
-        assert time.monotonic() < deadline, writer.status
+    while len(writer.spool) or writer.error is not None:
+        assert time.monotonic() < deadline, writer.error
         time.sleep(0.02)
 
 

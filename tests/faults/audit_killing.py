@@ -14,7 +14,7 @@ import threading
 import time
 
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 
 _THREADS = 4
@@ -23,7 +23,7 @@ _ID_BYTES = 32
 
 def write_until_killed(url: str, spool: str, said: int) -> None:
     """Write from several threads; every acknowledged id goes to a pipe at once."""
-    writer = BlockingWriter(open_store(url), Spool(spool, reserve_bytes=20_000))
+    writer = BlockingWriter(AuditStore(url), Spool(spool, reserve_bytes=20_000))
 
     def work() -> None:
         while True:

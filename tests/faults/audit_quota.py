@@ -9,7 +9,7 @@ import resource
 import sys
 
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import wait_for_replay
 
@@ -20,13 +20,13 @@ def main(url: str, spool: str) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     ids: list[str] = []
     spooled = 0
-    with BlockingWriter(open_store(url), Spool(spool, reserve_bytes=100_000)) as writer:
+    with BlockingWriter(AuditStore(url), Spool(spool, reserve_bytes=100_000)) as writer:
         resource.setrlimit(resource.RLIMIT_FSIZE, (_QUOTA_BYTES, most))
         while spooled < 40:
             one = entry(len(ids), body={"text": "x" * 5_000})
             spooled += writer.write(one, 30.0) is None
             ids.append(one.id)
-        error = writer.status.error
+        error = writer.error
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
         wait_for_replay(writer)
     print(json.dumps({"ids": ids, "spooled": spooled, "error": error}))

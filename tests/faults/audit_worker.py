@@ -13,7 +13,7 @@ from typing import Any
 
 from ideal_dispatch.service.audit.record import DuplicateEntry
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 
 
@@ -55,7 +55,7 @@ class Worker:
 
 
 def main(url: str, spool: str, name: str, count: str, timeout_s: str) -> None:
-    with BlockingWriter(open_store(url), Spool(spool)) as writer:
+    with BlockingWriter(AuditStore(url), Spool(spool)) as writer:
         print("ready", flush=True)
         sys.stdin.readline()
         for number in range(int(count)):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.postgres import Postgres
@@ -27,7 +27,7 @@ def stopped(postgres: Postgres) -> Iterator[None]:
 
 
 def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
-    store = open_store(postgres.new_database())
+    store = AuditStore(postgres.new_database())
     written = [entry(number) for number in range(60)]
     with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         for one in written[:20]:
@@ -35,9 +35,8 @@ def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
         with stopped(postgres):
             for one in written[20:40]:
                 assert writer.write(one, WAIT_S) is None
-            assert not writer.status.store_up
-            assert writer.status.error is not None
-            assert writer.status.waiting == 20
+            assert writer.error is not None
+            assert len(writer.spool) == 20
         for one in written[40:]:
             writer.write(one, PATIENCE_S)
         wait_for_replay(writer)
@@ -48,12 +47,12 @@ def test_database_down_and_up_again(tmp_path: Path, postgres: Postgres) -> None:
 def test_database_down_at_the_start(tmp_path: Path, postgres: Postgres) -> None:
     url = postgres.new_database()
     with stopped(postgres):
-        with BlockingWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
+        with BlockingWriter(AuditStore(url), Spool(tmp_path / "spool")) as writer:
             assert writer.write(entry(1), WAIT_S) is None
-        with BlockingWriter(open_store(url), Spool(tmp_path / "spool")) as writer:
-            assert writer.status.waiting == 1
+        with BlockingWriter(AuditStore(url), Spool(tmp_path / "spool")) as writer:
+            assert len(writer.spool) == 1
             assert writer.write(entry(2), WAIT_S) is None
-    store = open_store(url)
+    store = AuditStore(url)
     with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         wait_for_replay(writer)
         assert [row.entry.call_id for row in all_rows(store)] == ["call-1", "call-2"]
@@ -61,7 +60,7 @@ def test_database_down_at_the_start(tmp_path: Path, postgres: Postgres) -> None:
 
 def test_database_down_in_the_middle_of_writes(tmp_path: Path, postgres: Postgres) -> None:
     """Crashes under load: a commit whose answer was lost is not written twice."""
-    store = open_store(postgres.new_database())
+    store = AuditStore(postgres.new_database())
     acknowledged: list[str] = []
     stop = threading.Event()
 
@@ -89,13 +88,13 @@ def test_database_down_in_the_middle_of_writes(tmp_path: Path, postgres: Postgre
         wait_for_replay(writer)
         rows = all_rows(store)
     assert sorted(row.entry.id for row in rows) == sorted(acknowledged)
-    assert writer.status.spooled > 0
+    assert writer.spooled > 0
     assert {row.duplicate_of for row in rows} == {None}
 
 
 def test_database_frozen(tmp_path: Path, postgres: Postgres) -> None:
     """A server that accepts connections and says nothing costs no caller more than its time."""
-    store = open_store(postgres.new_database(), timeout_s=1.0)
+    store = AuditStore(postgres.new_database(), timeout_s=1.0)
     with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         assert writer.write(entry(0), PATIENCE_S) is not None
         frozen = postgres.processes()
@@ -103,7 +102,7 @@ def test_database_frozen(tmp_path: Path, postgres: Postgres) -> None:
             os.kill(process, signal.SIGSTOP)
         try:
             assert writer.write(entry(1), WAIT_S) is None
-            assert writer.status.error == "audit database: no answer yet"
+            assert writer.error == "audit database: no answer yet"
             for number in range(2, 10):
                 assert writer.write(entry(number), WAIT_S) is None
         finally:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.postgres import Postgres
@@ -52,7 +52,7 @@ def test_database_locked(tmp_path: Path, kind: str, request: pytest.FixtureReque
     else:
         postgres: Postgres = request.getfixturevalue("postgres")
         url, locked = postgres.new_database(), postgresql_locked
-    store = open_store(url, timeout_s=30.0)
+    store = AuditStore(url, timeout_s=30.0)
     written = [entry(number) for number in range(30)]
     with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
         writer.write(written[0], PATIENCE_S)

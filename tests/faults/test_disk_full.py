@@ -11,7 +11,7 @@ import pytest
 
 from ideal_dispatch.service.audit.record import NotRecordedError
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 
@@ -45,7 +45,7 @@ def fill(folder: Path) -> Path:
 
 
 def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
-    store = open_store(f"sqlite:///{small_disk / 'audit.db'}")
+    store = AuditStore(f"sqlite:///{small_disk / 'audit.db'}")
     spool = Spool(small_disk / "spool", reserve_bytes=300_000)
     acknowledged = []
     with BlockingWriter(store, spool) as writer:
@@ -63,8 +63,8 @@ def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
             else:
                 acknowledged.append(one)
         assert "database or disk is full); check the database and the spool's disk" in refused
-        assert writer.status.spooled >= 80  # what was set aside in advance
-        assert "full" in str(writer.status.error)
+        assert writer.spooled >= 80  # what was set aside in advance
+        assert "full" in str(writer.error)
         with pytest.raises(NotRecordedError, match="disk is full"):
             writer.write(one, WAIT_S)
         filler.unlink()
@@ -79,7 +79,7 @@ def test_disk_full_of_database_and_spool(small_disk: Path) -> None:
 def test_disk_full_at_the_start(small_disk: Path, tmp_path: Path) -> None:
     """Without space to set aside it starts nevertheless, and the database takes the entries."""
     filler = fill(small_disk)
-    store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
+    store = AuditStore(f"sqlite:///{tmp_path / 'audit.db'}")
     with BlockingWriter(store, Spool(small_disk)) as writer:
         assert writer.write(entry(1), PATIENCE_S) is not None
     filler.unlink()
@@ -92,7 +92,7 @@ def test_disk_full_by_quota(tmp_path: Path) -> None:
     told = json.loads(ended.stdout)
     assert told["spooled"] == 40
     assert told["error"] is not None
-    store = open_store(url)
+    store = AuditStore(url)
     assert [row.entry.id for row in all_rows(store)] == told["ids"]
     store.close()
     assert nothing_waits(tmp_path / "spool")

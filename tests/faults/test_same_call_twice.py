@@ -4,13 +4,13 @@ import os
 import signal
 
 from ideal_dispatch.service.audit.record import Row
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.faults.service_faults import PATIENT
 from tests.service_town import Town, serving
 
 
 def rows_of(town: Town, name: str, call_id: str) -> list[Row]:
-    store = open_store(f"sqlite:///{town.folder}/{name}.db")
+    store = AuditStore(f"sqlite:///{town.folder}/{name}.db")
     try:
         return store.of_call(call_id, 99)
     finally:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from benchmarks.stack import children_of
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Town, bearer, serving
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def rows(url: str) -> list[Any]:
-    store = open_store(url)
+    store = AuditStore(url)
     try:
         return store.recent("recommendation", 10_000)
     finally:

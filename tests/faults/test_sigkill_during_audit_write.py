@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter
 from tests.faults.audit_checks import all_rows, wait_for_replay
 from tests.postgres import Postgres
@@ -29,7 +29,7 @@ def killed(url: str, spool: Path, seed: int) -> list[str]:
 
 def check(url: str, spool: Path, acknowledged: list[str]) -> None:
     """Start once more: every acknowledged entry is one row."""
-    store = open_store(url)
+    store = AuditStore(url)
     with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         rows = [row.entry.id for row in all_rows(store)]

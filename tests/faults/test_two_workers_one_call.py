@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ideal_dispatch.service.audit.record import Row, StoreError
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import BlockingWriter, entry
 from tests.faults.audit_checks import PATIENCE_S, all_rows, nothing_waits, wait_for_replay
 from tests.faults.audit_worker import Worker
@@ -23,7 +23,7 @@ def test_two_workers_one_call(tmp_path: Path, postgres: Postgres) -> None:
         worker.go()
     one, two = (worker.outcomes() for worker in workers)
     assert one == two  # whoever was first: both say the same answer
-    store = open_store(url)
+    store = AuditStore(url)
     rows = all_rows(store)
     assert {row.entry.id for row in rows} == {outcome["id"] for outcome in one}
     assert len(rows) == CALLS
@@ -44,7 +44,7 @@ def test_two_workers_one_call_without_a_database(tmp_path: Path, postgres: Postg
         postgres.start()
     assert all(outcome["spooled"] for said in outcomes for outcome in said)
     assert len(list(spool.glob("*.sqlite"))) == 2
-    store = open_store(url)
+    store = AuditStore(url)
     with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         rows = all_rows(store)
@@ -67,7 +67,7 @@ def test_a_killed_worker_leaves_its_spool_to_the_other(tmp_path: Path, postgres:
     finally:
         postgres.start()
     assert len(said) == 10
-    store = open_store(url)
+    store = AuditStore(url)
     with BlockingWriter(store, Spool(spool)) as writer:
         wait_for_replay(writer)
         assert len(all_rows(store)) >= 10
@@ -76,7 +76,7 @@ def test_a_killed_worker_leaves_its_spool_to_the_other(tmp_path: Path, postgres:
 def test_a_killed_worker_leaves_its_spool_to_a_busy_one(tmp_path: Path, postgres: Postgres) -> None:
     """The other lives on and gets calls all the time: there is no quiet moment to look around."""
     url, spool = postgres.new_database(), tmp_path / "spool"
-    store = open_store(url)
+    store = AuditStore(url)
     with BlockingWriter(store, Spool(spool)) as writer:
         postgres.stop("immediate")
         try:

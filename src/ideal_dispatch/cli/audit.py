@@ -44,7 +44,7 @@ def verify(url: str | None = None, config: Path | None = None, head: str | None 
         found = verification.verify(store, noted)
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
-        err.print(found.fault.words, markup=False, soft_wrap=True)
+        err.print(found.fault, markup=False, soft_wrap=True)
         raise typer.Exit(1)
     pruned = f", {found.anchor.number:,} older ones pruned" if found.anchor.number else ""
     again = f", {found.duplicates:,} of them duplicates" if found.duplicates else ""
@@ -137,12 +137,12 @@ def _store(url: str | None, config: Path | None) -> "Iterator[AuditStore]":
     """The store of a record that exists: reading must not make an empty one."""
     address = _address(url, config)
     from ideal_dispatch.service.audit.database import parse_url
-    from ideal_dispatch.service.audit.store import open_store
+    from ideal_dispatch.service.audit.store import AuditStore
 
     parsed = parse_url(address)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise InputError(f"{parsed.database}: no such file")
-    with closing(open_store(address, timeout_s=_PATIENCE_S, create=False)) as store:
+    with closing(AuditStore(address, timeout_s=_PATIENCE_S, create=False)) as store:
         yield store
 
 

@@ -146,7 +146,7 @@ def _try_audit(given: "ServiceSettings") -> None:
     from ideal_dispatch.service.audit.database import parse_url
     from ideal_dispatch.service.audit.record import AuditError, NoTablesError
     from ideal_dispatch.service.audit.spool import Spool
-    from ideal_dispatch.service.audit.store import open_store
+    from ideal_dispatch.service.audit.store import AuditStore
 
     folder = given.file(given.audit.spool)
     made = not folder.exists()
@@ -154,7 +154,7 @@ def _try_audit(given: "ServiceSettings") -> None:
     if made:
         folder.rmdir()
     url = parse_url(given.database_url)
-    store = open_store(given.database_url, create=False)
+    store = AuditStore(given.database_url, create=False)
     if url.drivername == "sqlite" and not Path(url.database or "").exists():
         warn(f"{url.database} does not exist; the service makes it")
         return

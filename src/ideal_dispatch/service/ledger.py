@@ -230,9 +230,8 @@ class Ledger:
 
     async def ask(self, read: Callable[[AuditStore], Found], timeout_s: float = 2.5) -> Found:
         """What the database says in time; a StoreError otherwise."""
-        status = self.writer.status
-        if not status.store_up:
-            raise StoreError(f"the database does not answer: {status.error}")
+        if (error := self.writer.error) is not None:
+            raise StoreError(f"the database does not answer: {error}")
         return await self._database.ask(lambda: read(self._store), timeout_s)
 
     async def _spooled(

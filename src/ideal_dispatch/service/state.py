@@ -13,7 +13,7 @@ from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
 from ideal_dispatch.service.audit.record import AuditError, Entry, Row, StoreError, moment_text
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.units import DepotUnits, units_body
 from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.desk.events import Hub
@@ -56,7 +56,7 @@ class Service:
     async def start(self) -> None:
         """Open the audit and begin everything that runs in the background."""
         sys.setswitchinterval(_SWITCH_S)
-        store = open_store(self.settings.database_url)
+        store = AuditStore(self.settings.database_url)
         spool = Spool(self.settings.file(self.settings.audit.spool))
         self.ledger = Ledger(store, AuditWriter(store, spool))
         self.recommender = Recommender(
@@ -210,7 +210,7 @@ class Service:
 
     def health(self) -> tuple[str, dict[str, str]]:
         """Whether advice can be given now, and the state of every part, in words for anybody."""
-        audit = self.ledger.writer.status
+        store_up, waiting = self.ledger.writer.error is None, len(self.ledger.writer.spool)
         weather = self.weather.known()
         parts = {
             "solver": "ready" if self.solver.working else "starting",
@@ -218,21 +218,20 @@ class Service:
             "weather": "not up to date, answers say why" if weather.problem else "ready",
             "audit": "ready",
         }
-        if audit.waiting or not audit.store_up:
-            doing = "replaying" if audit.store_up else "spooling"
-            parts["audit"] = f"{doing} ({audit.waiting} waiting)"
+        if waiting or not store_up:
+            parts["audit"] = f"{'replaying' if store_up else 'spooling'} ({waiting} waiting)"
         if not self.solver.working:
             return "starting", parts
         return "ready" if all(one == "ready" for one in parts.values()) else "degraded", parts
 
     def measure(self) -> bytes:
         """The page of metrics."""
-        seen, audit, weather = self.observations, self.ledger.writer.status, self.weather.known()
+        seen, writer, weather = self.observations, self.ledger.writer, self.weather.known()
         seen.inside.set(self.admission.inside)
         seen.solvers.set(self.solver.working)
         seen.solver_restarts.set(self.solver.restarts)
         seen.listeners.set(self.hub.listeners)
-        seen.spooled.set(audit.waiting)
-        seen.store_up.set(1 if audit.store_up else 0)
+        seen.spooled.set(len(writer.spool))
+        seen.store_up.set(writer.error is None)
         seen.weather_age.set(math.nan if weather.age_s is None else weather.age_s)
         return seen.text()

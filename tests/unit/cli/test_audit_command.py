@@ -9,7 +9,7 @@ import typer
 from ideal_dispatch.cli.audit import export, migrate, prune, verify
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import StoreError
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import entry
 from tests.contracts.audit_store import execute
 from tests.unit.cli.test_network_command import ideal
@@ -19,7 +19,7 @@ from tests.unit.cli.test_network_command import ideal
 def url(tmp_path: Path) -> str:
     """A record of three calls, a year ago."""
     url = f"sqlite:///{tmp_path / 'audit.db'}"
-    store = open_store(url)
+    store = AuditStore(url)
     at = datetime.now(UTC) - timedelta(days=364.5)
     store.append([entry(number, at=at + timedelta(days=number)) for number in range(3)])
     store.append([entry(9, at=datetime.now(UTC))])

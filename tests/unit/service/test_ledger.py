@@ -13,7 +13,7 @@ import pytest
 from ideal_dispatch.service import ledger as module
 from ideal_dispatch.service.audit.record import Entry, OvertakenEntry, StoreError
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.ledger import Ledger
 from ideal_dispatch.service.recorded_answers import RecordedAnswer
@@ -24,7 +24,7 @@ NOW, SECOND = datetime.now(UTC), timedelta(seconds=1)
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
+    store = AuditStore(f"sqlite:///{tmp_path / 'audit.db'}")
     opened = Ledger(store, AuditWriter(store, Spool(tmp_path / "spool")))
     yield opened
     opened.close()

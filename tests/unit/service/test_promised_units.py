@@ -70,7 +70,7 @@ def tell(client: Local, **units: int) -> list[dict[str, Any]]:
 def replayed(writer: AuditWriter) -> None:
     """Wait until the database is back and has all that was spooled."""
     until = time.monotonic() + PATIENCE_S
-    while not writer.status.store_up or writer.status.waiting:
+    while writer.error is not None or len(writer.spool):
         assert time.monotonic() < until
         time.sleep(0.05)
 

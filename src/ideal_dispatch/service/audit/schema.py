@@ -3,23 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-    insert,
-    inspect,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, Connection, Index, Integer, Table, Text
 
 from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, at_text
 
@@ -29,7 +14,7 @@ VERSION = "0002"
 _LOCK = 0x1DEA1  # of PostgreSQL's advisory locks: one migration at a time
 
 
-class _Moment(TypeDecorator[datetime]):
+class _Moment(sa.TypeDecorator[datetime]):
     """A moment as text in UTC; texts sort as moments do."""
 
     impl = Text
@@ -42,17 +27,13 @@ class _Moment(TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
-_metadata = MetaData()
+_metadata = sa.MetaData()
+_NUMBER = sa.BigInteger().with_variant(Integer, "sqlite")  # its rowid
 
 rows = Table(  # columns in the order of a Row's fields
     "audit",
     _metadata,
-    Column(
-        "number",
-        BigInteger().with_variant(Integer, "sqlite"),  # its rowid
-        primary_key=True,
-        autoincrement=False,
-    ),
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("call_id", Text, nullable=False),
@@ -63,7 +44,7 @@ rows = Table(  # columns in the order of a Row's fields
     Column("previous_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
 )
-_FIRST = text("duplicate_of IS NULL")
+_FIRST = sa.text("duplicate_of IS NULL")
 Index("audit_id", rows.c.id)  # appends take turns and look first
 Index(
     "audit_key", rows.c.call_id, rows.c.key, rows.c.kind,
@@ -76,7 +57,7 @@ marks = Table(
     "audit_marks",
     _metadata,
     Column("name", Text, primary_key=True),  # head or anchor
-    Column("number", BigInteger, nullable=False),
+    Column("number", sa.BigInteger, nullable=False),
     Column("hash", Text, nullable=False),
 )
 
@@ -104,7 +85,7 @@ promises = Table(
 Index("promises_depot", promises.c.depot)
 
 _version = Table(  # of a tool that earlier versions used; installations have this name
-    "alembic_version", _metadata, Column("version_num", String(32), primary_key=True)
+    "alembic_version", _metadata, Column("version_num", sa.String(32), primary_key=True)
 )
 
 # rows can only be added, and pruned behind the anchor
@@ -144,9 +125,9 @@ _POSTGRESQL_GUARDS = (
 
 def read_version(connection: Connection) -> str | None:
     """The version of the tables here, None where there are none; a newer one is refused."""
-    if not inspect(connection).has_table(_version.name):
+    if not sa.inspect(connection).has_table(_version.name):
         return None
-    found = connection.execute(select(_version.c.version_num)).scalar()
+    found = connection.execute(sa.select(_version.c.version_num)).scalar()
     if found is not None and found > VERSION:
         raise AuditError(
             f"audit database: its tables are of version {found}, this program knows {VERSION}; "
@@ -172,10 +153,10 @@ def migrate(connection: Connection) -> None:
     _version.create(connection, checkfirst=True)
     _metadata.create_all(connection, missing[found], checkfirst=False)  # not into others' tables
     if found is not None:
-        connection.execute(update(_version).values(version_num=VERSION))
+        connection.execute(sa.update(_version).values(version_num=VERSION))
         return
-    connection.execute(insert(_version).values(version_num=VERSION))
+    connection.execute(sa.insert(_version).values(version_num=VERSION))
     ends = [{"name": name, "number": 0, "hash": FIRST_HASH} for name in ("anchor", "head")]
-    connection.execute(insert(marks), ends)
+    connection.execute(sa.insert(marks), ends)
     for statement in _SQLITE_GUARDS if sqlite else _POSTGRESQL_GUARDS:
         connection.exec_driver_sql(statement)

@@ -6,19 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    and_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection
 
 from ideal_dispatch.service.audit.database import Database
 from ideal_dispatch.service.audit.record import (
@@ -55,57 +44,49 @@ class Chain:
 def _rows_where(*conditions: ColumnElement[bool], newest_first: bool = False) -> Any:
     """A query for whole rows, in their order."""
     order = rows.c.number.desc() if newest_first else rows.c.number
-    return select(rows).where(*conditions).order_by(order)
+    return sa.select(rows).where(*conditions).order_by(order)
 
 
 def _first_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """The row that had a key first; the words of the condition are those of the index."""
-    return and_(*conditions, rows.c.duplicate_of.is_(None))
+    return sa.and_(*conditions, rows.c.duplicate_of.is_(None))
 
 
 # What every call needs is put together once: that takes longer than SQLite's own work.
-_OF_CALL = _rows_where(rows.c.call_id == bindparam("call_id"), newest_first=True).limit(
-    bindparam("most", type_=Integer)
+_OF_CALL = _rows_where(rows.c.call_id == sa.bindparam("call_id"), newest_first=True).limit(
+    sa.bindparam("most", type_=sa.Integer)
 )
-_OF_CALL_AND_KIND = _OF_CALL.where(rows.c.kind == bindparam("kind"))
-_CALLS = rows.c.call_id.in_(bindparam("calls", expanding=True))
-_KNOWN = union_all(
-    select(rows).where(rows.c.id.in_(bindparam("ids", expanding=True))),
-    select(rows).where(  # all calls with all keys, as the index likes it
-        _first_of(_CALLS, rows.c.key.in_(bindparam("keys", expanding=True)))
+_OF_CALL_AND_KIND = _OF_CALL.where(rows.c.kind == sa.bindparam("kind"))
+_CALLS = rows.c.call_id.in_(sa.bindparam("calls", expanding=True))
+_KNOWN = sa.union_all(
+    sa.select(rows).where(rows.c.id.in_(sa.bindparam("ids", expanding=True))),
+    sa.select(rows).where(  # all calls with all keys, as the index likes it
+        _first_of(_CALLS, rows.c.key.in_(sa.bindparam("keys", expanding=True)))
     ),
 ).order_by("number")
 _LATEST = (
-    select(rows.c.kind, rows.c.call_id, func.max(rows.c.number))
-    .where(_first_of(_CALLS, rows.c.number > bindparam("number")))
+    sa.select(rows.c.kind, rows.c.call_id, sa.func.max(rows.c.number))
+    .where(_first_of(_CALLS, rows.c.number > sa.bindparam("number")))
     .group_by(rows.c.kind, rows.c.call_id)
 )
-_AFTER = _rows_where(rows.c.number > bindparam("number")).limit(_PAGE)
-_INSERT = insert(rows)
-_MARK = select(marks.c.number, marks.c.hash).where(marks.c.name == bindparam("mark"))
+_AFTER = _rows_where(rows.c.number > sa.bindparam("number")).limit(_PAGE)
+_INSERT = sa.insert(rows)
+_MARK = sa.select(marks.c.number, marks.c.hash).where(marks.c.name == sa.bindparam("mark"))
 _MARK_LOCKED = _MARK.with_for_update()
-_SET_MARK = update(marks).where(marks.c.name == bindparam("mark"))
-
-
-def open_store(url: str, *, timeout_s: float = 2.0, create: bool = True) -> "AuditStore":
-    """The audit at a URL: ``sqlite:///audit.db`` or ``postgresql://user@host/database``.
-
-    The database is connected at the first use, not now: a service starts
-    although its database is down. With ``create`` an empty database gets its
-    tables then; older tables need ``ideal audit migrate``.
-    """
-    return AuditStore(Database(url, timeout_s=timeout_s, create=create))
+_SET_MARK = sa.update(marks).where(marks.c.name == sa.bindparam("mark"))
 
 
 class AuditStore:
-    """Rows and units in a database; for many threads.
+    """Rows and units in the database at a URL; for many threads.
 
+    The database is connected at the first use: a service starts although its database is down.
+    With ``create`` an empty one gets its tables then; older tables need ``ideal audit migrate``.
     Writers take turns, in all processes: the chain's head is locked for each append (SQLite locks
     the whole file). Every method may raise a :class:`StoreError` of one line.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, url: str, *, timeout_s: float = 2.0, create: bool = True) -> None:
+        self._database = Database(url, timeout_s=timeout_s, create=create)
 
     def append(self, entries: Sequence[Entry], *, keep_duplicates: bool = False) -> list[Outcome]:
         """For every entry its durable row, or why it got none.
@@ -266,12 +247,12 @@ def _prune(connection: Connection, before: datetime) -> tuple[int, bool]:
     """
     head = _read_mark(connection, "head", locked=True)
     anchor = _read_mark(connection, "anchor")
-    kept = select(rows.c.number).where(rows.c.at >= at_text(before))
+    kept = sa.select(rows.c.number).where(rows.c.at >= at_text(before))
     first_kept = connection.execute(kept.order_by(rows.c.number).limit(1)).scalar() or head.number
     last = min(first_kept - 1, anchor.number + _PRUNED_AT_ONCE)
     if last <= anchor.number:
         return 0, False
-    last_hash = connection.execute(select(rows.c.hash).where(rows.c.number == last)).scalar()
+    last_hash = connection.execute(sa.select(rows.c.hash).where(rows.c.number == last)).scalar()
     if last_hash is None:
         raise AuditError(
             f"audit row {last} is missing, nothing is pruned; run `ideal audit verify`"
@@ -280,7 +261,7 @@ def _prune(connection: Connection, before: datetime) -> tuple[int, bool]:
     note = Entry("service", "", body, at=datetime.now(UTC))
     append(connection, [note], keep_duplicates=True)
     _set_mark(connection, "anchor", Mark(last, last_hash))
-    gone = connection.execute(delete(rows).where(rows.c.number <= last)).rowcount
+    gone = connection.execute(sa.delete(rows).where(rows.c.number <= last)).rowcount
     return gone, gone == _PRUNED_AT_ONCE
 
 

@@ -6,15 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    and_,
-    bindparam,
-    delete,
-    insert,
-    or_,
-    select,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
@@ -123,29 +116,29 @@ class UnitState:
         return None
 
 
-_ALL = select(*(promises.c[field.name] for field in fields(Promise))).order_by(
+_ALL = sa.select(*(promises.c[field.name] for field in fields(Promise))).order_by(
     promises.c.call_id, promises.c.place
 )
-_TOLD_AT = select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
+_TOLD_AT = sa.select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
 _OF_SOME = _ALL.where(
-    or_(
-        promises.c.call_id.in_(bindparam("calls", expanding=True)),
-        and_(  # less what cannot hold: most calls of the last hours sent a unit
-            promises.c.depot.in_(bindparam("depots", expanding=True)),
-            promises.c.ends_at > bindparam("now"),
-            promises.c.kind != bindparam("but"),
-            or_(
-                promises.c.expires_at > bindparam("now"),
+    sa.or_(
+        promises.c.call_id.in_(sa.bindparam("calls", expanding=True)),
+        sa.and_(  # less what cannot hold: most calls of the last hours sent a unit
+            promises.c.depot.in_(sa.bindparam("depots", expanding=True)),
+            promises.c.ends_at > sa.bindparam("now"),
+            promises.c.kind != sa.bindparam("but"),
+            sa.or_(
+                promises.c.expires_at > sa.bindparam("now"),
                 promises.c.at > _TOLD_AT,
-                and_(promises.c.kind == "accepted", _TOLD_AT.is_(None)),
+                sa.and_(promises.c.kind == "accepted", _TOLD_AT.is_(None)),
             ),
         ),
     )
 )
-_UNITS = select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
-_INSERT = insert(promises)
-_DELETE = delete(promises).where(promises.c.call_id.in_(bindparam("calls", expanding=True)))
-_DELETE_ENDED = delete(promises).where(promises.c.ends_at < bindparam("now"))
+_UNITS = sa.select(units.c.depot, units.c.units, units.c.updated_at).order_by(units.c.depot)
+_INSERT = sa.insert(promises)
+_DELETE = sa.delete(promises).where(promises.c.call_id.in_(sa.bindparam("calls", expanding=True)))
+_DELETE_ENDED = sa.delete(promises).where(promises.c.ends_at < sa.bindparam("now"))
 
 
 class UnitTables:
@@ -189,8 +182,8 @@ class UnitTables:
             self._connection.execute(_DELETE_ENDED, {"now": self._now})
         for depot, told in self.state.told.items():
             if told is not self.before.told.get(depot):
-                self._connection.execute(delete(units).where(units.c.depot == depot))
-                self._connection.execute(insert(units), asdict(told))
+                self._connection.execute(sa.delete(units).where(units.c.depot == depot))
+                self._connection.execute(sa.insert(units), asdict(told))
 
 
 def read_units(connection: Connection) -> UnitState:

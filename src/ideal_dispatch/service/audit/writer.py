@@ -35,17 +35,6 @@ _STALLED_S = 0.5  # after which a database that says nothing is not waited for
 _SPOOL_SHARE_S = 0.25  # of the caller's time, for the disk; at most half of it
 
 
-@dataclass(frozen=True, slots=True)
-class WriterStatus:
-    """How the audit is doing: ``waiting`` entries are in the spool and not yet in the database."""
-
-    store_up: bool
-    waiting: int
-    spooled: int
-    stored: int
-    error: str | None
-
-
 @dataclass(eq=False, slots=True)
 class _Ticket:
     entry: Entry
@@ -63,6 +52,7 @@ class AuditWriter:
     database is back, spooled entries enter first, in their order. An entry that
     went both ways is one row: rows are looked up by id. A third thread looks for
     files that other workers left in the spool, however busy the first two are.
+    ``error`` says why the database takes nothing now, None while it is up.
     """
 
     def __init__(self, store: AuditStore, spool: Spool) -> None:
@@ -70,11 +60,10 @@ class AuditWriter:
         self._changed = threading.Condition()  # notified whenever a thread may have to go on
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
         self._closing = self._stopped = False
-        self._error: str | None = None
+        self.error: str | None = None
         self._next_at = -math.inf  # of a look at the database without need
         self._retry_s = _FIRST_RETRY_S
         self._asked_at = math.inf  # since when the database owes an answer
-        self._stored = self._spooled = 0
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
             for target, name in ((self._keep_storing, "audit"), (self._keep_spooling, "spool"))
@@ -83,13 +72,6 @@ class AuditWriter:
         self._tidying.start()
         for thread in self._threads:
             thread.start()
-
-    @property
-    def status(self) -> WriterStatus:
-        """How it is now."""
-        return WriterStatus(
-            self._error is None, len(self.spool), self._spooled, self._stored, self._error
-        )
 
     def submit(self, entry: Entry, timeout_s: float) -> "Future[Row | None]":
         """The row of an entry, None where it is durable in the spool; within ``timeout_s``.
@@ -108,7 +90,7 @@ class AuditWriter:
             if len(self._open) >= _MOST_OPEN:
                 raise _not_recorded(entry, f"{_MOST_OPEN} entries wait already")
             now = time.monotonic()
-            straight = self._error is not None or len(self.spool) > _BATCH
+            straight = self.error is not None or len(self.spool) > _BATCH
             ticket = _Ticket(entry, now if straight else now + share_s)
             ticket.future.set_running_or_notify_cancel()  # and cannot be cancelled
             self._open[ticket] = None
@@ -140,7 +122,7 @@ class AuditWriter:
         self._store.close()
 
     def _done(self) -> bool:
-        return not self._open and (self._error is not None or not len(self.spool))
+        return not self._open and (self.error is not None or not len(self.spool))
 
     # the thread of the database
 
@@ -150,7 +132,7 @@ class AuditWriter:
                 tickets: list[_Ticket] = []
                 while not self._stopped:
                     wait_s = self._next_at - time.monotonic()
-                    if self._error is None and (len(self.spool) or self._storable()):
+                    if self.error is None and (len(self.spool) or self._storable()):
                         break
                     if wait_s <= 0:
                         break
@@ -165,8 +147,7 @@ class AuditWriter:
                 self._asked_at = time.monotonic()
             try:
                 if replaying:
-                    append = partial(self._store.append, keep_duplicates=True)
-                    self._stored += self.spool.replay(_BATCH, append)
+                    self.spool.replay(_BATCH, partial(self._store.append, keep_duplicates=True))
                 else:
                     self._store_all(tickets)
             except Exception as error:  # whatever it is, the entries go to the spool
@@ -184,11 +165,10 @@ class AuditWriter:
         outcomes = self._store.append([ticket.entry for ticket in tickets])
         with self._changed:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
-                self._stored += isinstance(outcome, Row)
                 self._settle(ticket, outcome)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
-        known = self._error is not None
+        known = self.error is not None
         with self._changed:
             self._asked_at = math.inf
             self._next_at = time.monotonic() + self._retry_s
@@ -203,16 +183,16 @@ class AuditWriter:
 
     def _divert(self, error: str) -> None:
         """Let the spool take what is open, and all that comes; the lock is held."""
-        self._error = error
+        self.error = error
         for ticket in self._open:
             ticket.spool_at = -math.inf
         self._changed.notify_all()
 
     def _succeeded(self) -> None:
         with self._changed:
-            if self._error is not None:
+            if self.error is not None:
                 log.warning("the audit's database is back; %d entries wait", len(self.spool))
-            self._error = None
+            self.error = None
             self._asked_at = math.inf
             self._next_at = time.monotonic() + _PROBE_S
             self._retry_s = _FIRST_RETRY_S
@@ -238,7 +218,7 @@ class AuditWriter:
                     due = min((t.spool_at for t in self._open if not t.spooling), default=math.inf)
                     self._changed.wait(min(due - now, threading.TIMEOUT_MAX))
                     continue
-                if self._error is None and now - self._asked_at > _STALLED_S:
+                if self.error is None and now - self._asked_at > _STALLED_S:
                     log.warning("the audit's database says nothing; entries go to the spool")
                     self._divert("audit database: no answer yet")
                     continue
@@ -260,7 +240,6 @@ class AuditWriter:
                 self._spool_failed(tickets[0], error)
             return
         with self._changed:
-            self._spooled += len(fresh)
             for ticket in fresh:
                 self._settle(ticket, None)
             self._changed.notify_all()
@@ -287,7 +266,7 @@ class AuditWriter:
 
     def _spool_failed(self, ticket: _Ticket, error: Exception) -> None:
         with self._changed:
-            if self._error is None and not self._closing:  # the database may still take it
+            if self.error is None and not self._closing:  # the database may still take it
                 ticket.spooling, ticket.spool_at = False, math.inf
                 self._changed.notify_all()
                 return

@@ -12,7 +12,7 @@ import pytest
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.export import COLUMNS, export
 from ideal_dispatch.service.audit.record import Row, StoreError, canonical
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
 
@@ -21,7 +21,7 @@ FORMULAS = ("=1+1", "+1+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[AuditStore]:
-    store = open_store(f"sqlite:///{tmp_path / 'audit.db'}")
+    store = AuditStore(f"sqlite:///{tmp_path / 'audit.db'}")
     yield store
     store.close()
 

@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import AuditError, StoreError
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import entry, stored
 from tests.contracts.audit_store import AuditStoreContract
 from tests.postgres import Postgres
@@ -74,12 +74,12 @@ class TestSqlite(AuditStoreContract):
     )
     def test_addresses_that_cannot_be_used(self, url: str, message: str) -> None:
         with pytest.raises(InputError, match=message):
-            open_store(url)
+            AuditStore(url)
 
     def test_a_file_that_is_no_database(self, tmp_path: Path) -> None:
         (tmp_path / "audit.db").write_text("not a database at all, " * 100)
         with pytest.raises(StoreError, match="audit.db: file is not a database"):
-            stored(open_store(f"sqlite:///{tmp_path / 'audit.db'}"), [entry(1)])
+            stored(AuditStore(f"sqlite:///{tmp_path / 'audit.db'}"), [entry(1)])
 
     def test_a_row_that_cannot_be_read_is_named(self, store: AuditStore, tmp_path: Path) -> None:
         stored(store, [entry(1)])
@@ -113,7 +113,7 @@ class TestPostgresql(AuditStoreContract):
             ]
         assert limits == ["2s", "2s", "on"]
         store.read_units()  # makes the tables
-        other = open_store(url, timeout_s=0.2)
+        other = AuditStore(url, timeout_s=0.2)
         with store._database.writing() as connection:
             connection.exec_driver_sql("SELECT * FROM audit_marks FOR UPDATE")
             with pytest.raises(StoreError, match="canceling statement due to"):
@@ -122,20 +122,20 @@ class TestPostgresql(AuditStoreContract):
         other.close()
 
     def test_other_encodings_are_refused(self, postgres: Postgres) -> None:
-        store = open_store(postgres.new_database(encoding="LATIN1"))
+        store = AuditStore(postgres.new_database(encoding="LATIN1"))
         with pytest.raises(AuditError, match="encoding is LATIN1; create it with ENCODING 'UTF8'"):
             stored(store, [entry(1)])
         store.close()
 
     def test_the_password_is_never_told(self) -> None:
-        store = open_store("postgresql://ideal:hunter2@127.0.0.1:9/audit")
+        store = AuditStore("postgresql://ideal:hunter2@127.0.0.1:9/audit")
         with pytest.raises(StoreError, match=r"ideal:\*\*\*@127.0.0.1:9/audit: ") as told:
             stored(store, [entry(1)])
         assert "hunter2" not in str(told.value)
         assert "\n" not in str(told.value)
 
     def test_the_address_may_bring_options(self, url: str) -> None:
-        store = open_store(f"{url}?options=-c%20work_mem%3D5MB")
+        store = AuditStore(f"{url}?options=-c%20work_mem%3D5MB")
         assert isinstance(store, AuditStore)
         with store._database.reading() as connection:
             assert connection.exec_driver_sql("SHOW work_mem").scalar() == "5MB"
@@ -147,4 +147,4 @@ class TestPostgresql(AuditStoreContract):
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(StoreError, match="audit.db: Permission denied"):
-        open_store(f"sqlite:///{tmp_path / 'closed' / 'audit.db'}").read_units()
+        AuditStore(f"sqlite:///{tmp_path / 'closed' / 'audit.db'}").read_units()

@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import Mark, Row
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import parse_mark, verify
 from tests.audit_entries import AT, entry, stored
 from tests.contracts.audit_store import execute
@@ -36,7 +36,7 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def store(url: str) -> Iterator[AuditStore]:
     """Six rows whose guards are gone."""
-    store = open_store(url)
+    store = AuditStore(url)
     stored(store, [entry(number) for number in range(1, 7)])
     execute(url, *UNGUARD)
     yield store
@@ -44,28 +44,28 @@ def store(url: str) -> Iterator[AuditStore]:
 
 
 @pytest.mark.parametrize(
-    ("statements", "number", "kind", "words"),
+    ("statements", "words"),
     [
-        (["UPDATE audit SET body = '{}' WHERE number = 3"], 3, "edited", "row 3 was edited: its c"),
-        (["UPDATE audit SET body = '{' WHERE number = 3"], 3, "edited", "its body is no longer JS"),
-        (["UPDATE audit SET body = x'00ff' WHERE number = 3"], 3, "edited", "row 3 was edited"),
-        (["UPDATE audit SET at = '2030' WHERE number = 1"], 1, "edited", "row 1 was edited"),
-        (["UPDATE audit SET hash = 'x' WHERE number = 6"], 6, "edited", "row 6 was edited"),
-        (["DELETE FROM audit WHERE number = 3"], 3, "missing", "row 3 is missing, before row 4"),
-        (["DELETE FROM audit WHERE number IN (2, 3)"], 2, "missing", "rows 2 to 3 are missing"),
-        (["DELETE FROM audit WHERE number = 1"], 1, "missing", "row 1 is missing, before row 2"),
-        (["DELETE FROM audit WHERE number > 4"], 5, "cut", "rows 5 to 6 are missing: the end of"),
-        (["DELETE FROM audit"], 1, "cut", "rows 1 to 6 are missing: the end of the chain was cut"),
-        (SWAP, 4, "moved", "row 4 was written as row 5: rows changed places"),
-        (CLOSE_UP, 4, "moved", "row 4 was written as row 5: .* or some were taken out"),
-        (["UPDATE audit SET number = 0 WHERE number = 1"], 0, "added", "row 0 stands before the"),
+        (["UPDATE audit SET body = '{}' WHERE number = 3"], "row 3 was edited: its c"),
+        (["UPDATE audit SET body = '{' WHERE number = 3"], "its body is no longer JSON"),
+        (["UPDATE audit SET body = x'00ff' WHERE number = 3"], "row 3 was edited"),
+        (["UPDATE audit SET at = '2030' WHERE number = 1"], "row 1 was edited"),
+        (["UPDATE audit SET hash = 'x' WHERE number = 6"], "row 6 was edited"),
+        (["DELETE FROM audit WHERE number = 3"], "row 3 is missing, before row 4"),
+        (["DELETE FROM audit WHERE number IN (2, 3)"], "rows 2 to 3 are missing"),
+        (["DELETE FROM audit WHERE number = 1"], "row 1 is missing, before row 2"),
+        (["DELETE FROM audit WHERE number > 4"], "rows 5 to 6 are missing: the end of"),
+        (["DELETE FROM audit"], "rows 1 to 6 are missing: the end of the chain was cut"),
+        (SWAP, "row 4 was written as row 5: rows changed places"),
+        (CLOSE_UP, "row 4 was written as row 5: .* or some were taken out"),
+        (["UPDATE audit SET number = 0 WHERE number = 1"], "row 0 stands before the"),
         (
             ["UPDATE audit_marks SET number = 5 WHERE name = 'head'"],
-            6, "added", "row 6 was added behind the chain's head",
+            "row 6 was added behind the chain's head",
         ),
         (
             ["UPDATE audit_marks SET hash = 'x' WHERE name = 'head'"],
-            6, "replaced", "row 6 is not the one that the chain's head names",
+            "row 6 is not the one that the chain's head names",
         ),
         (
             [
@@ -73,23 +73,22 @@ def store(url: str) -> Iterator[AuditStore]:
                 "UPDATE audit_marks SET number = 3, hash = (SELECT previous_hash FROM audit "
                 "WHERE number = 4) WHERE name = 'anchor'",
             ],
-            1, "missing", "rows 1 to 3 are missing, and no row says that they were pruned",
+            "rows 1 to 3 are missing, and no row says that they were pruned",
         ),
         (
             ["UPDATE audit_marks SET hash = 'x' WHERE name = 'anchor'"],
-            1, "replaced", "row 1 does not follow the rows that came before it",
+            "row 1 does not follow the rows that came before it",
         ),
     ],
 )  # fmt: skip
 def test_tampering_is_found_and_named(
-    store: AuditStore, url: str, statements: list[str], number: int, kind: str, words: str
+    store: AuditStore, url: str, statements: list[str], words: str
 ) -> None:
     assert verify(store).fault is None
     execute(url, *statements)
     fault = verify(store).fault
     assert fault is not None
-    assert (fault.number, fault.kind) == (number, kind)
-    assert re.search(words, fault.words), fault.words
+    assert re.search(words, fault), fault
 
 
 def test_a_row_rewritten_with_its_hash_is_found(store: AuditStore, url: str) -> None:
@@ -102,23 +101,22 @@ def test_a_row_rewritten_with_its_hash_is_found(store: AuditStore, url: str) -> 
     )  # fmt: skip
     fault = verify(store).fault
     assert fault is not None
-    assert (fault.number, fault.kind) == (3, "replaced")
-    assert "row 3 is not the one that row 4 was written after" in fault.words
+    assert "row 3 is not the one that row 4 was written after" in fault
 
 
 def test_a_noted_head_finds_a_chain_that_was_rewritten(store: AuditStore, tmp_path: Path) -> None:
     head = verify(store).head
     assert verify(store, head).fault is None
     assert verify(store, Mark(2, store.rows(1, 1)[0].hash)).fault is None
-    other = open_store(f"sqlite:///{tmp_path / 'forged.db'}")
+    other = AuditStore(f"sqlite:///{tmp_path / 'forged.db'}")
     stored(other, [entry(number, body={"forged": True}) for number in range(1, 7)])
     assert verify(other).fault is None
     fault = verify(other, head).fault
     assert fault is not None
-    assert fault.words == "row 6 is not the one that was noted: the chain was rewritten"
+    assert fault == "row 6 is not the one that was noted: the chain was rewritten"
     fault = verify(other, Mark(9, head.hash)).fault
     assert fault is not None
-    assert fault.words == "rows 7 to 9 are missing: the noted head came after them"
+    assert fault == "rows 7 to 9 are missing: the noted head came after them"
     other.close()
 
 
@@ -131,14 +129,14 @@ def test_a_noted_head_outlives_pruning(store: AuditStore) -> None:
 
 
 def test_an_empty_chain_is_whole(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path / 'empty.db'}")
+    store = AuditStore(f"sqlite:///{tmp_path / 'empty.db'}")
     found = verify(store)
     assert (found.rows, found.head.number, found.fault) == (0, 0, None)
     store.close()
 
 
 def test_verification_sees_one_moment(postgres: Postgres) -> None:
-    store = open_store(postgres.new_database())
+    store = AuditStore(postgres.new_database())
     stored(store, [entry(number) for number in range(3)])
     with store.chain() as chain:
         stored(store, [entry(5)])

@@ -15,7 +15,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import writer as writer_module
 from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, NotRecordedError
 from ideal_dispatch.service.audit.spool import Spool
-from ideal_dispatch.service.audit.store import AuditStore, open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import verify
 from tests.audit_entries import BlockingWriter, entry
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[AuditStore]:
-    store = open_store(f"sqlite:///{path}", timeout_s=0.2)
+    store = AuditStore(f"sqlite:///{path}", timeout_s=0.2)
     yield store
     store.close()  # tests read it after their writer closed it, which connects it again
 
@@ -59,8 +59,8 @@ def locked(path: Path) -> Iterator[None]:
 def replayed(writer: BlockingWriter) -> None:
     """Wait until the spool is empty."""
     deadline = time.monotonic() + PATIENCE_S
-    while writer.status.waiting or not writer.status.store_up:
-        assert time.monotonic() < deadline, writer.status
+    while len(writer.spool) or writer.error is not None:
+        assert time.monotonic() < deadline, writer.error
         time.sleep(0.02)
 
 
@@ -72,8 +72,8 @@ def test_an_entry_becomes_a_row(writer: BlockingWriter, store: AuditStore) -> No
     written = writer.write(entry(1), PATIENCE_S)
     assert written is not None
     assert store.rows(0, 10) == [written]
-    assert writer.status.store_up
-    assert (writer.status.stored, writer.status.spooled, writer.status.waiting) == (1, 0, 0)
+    assert writer.error is None
+    assert len(writer.spool) == 0
 
 
 def test_a_duplicate_gets_the_first_answer(writer: BlockingWriter) -> None:
@@ -127,8 +127,8 @@ def test_what_a_locked_database_does_not_take_is_spooled(
     with locked(path):
         for number in range(6):
             assert writer.write(entry(number), PATIENCE_S) is None
-        assert not writer.status.store_up
-        assert writer.status.waiting == 6
+        assert writer.error is not None
+        assert len(writer.spool) == 6
     replayed(writer)
     assert calls(store) == [f"call-{number}" for number in range(6)]
     assert writer.write(entry(9), PATIENCE_S) is not None
@@ -197,7 +197,7 @@ def test_closing_without_a_database_leaves_a_spool(
         futures = [writer.submit(entry(number), PATIENCE_S) for number in range(50)]
         writer.close(2.0)
         assert all(future.result(0) is None for future in futures)
-    with BlockingWriter(open_store(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
+    with BlockingWriter(AuditStore(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
         replayed(successor)
         assert calls(store) == [f"call-{number}" for number in range(50)]
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.audit.store import open_store
+from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.units import DepotUnits
 from ideal_dispatch.service.http.answer_schemas import CityOut, Recommendation, UnitsOut
 from ideal_dispatch.service.http.schemas import RecommendationRequest
@@ -565,7 +565,7 @@ def test_an_incident_of_another_cad(client: Local, town: Town) -> None:
 
 def test_rows_older_than_the_retention_are_let_go(town: Town) -> None:
     settings = town.settings("retention.toml", audit={"retention_days": 200})
-    store = open_store(settings.database_url)
+    store = AuditStore(settings.database_url)
     ages = {"older": 201, "younger": 199}
     for call_id, days in ages.items():
         at = datetime.now(UTC) - timedelta(days=days)
