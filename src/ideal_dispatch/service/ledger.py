@@ -130,7 +130,7 @@ class Ledger:
         before = self._calls.get(entry.call_id, ())
         if any(one.key == entry.key for one in before):
             return
-        known = (*before, KeptAnswer.of(entry))[-_REVISIONS:]
+        known = (*before, KeptAnswer(entry.id, entry.key or "", entry.text))[-_REVISIONS:]
         self._calls[entry.call_id] = known
         self._calls.move_to_end(entry.call_id)
         self._remembered += len(known) - len(before)

@@ -20,11 +20,7 @@ class WeatherPoll:
     """The latest weather of one place; values older than ``stale_s`` count as unknown."""
 
     def __init__(
-        self,
-        provider: WeatherProvider | None,
-        lon: float,
-        lat: float,
-        stale_s: float,
+        self, provider: WeatherProvider | None, lon: float, lat: float, stale_s: float
     ) -> None:
         self._failures: list[str] = []  # of those that a FirstKnown asks
         if isinstance(provider, FirstKnown) and provider.on_problem is None:

@@ -32,9 +32,8 @@ class SupersededError(IdealError):
 class RecordedAnswer:
     """An answer on record, the key it was asked with, and a hash of the request.
 
-    ``number`` is its row's, where that is known.
-    A question may be answered anew where its answer did not stand: the keys of
-    such answers have the number of the attempt before the question's own key.
+    ``number`` is its row's, where that is known. A question is answered anew where its answer did
+    not stand: such keys have the number of the attempt before the question's own key.
     """
 
     key: str
@@ -72,20 +71,14 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """An answer in memory as the text on record: thousands of values for nobody to go through.
+    """An answer in memory, as the text on record.
 
-    Python looks through all containers now and then for some to let go of, and answers nobody
-    meanwhile.
+    Python's garbage collector looks at every container, and nobody is answered meanwhile.
     """
 
     id: str
     key: str
     text: str
-
-    @classmethod
-    def of(cls, entry: Entry) -> "KeptAnswer":
-        """What is kept of a recommendation's entry."""
-        return cls(entry.id, entry.key or "", entry.text)
 
     @property
     def answered(self) -> RecordedAnswer:

@@ -8,6 +8,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from prometheus_client import generate_latest
+
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.admission import Admission
@@ -234,4 +236,4 @@ class Service:
         seen.spooled.set(len(writer.spool))
         seen.store_up.set(writer.error is None)
         seen.weather_age.set(math.nan if weather.age_s is None else weather.age_s)
-        return seen.text()
+        return generate_latest(seen.registry)

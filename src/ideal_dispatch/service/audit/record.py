@@ -1,9 +1,8 @@
 """What the audit keeps: entries, and the rows that chain them by hashes.
 
-A row's hash covers its number, its whole entry and the hash of the row before
-it, so a row cannot be edited, removed or moved without every later hash
-telling. Whoever may rewrite the whole database can still forge a whole chain:
-note a head elsewhere now and then (``ideal audit verify`` prints it).
+A row's hash covers its number, its whole entry and the hash of the row before it: every later
+hash tells where a row was edited, removed or moved. Whoever may rewrite the whole database can
+still forge a chain: note a head elsewhere now and then (``ideal audit verify`` prints it).
 """
 
 import hashlib
@@ -85,14 +84,12 @@ class OutdatedUnits(AuditError):  # noqa: N818  an answer to the caller as much 
 class Entry:
     """One thing that happened: inputs, outputs, versions, ages, latency, actor in ``body``.
 
-    ``call_id`` is empty where no call is concerned. ``key``, where given, is
-    unique among the entries of the same kind and call. ``at`` is kept in UTC.
-    ``text`` is the body in canonical JSON, taken at construction: what the
-    caller does to ``body`` afterwards changes nothing on record. ``seen``, where
-    given, is the number of the last row its writer knew: an entry of the same
-    kind and call after that one keeps it from the record, but not from the spool.
-    The units that a ``promising`` entry takes must still be free when it comes on
-    record; such an entry never goes to the spool.
+    ``call_id`` is empty where no call is concerned. ``key``, where given, is unique among the
+    entries of the same kind and call. ``at`` is kept in UTC. ``text`` is the body in canonical JSON
+    at construction: later changes of ``body`` do not count. ``seen``, where given, is the number of
+    the last row its writer knew: an entry of the same kind and call after that one keeps it from
+    the record, but not from the spool. The units that a ``promising`` entry takes must still be
+    free when it comes on record; it never goes to the spool.
     """
 
     kind: str
@@ -114,8 +111,6 @@ class Entry:
                     f"audit entry: {name} {value[:40]!r} cannot be kept; at most {LONGEST} "
                     "letters are, without NUL and halves of characters"
                 )
-        if not self.id:
-            raise InputError("audit entry: id is empty; leave it out to get a new one")
         if self.at.tzinfo is None:
             raise InputError(f"audit entry: at {self.at} has no zone; add one")
         if not isinstance(self.body, Mapping):
@@ -141,9 +136,8 @@ class Mark:
 class Row:
     """An entry on record, as the database holds it: nothing in it is checked yet.
 
-    ``duplicate_of`` is the id of the entry that had its key first. Two workers cut off from the
-    database may both answer the same request: both answers left, so both stay on record, the
-    later one as a duplicate.
+    ``duplicate_of`` is the id of the entry that had its key first: two workers cut off from the
+    database may both answer the same request. Both answers left, so both stay on record.
     """
 
     number: int

@@ -69,7 +69,6 @@ _LATEST = (
     .where(_first_of(_CALLS, rows.c.number > sa.bindparam("number")))
     .group_by(rows.c.kind, rows.c.call_id)
 )
-_AFTER = _rows_where(rows.c.number > sa.bindparam("number")).limit(_PAGE)
 _INSERT = sa.insert(rows)
 _MARK = sa.select(marks.c.number, marks.c.hash).where(marks.c.name == sa.bindparam("mark"))
 _MARK_LOCKED = _MARK.with_for_update()
@@ -135,7 +134,8 @@ class AuditStore:
         """The whole chain as it is at one moment, not checked, for verification and export."""
         with self._database.reading(snapshot=True) as connection:
             anchor, head = (_read_mark(connection, name) for name in ("anchor", "head"))
-            yield Chain(anchor, head, _all_rows(connection))
+            paged = connection.execution_options(yield_per=_PAGE)
+            yield Chain(anchor, head, (Row(*found) for found in paged.execute(_rows_where())))
 
     def prune(self, before: datetime) -> int:
         """Remove the oldest rows, up to the first that is not older; how many went."""
@@ -166,14 +166,6 @@ class AuditStore:
 
 def _read(connection: Connection, query: Any, **values: Any) -> list[Row]:
     return [Row(*found) for found in connection.execute(query, values)]
-
-
-def _all_rows(connection: Connection) -> Iterator[Row]:
-    """All rows in their order, read a page at a time."""
-    after = -(2**63)
-    while page := _read(connection, _AFTER, number=after):
-        yield from page
-        after = page[-1].number
 
 
 def append(

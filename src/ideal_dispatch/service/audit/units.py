@@ -11,12 +11,7 @@ from sqlalchemy import Connection
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
-from ideal_dispatch.service.audit.record import (
-    Entry,
-    OutdatedUnits,
-    PromisedUnits,
-    moment_text,
-)
+from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits, moment_text
 from ideal_dispatch.service.audit.schema import promises, units
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import (
     AuditError,
     DuplicateEntry,
@@ -47,11 +46,10 @@ class _Ticket:
 class AuditWriter:
     """Writes entries for many callers: one thread to the database, one to the spool.
 
-    Entries that come while a commit is under way share the next one. An entry
-    that the database has not taken in its time goes to the spool. When the
-    database is back, spooled entries enter first, in their order. An entry that
-    went both ways is one row: rows are looked up by id. A third thread looks for
-    files that other workers left in the spool, however busy the first two are.
+    Entries that come while a commit is under way share the next one. An entry that the database
+    has not taken in its time goes to the spool. When the database is back, spooled entries enter
+    first, in their order. An entry that went both ways is one row: rows are looked up by id. A
+    third thread looks for files that other workers left in the spool, however busy the others are.
     ``error`` says why the database takes nothing now, None while it is up.
     """
 
@@ -76,13 +74,10 @@ class AuditWriter:
     def submit(self, entry: Entry, timeout_s: float) -> "Future[Row | None]":
         """The row of an entry, None where it is durable in the spool; within ``timeout_s``.
 
-        The future raises :class:`DuplicateEntry` where its key is on record,
-        :class:`UncheckedPromises` where it is ``promising`` and the database did not take it, and
-        :class:`NotRecordedError` where neither database nor disk took it. Where both hang, it
-        never ends: its caller must not wait for longer than ``timeout_s``.
+        The future raises :class:`DuplicateEntry`, :class:`UncheckedPromises` where the entry is
+        ``promising`` and the database did not take it, or :class:`NotRecordedError`. Where database
+        and disk hang, it never ends: its caller must not wait for longer than ``timeout_s``.
         """
-        if not timeout_s > 0:
-            raise InputError(f"audit: timeout {timeout_s} s; more than zero is needed")
         share_s = timeout_s - min(_SPOOL_SHARE_S, timeout_s / 2)
         with self._changed:
             if self._closing:
@@ -129,27 +124,29 @@ class AuditWriter:
     def _keep_storing(self) -> None:
         while True:
             with self._changed:
-                tickets: list[_Ticket] = []
                 while not self._stopped:
                     wait_s = self._next_at - time.monotonic()
-                    if self.error is None and (len(self.spool) or self._storable()):
-                        break
-                    if wait_s <= 0:
+                    needed = self.error is None and (len(self.spool) or self._storable())
+                    if needed or wait_s <= 0:
                         break
                     self._changed.wait(wait_s)
                 if self._stopped:
                     return
                 replaying = len(self.spool) > 0
-                if not replaying:
-                    tickets = self._storable()[:_BATCH]
+                tickets = [] if replaying else self._storable()[:_BATCH]
                 for ticket in tickets:
                     ticket.taken = True
                 self._asked_at = time.monotonic()
             try:
                 if replaying:
                     self.spool.replay(_BATCH, partial(self._store.append, keep_duplicates=True))
-                else:
-                    self._store_all(tickets)
+                elif tickets:
+                    outcomes = self._store.append([ticket.entry for ticket in tickets])
+                    with self._changed:
+                        for ticket, outcome in zip(tickets, outcomes, strict=True):
+                            self._settle(ticket, outcome)
+                else:  # nothing to do: is it there?
+                    self._store.find("service", "", "")
             except Exception as error:  # whatever it is, the entries go to the spool
                 self._failed(error, tickets)
             else:
@@ -157,15 +154,6 @@ class AuditWriter:
 
     def _storable(self) -> list[_Ticket]:
         return [ticket for ticket in self._open if not ticket.taken and not ticket.spooling]
-
-    def _store_all(self, tickets: Sequence[_Ticket]) -> None:
-        if not tickets:  # nothing to do: is it there?
-            self._store.find("service", "", "")
-            return
-        outcomes = self._store.append([ticket.entry for ticket in tickets])
-        with self._changed:
-            for ticket, outcome in zip(tickets, outcomes, strict=True):
-                self._settle(ticket, outcome)
 
     def _failed(self, error: Exception, tickets: Sequence[_Ticket]) -> None:
         known = self.error is not None
@@ -236,8 +224,13 @@ class AuditWriter:
             if len(tickets) > 1:  # some may still fit
                 for ticket in tickets:
                     self._spool_all([ticket])
-            else:
-                self._spool_failed(tickets[0], error)
+                return
+            with self._changed:
+                if self.error is None and not self._closing:  # the database may still take it
+                    tickets[0].spooling, tickets[0].spool_at = False, math.inf
+                    self._changed.notify_all()
+                else:
+                    self._settle(tickets[0], _not_recorded(tickets[0].entry, str(error)))
             return
         with self._changed:
             for ticket in fresh:
@@ -263,14 +256,6 @@ class AuditWriter:
                 with self._changed:
                     self._settle(ticket, refusal)
         return fresh
-
-    def _spool_failed(self, ticket: _Ticket, error: Exception) -> None:
-        with self._changed:
-            if self.error is None and not self._closing:  # the database may still take it
-                ticket.spooling, ticket.spool_at = False, math.inf
-                self._changed.notify_all()
-                return
-            self._settle(ticket, _not_recorded(ticket.entry, str(error)))
 
     def _settle(self, ticket: _Ticket, outcome: Row | Exception | None) -> None:
         """Tell the caller, the first time; the lock is held."""

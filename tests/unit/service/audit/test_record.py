@@ -28,7 +28,6 @@ ROW = Row.after(
         ({"call_id": "a\x00b"}, "call_id 'a.x00b' cannot be kept"),
         ({"key": "\ud800"}, "key '.ud800' cannot be kept"),
         ({"call_id": "x" * 257}, "cannot be kept; at most 256 letters"),
-        ({"id": ""}, "id is empty"),
         ({"body": {"x": float("nan")}}, "cannot be written as JSON .Out of range"),
         ({"body": {"x": float("inf")}}, "cannot be written as JSON"),
         ({"body": {"x": object()}}, "cannot be written as JSON .Object of type object"),

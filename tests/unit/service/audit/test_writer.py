@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit import writer as writer_module
 from ideal_dispatch.service.audit.record import DuplicateEntry, Entry, NotRecordedError
 from ideal_dispatch.service.audit.spool import Spool
@@ -267,8 +266,3 @@ def test_a_caller_waits_no_longer_than_it_said(
                 writer.write(entry(number), 0.3)
         with pytest.raises(NotRecordedError, match="3 entries wait already"):
             writer.write(entry(4), 0.3)
-
-
-def test_time_is_needed(writer: BlockingWriter) -> None:
-    with pytest.raises(InputError, match="timeout 0 s; more than zero is needed"):
-        writer.write(entry(1), 0)
