@@ -21,20 +21,17 @@ class JsonLines(logging.Formatter):
     """A record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "part": record.name.removeprefix("ideal_dispatch."),
             "text": without_secrets(record.getMessage()),
         }
         for name, variable in (("call_id", call_id), ("request_id", request_id)):
-            value = getattr(record, name, "") or variable.get()
-            if value:
+            if value := getattr(record, name, "") or variable.get():
                 line[name] = value
-        for name in _EXTRA:
-            value = getattr(record, name, None)
-            if value is not None:
-                line[name] = value
+        extra = {name: getattr(record, name, None) for name in _EXTRA}
+        line |= {name: value for name, value in extra.items() if value is not None}
         if record.exc_info:
             line["trace"] = without_secrets(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False, default=str)

@@ -73,11 +73,8 @@ class Database:
                 with self.writing(checked=False) as connection:
                     schema.migrate(connection)
             elif found != schema.VERSION:
-                has, error = (
-                    ("it has no tables", NoTablesError) if found is None
-                    else (f"its tables are of version {found}", StoreError)
-                )  # fmt: skip
-                raise error(
+                has = "it has no tables" if found is None else f"its tables are of version {found}"
+                raise (NoTablesError if found is None else StoreError)(
                     f"audit database {self.name}: {has}, version {schema.VERSION} is needed; "
                     "run `ideal audit migrate`"
                 )
@@ -90,13 +87,9 @@ class Database:
     def _complaints(self) -> Iterator[None]:
         try:
             yield
-        except exc.DBAPIError as error:
-            reason = one_line(str(error.orig))
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
-            reason = one_line(str(error))
-        else:
-            return
-        raise StoreError(f"audit database {self.name}: {reason}")
+            reason = error.orig if isinstance(error, exc.DBAPIError) else error
+            raise StoreError(f"audit database {self.name}: {one_line(str(reason))}") from None
 
 
 def parse_url(url: str) -> URL:

@@ -90,21 +90,19 @@ class Spool:
             except (OSError, sqlite3.Error) as error:
                 raise StoreError(f"audit spool {self.folder}: {error}") from None
 
-    def replay(self, limit: int, take: Callable[[list[Entry]], object]) -> int:
+    def replay(self, limit: int, take: Callable[[list[Entry]], object]) -> None:
         """Hand entries that wait to ``take``, oldest first, and let them go once it returns.
 
-        How many went; for one thread at a time. After a crash some are handed over again. A file
-        with a damaged entry stays in the folder: that entry is left out.
+        For one thread at a time. After a crash some are handed over again. A file with a damaged
+        entry stays in the folder: that entry is left out.
         """
-        for file in self._files:
-            if file.waiting:
-                numbers, entries = file.oldest(limit)
-                if entries:
-                    take(entries)
-                file.forget(numbers, entries)
-                self._remove_done()
-                return len(entries)
-        return 0
+        file = next((one for one in self._files if one.waiting), None)
+        if file is not None:
+            numbers, entries = file.oldest(limit)
+            if entries:
+                take(entries)
+            file.forget(numbers, entries)
+            self._remove_done()
 
     def of_call(self, call_id: str) -> list[Entry]:
         """The entries of a call that wait, oldest first."""
