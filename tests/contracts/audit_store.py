@@ -63,6 +63,17 @@ class AuditStoreContract:
     def test_nothing_is_appended_by_no_entries(self, store: AuditStore) -> None:
         assert store.append([]) == store.rows(0, 10) == []
 
+    def test_a_walk_along_the_chain_may_end_early(
+        self, store: AuditStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(store_module, "_PAGE", 2)
+        rows = stored(store, [entry(number) for number in range(7)])
+        with store.chain() as chain:
+            assert next(chain.rows) == rows[0]
+        rows += stored(store, [entry(7)])
+        with store.chain() as chain:
+            assert list(chain.rows) == rows
+
     def test_each_entry_hears_its_outcome(self, store: AuditStore) -> None:
         (first,) = stored(store, [entry(1)])
         again, other = entry(1), entry(2)

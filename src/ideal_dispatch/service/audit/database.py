@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, exc, make_url
@@ -195,10 +195,9 @@ def _postgresql(url: URL, timeout_s: float) -> Engine:
 
 def migrate(url: str) -> str:
     """Bring the tables to the newest version, whoever else tries at once; that version."""
-    database = Database(url, timeout_s=_PATIENCE_S)
-    try:
-        with database.writing(checked=False) as connection:
-            schema.migrate(connection)
-    finally:
-        database.close()
+    with (
+        closing(Database(url, timeout_s=_PATIENCE_S)) as database,
+        database.writing(checked=False) as connection,
+    ):
+        schema.migrate(connection)
     return schema.VERSION

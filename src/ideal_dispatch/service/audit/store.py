@@ -135,7 +135,8 @@ class AuditStore:
         with self._database.reading(snapshot=True) as connection:
             anchor, head = (_read_mark(connection, name) for name in ("anchor", "head"))
             paged = connection.execution_options(yield_per=_PAGE)
-            yield Chain(anchor, head, (Row(*found) for found in paged.execute(_rows_where())))
+            with paged.execute(_rows_where()) as found:
+                yield Chain(anchor, head, (Row(*one) for one in found))
 
     def prune(self, before: datetime) -> int:
         """Remove the oldest rows, up to the first that is not older; how many went."""
