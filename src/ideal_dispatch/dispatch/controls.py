@@ -130,17 +130,8 @@ def router_features(situation: Situation, first: RouteQuote, second: RouteQuote)
         for quote in (first, second)
         for sign, bound in ((-1.0, quote.optimistic_s), (1.0, quote.pessimistic_s))
     ]
-    one_s, other_s = first.duration_s, second.duration_s
-    return np.array(
-        [
-            one_s,
-            other_s,
-            other_s - one_s,
-            *ranges,
-            first.path.length_m(network),
-            second.path.length_m(network),
-            overlap(network, first.path, second.path),
-            unshared_s(network, first.path, one_s, second.path, other_s),
-            at.hour + at.minute / 60,
-        ]
-    )
+    one, other, one_s, other_s = first.path, second.path, first.duration_s, second.duration_s
+    metres = [one.length_m(network), other.length_m(network)]
+    pair = [overlap(network, one, other), unshared_s(network, one, one_s, other, other_s)]
+    hour = at.hour + at.minute / 60
+    return np.array([one_s, other_s, other_s - one_s, *ranges, *metres, *pair, hour])

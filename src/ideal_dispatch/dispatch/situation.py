@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -125,9 +126,10 @@ class Situation:
         where = f"incident {self.incident.name}: the ambulance already sent"
         if not 0 <= sent.station < len(self.stations):
             raise InputError(f"{where} is of station {sent.station}, none of {len(self.stations)}")
-        ends = (self.stations[sent.station].depot.node, self.incident.node)
-        for node, wanted, verb in zip(
-            (sent.path.origin, sent.path.destination), ends, ("starts", "ends"), strict=True
+        depot = self.stations[sent.station].depot
+        for verb, node, wanted in (
+            ("starts", sent.path.origin, depot.node),
+            ("ends", sent.path.destination, self.incident.node),
         ):
             if node != wanted:
                 raise InputError(f"{where} {verb} at node {node}, not at node {wanted}")
@@ -216,11 +218,10 @@ class Readiness:
     sent_ago_s: float = 0.0
 
     def __post_init__(self) -> None:
-        free = [2] * len(self.depots) if self.units is None else self.units
-        if len(free) != len(self.depots):
-            raise InputError(
-                f"free units of {len(free)} depots given, there are {len(self.depots)}"
-            )
+        count = len(self.depots)
+        free = [2] * count if self.units is None else self.units
+        if len(free) != count:
+            raise InputError(f"free units of {len(free)} depots given, there are {count}")
         object.__setattr__(self, "units", tuple(free))
 
     @property
@@ -247,13 +248,18 @@ def observe(
     """
     sent = ready.sent
     with trace.step("the call") as facts:
-        facts |= _came_in(incident, context)
+        at = context.at.isoformat(timespec="seconds")
+        facts |= {"node": incident.node, "at": at, "holiday": context.holiday}
+        weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
+        facts |= {name: value.value for name, value in weather if value.known}
     stations = []
     for number, (depot, count) in enumerate(zip(ready.depots, ready.units or (), strict=True)):
         with trace.step(f"quotes from {depot.name}") as facts:
             station = Station(depot, count, None)
             if number in ready.asked:
-                station = _quoted(source, incident, station)
+                with suppress(UnreachableError):  # this depot cannot serve the call
+                    route = source.quote(depot.node, incident.node, incident.at)
+                    station = replace(station, quote=route)
             if alternatives:
                 station = _with_alternative(source, station)
             facts |= _told(station)
@@ -278,27 +284,11 @@ def observe(
     )  # fmt: skip
 
 
-def _quoted(source: TrafficSource, incident: Incident, station: Station) -> Station:
-    try:
-        quote = source.quote(station.depot.node, incident.node, incident.at)
-    except UnreachableError:
-        return station  # this depot cannot serve the call
-    return replace(station, quote=quote)
-
-
 def _with_alternative(source: TrafficSource, station: Station) -> Station:
     quote = station.quote
     if quote is None or not hasattr(source, "alternative"):
         return station
     return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
-
-
-def _came_in(incident: Incident, context: Context) -> Facts:
-    """The call, for the trace."""
-    weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
-    known = {name: value.value for name, value in weather if value.known}
-    at = context.at.isoformat(timespec="seconds")
-    return {"node": incident.node, "at": at, "holiday": context.holiday} | known
 
 
 def _told(station: Station) -> Facts:

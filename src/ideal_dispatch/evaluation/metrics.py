@@ -54,15 +54,9 @@ class RegretSummary:
     def of(cls, arrival_s: FloatArray, best_s: FloatArray) -> "RegretSummary":
         """The summary of arrivals beside the best of every incident."""
         late = regret_s(arrival_s, best_s)
-        p95_s, p99_s = np.quantile(late, (0.95, 0.99)).tolist()
-        return cls(
-            float((late <= 0.0).mean()),
-            float(late.mean()),
-            p95_s,
-            p99_s,
-            cvar(late, 0.95),
-            cvar(late, 0.99),
-        )
+        optimal, mean_s = float((late <= 0.0).mean()), float(late.mean())
+        quantiles_s = np.quantile(late, (0.95, 0.99)).tolist()
+        return cls(optimal, mean_s, *quantiles_s, cvar(late, 0.95), cvar(late, 0.99))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +76,10 @@ class ArrivalSummary:
     @classmethod
     def of(cls, arrival_s: FloatArray, curve: SurvivalCurve | None = None) -> "ArrivalSummary":
         """The summary of arrivals; "within" counts those below the limit."""
-        p90_s, p95_s = np.quantile(arrival_s, (0.90, 0.95)).tolist()
-        return cls(
-            float(arrival_s.mean()),
-            p90_s,
-            p95_s,
-            float((arrival_s < QUICK_S).mean()),
-            float((arrival_s < TARGET_S).mean()),
-            float("nan") if curve is None else float(curve.probability(arrival_s).mean()),
-        )
+        quantiles_s = np.quantile(arrival_s, (0.90, 0.95)).tolist()
+        within = [float((arrival_s < limit_s).mean()) for limit_s in (QUICK_S, TARGET_S)]
+        survival = np.nan if curve is None else float(curve.probability(arrival_s).mean())
+        return cls(float(arrival_s.mean()), *quantiles_s, *within, survival)
 
 
 # --- differences of two strategies ----------------------------------------------------
@@ -129,13 +118,7 @@ def paired_wilcoxon(baseline_s: FloatArray, own_s: FloatArray) -> PairedTest:
     nonzero = int(np.count_nonzero(difference))
     statistic, p_value = 0.0, 1.0
     if nonzero:
-        found = wilcoxon(
-            difference,
-            zero_method="wilcox",
-            correction=False,
-            alternative="greater",
-            method="asymptotic",  # type: ignore[call-overload]
-        )
+        found = wilcoxon(difference, alternative="greater", method="asymptotic")
         statistic, p_value = float(found.statistic), float(found.pvalue)
     return PairedTest(difference.size, nonzero, normal_interval(difference), statistic, p_value)
 

@@ -17,14 +17,7 @@ from ideal_dispatch.evaluation.metrics import (
 )
 from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
 from ideal_dispatch.evaluation.roles import first_of
-from ideal_dispatch.evaluation.strategies import (
-    VOLUMES,
-    Strategy,
-    dual,
-    is_selective,
-    sends_one,
-    single,
-)
+from ideal_dispatch.evaluation.strategies import VOLUMES, dual, is_selective, sends_one, single
 from ideal_dispatch.evaluation.table import Cell, Column, Table, file_name
 from ideal_dispatch.replay.drive import World
 
@@ -115,9 +108,11 @@ def regret_table(judged: Judged, world: str) -> Table:
     best = judged.outcomes.best_s[world]["paper"]
     tail = r"$\mathrm{CVaR}_{0.%d}$"
     names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
-    cells = (
-        (_paper_label(row), *astuple(RegretSummary.of(row.arrival_s[world], best))) for row in rows
-    )
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        label = f"{row.policy}, +{100 * row.extra:.1f}% amb."
+        found = astuple(RegretSummary.of(row.arrival_s[world], best))
+        cells.append((label if row.form.startswith("+") else row.label, *found))
     return Table(
         f"regret-{world}",
         f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
@@ -291,12 +286,6 @@ def forms_in_words(judged: Judged) -> str:
     known = judged.outcomes.manifest.get("policies", {})
     forms = [(name, first_of(known.get(name)).get("form")) for name in judged.printed]
     return "".join(f"{name}: {form}. " for name, form in forms if form)
-
-
-def _paper_label(row: Strategy) -> str:
-    if not row.form.startswith("+"):
-        return row.label
-    return f"{row.policy}, +{100 * row.extra:.1f}% amb."
 
 
 def whole(value: float) -> float | int:

@@ -73,7 +73,8 @@ def ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """ĉ over the base time of every edge under one context θ, and the unit vector of φ.
 
-    ``edges`` is what the edges add to the first layer of ψ, ``units`` are the polar head's directions; without them the head is plain.
+    ``edges`` is what the edges add to the first layer of ψ. ``units`` are the polar
+    head's directions; without them the head is plain.
     """
     with np.errstate(over="ignore"):
         hidden = silu(edges + dynamic @ weights["cross.context.weight"].T)
