@@ -84,13 +84,11 @@ class RouterAlternativePolicy:
     threshold: Threshold = AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary = primary_of(situation)
-        number = primary.station
-        second = alternative(situation, number)
-        score_s = 0.0
-        other = situation.stations[number].alternative
+        primary, score_s = primary_of(situation), 0.0
+        second = alternative(situation, primary.station)
+        other = situation.stations[primary.station].alternative
         if second is not None and other is not None:
-            score_s = situation.expected_s(number, primary.path) - other.duration_s
+            score_s = situation.expected_s(primary.station, primary.path) - other.duration_s
         return by_score(
             self.name, situation, (primary, second), score_s, self.threshold, "difference of quotes"
         )
@@ -113,10 +111,7 @@ class GapTriggeredOtherDepot:
         outlook = gap = None
         if second is not None:
             outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
-            gap = situation_gap(
-                situation, outlook.scenarios, primary, rng,
-                method=self.method, time_limit_s=self.time_limit_s,
-            )  # fmt: skip
+            gap = situation_gap(situation, outlook, primary, rng, self.method, self.time_limit_s)
         score_s = 0.0 if gap is None else gap.lower_s
         made = by_score(self.name, situation, (primary, second), score_s, self.threshold, "gap")
         return replace(made, outlook=outlook, gap=gap)

@@ -160,11 +160,8 @@ class Ideal:
         outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
         if not wanted:
             return outlook, None
-        gap = situation_gap(
-            situation, outlook.scenarios, primary, rng,
-            method=self.method, time_limit_s=self.time_limit_s,
-        )  # fmt: skip
-        return outlook, gap
+        how = self.method, self.time_limit_s
+        return outlook, situation_gap(situation, outlook, primary, rng, *how)
 
 
 def decide(

@@ -96,43 +96,34 @@ class Situation:
     reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
+        where, node = f"incident {self.incident.name}", self.incident.node
+        count = len(self.stations)
         if self.sent is None and not self.available:
-            raise InputError(
-                f"incident {self.incident.name}: no depot has a free unit and a route to it"
-            )
-        node = self.incident.node
+            raise InputError(f"{where}: no depot has a free unit and a route to it")
         for station in self.stations:
             for quote in (station.quote, station.alternative):
                 if quote is not None and quote.path.destination != node:
                     raise InputError(
-                        f"incident {self.incident.name}: the route from {station.depot} leads to "
+                        f"{where}: the route from {station.depot} leads to "
                         f"node {quote.path.destination}, not to node {node}"
                     )
-        if self.region is not None and not 0 <= self.region < len(self.stations):
+        if self.region is not None and not 0 <= self.region < count:
+            raise InputError(f"{where}: region {self.region} is none of {count} stations")
+        if (sent := self.sent) is not None:
+            who = f"{where}: the ambulance already sent"
+            if not 0 <= sent.station < count:
+                raise InputError(f"{who} is of station {sent.station}, none of {count}")
+            start = self.stations[sent.station].depot.node
+            first, last = sent.path.origin, sent.path.destination
+            if first != start:
+                raise InputError(f"{who} starts at node {first}, not at node {start}")
+            if last != node:
+                raise InputError(f"{who} ends at node {last}, not at node {node}")
+        times, edges = self.router_times_s, self.network.num_edges
+        if times is not None and times.shape != (edges,):
             raise InputError(
-                f"incident {self.incident.name}: region {self.region} is none of "
-                f"{len(self.stations)} stations"
+                f"{where}: router times of {times.size} edges, the network has {edges}"
             )
-        if self.sent is not None:
-            self._check_sent(self.sent)
-        times = self.router_times_s
-        if times is not None and times.shape != (self.network.num_edges,):
-            raise InputError(
-                f"incident {self.incident.name}: router times of {times.size} edges, "
-                f"the network has {self.network.num_edges}"
-            )
-
-    def _check_sent(self, sent: Assignment) -> None:
-        where = f"incident {self.incident.name}: the ambulance already sent"
-        if not 0 <= sent.station < len(self.stations):
-            raise InputError(f"{where} is of station {sent.station}, none of {len(self.stations)}")
-        depot = self.stations[sent.station].depot
-        for verb, node, wanted in (
-            ("starts", sent.path.origin, depot.node),
-            ("ends", sent.path.destination, self.incident.node),
-        ):
-            if node != wanted:
-                raise InputError(f"{where} {verb} at node {node}, not at node {wanted}")
 
     @property
     def free_units(self) -> int:

@@ -77,7 +77,8 @@ class SurvivalCurve:
         given = np.asarray(arrival_s, np.float64)
         bystander_s = np.inf if self.bystander_cpr_s is None else self.bystander_cpr_s
         brings_cpr = given + self.before_drive_s < bystander_s
-        slope: FloatArray = (self._arrival_per_min + self.cpr_per_min * brings_cpr) / _MINUTE_S
+        per_min = self._arrival_per_min + self.cpr_per_min * brings_cpr.astype(np.float64)
+        slope: FloatArray = per_min / _MINUTE_S
         if self.form == "logistic":
             alive = _logistic(self._score(given))
             slope = slope * alive * (1.0 - alive)

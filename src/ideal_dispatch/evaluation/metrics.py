@@ -1,6 +1,7 @@
 """Numbers about arrivals and regrets, and whether a difference of two is more than chance."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -55,8 +56,8 @@ class RegretSummary:
         """The summary of arrivals beside the best of every incident."""
         late = regret_s(arrival_s, best_s)
         optimal, mean_s = float((late <= 0.0).mean()), float(late.mean())
-        quantiles_s = np.quantile(late, (0.95, 0.99)).tolist()
-        return cls(optimal, mean_s, *quantiles_s, cvar(late, 0.95), cvar(late, 0.99))
+        p95_s, p99_s = np.quantile(late, (0.95, 0.99)).tolist()
+        return cls(optimal, mean_s, p95_s, p99_s, cvar(late, 0.95), cvar(late, 0.99))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,10 @@ class ArrivalSummary:
     @classmethod
     def of(cls, arrival_s: FloatArray, curve: SurvivalCurve | None = None) -> "ArrivalSummary":
         """The summary of arrivals; "within" counts those below the limit."""
-        quantiles_s = np.quantile(arrival_s, (0.90, 0.95)).tolist()
-        within = [float((arrival_s < limit_s).mean()) for limit_s in (QUICK_S, TARGET_S)]
+        p90_s, p95_s = np.quantile(arrival_s, (0.90, 0.95)).tolist()
+        quick, in_time = (float((arrival_s < limit).mean()) for limit in (QUICK_S, TARGET_S))
         survival = np.nan if curve is None else float(curve.probability(arrival_s).mean())
-        return cls(float(arrival_s.mean()), *quantiles_s, *within, survival)
+        return cls(float(arrival_s.mean()), p90_s, p95_s, quick, in_time, survival)
 
 
 # --- differences of two strategies ----------------------------------------------------
@@ -118,7 +119,8 @@ def paired_wilcoxon(baseline_s: FloatArray, own_s: FloatArray) -> PairedTest:
     nonzero = int(np.count_nonzero(difference))
     statistic, p_value = 0.0, 1.0
     if nonzero:
-        found = wilcoxon(difference, alternative="greater", method="asymptotic")
+        how: Any = "asymptotic"  # the stubs of SciPy do not know it
+        found = wilcoxon(difference, alternative="greater", method=how)
         statistic, p_value = float(found.statistic), float(found.pvalue)
     return PairedTest(difference.size, nonzero, normal_interval(difference), statistic, p_value)
 

@@ -106,6 +106,9 @@ def regret_table(judged: Judged, world: str) -> Table:
     others = [name for name in judged.printed if name not in judged.main]
     rows = judged.rows([*judged.main, *others])
     best = judged.outcomes.best_s[world]["paper"]
+    told = judged.outcomes.manifest.get("policies", {})
+    forms = [(name, first_of(told.get(name)).get("form")) for name in judged.printed]
+    in_words = "".join(f"{name}: {form}. " for name, form in forms if form)
     tail = r"$\mathrm{CVaR}_{0.%d}$"
     names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
     cells: list[tuple[Cell, ...]] = []
@@ -121,7 +124,7 @@ def regret_table(judged: Judged, world: str) -> Table:
         tuple(cells),
         judged.bold(row.policy for row in rows),
         "Regret is against the best of every depot's adaptive drive and the printed policy's "
-        f"second path; percentages are the dispatch volume reached. {forms_in_words(judged)}"
+        f"second path; percentages are the dispatch volume reached. {in_words}"
         "A form whose second is not the set's may fall below zero.",
     )  # fmt: skip
 
@@ -279,13 +282,6 @@ def gap_table(judged: Judged, world: str) -> Table | None:
         "own threshold for the volume. Second changed: of calls in which both send one, those "
         "whose seconds drive differently. Won: what the better gap brings the arrival forward.",
     )  # fmt: skip
-
-
-def forms_in_words(judged: Judged) -> str:
-    """Which network and radius every form of the paper's policy has, with a space at the end."""
-    known = judged.outcomes.manifest.get("policies", {})
-    forms = [(name, first_of(known.get(name)).get("form")) for name in judged.printed]
-    return "".join(f"{name}: {form}. " for name, form in forms if form)
 
 
 def whole(value: float) -> float | int:
