@@ -8,7 +8,7 @@ import numpy as np
 
 from ideal_dispatch.dispatch.candidate import primary_of, routed, sent_candidate
 from ideal_dispatch.dispatch.decision import Decision, Pair, by_score
-from ideal_dispatch.dispatch.situation import Assignment, Situation
+from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import ALWAYS, AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
 
@@ -24,17 +24,13 @@ class RegionPolicy:
     name: str = "region"
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        region = situation.region
-        if situation.sent is not None:
-            return self._alone(situation, situation.sent, "already sent")
-        if region is None:
-            raise InputError("the territory of the call is not known")
-        free = region in situation.available
-        why = "its territory" if free else "the depot of the territory has no free unit"
-        station = region if free else situation.fastest
-        return self._alone(situation, routed(situation, station), why)
-
-    def _alone(self, situation: Situation, primary: Assignment, why: str) -> Decision:
+        region, primary, why = situation.region, situation.sent, "already sent"
+        if primary is None:
+            if region is None:
+                raise InputError("the territory of the call is not known")
+            free = region in situation.available
+            why = "its territory" if free else "the depot of the territory has no free unit"
+            primary = routed(situation, region if free else situation.fastest)
         reason = f"{situation.stations[primary.station].depot.name}: {why}"
         return Decision(self.name, primary, None, 0.0, 0.0, reason, situation=situation)
 

@@ -58,10 +58,8 @@ def alternative(situation: Situation, station: int) -> Assignment | None:
     if other is None or station not in situation.second_stations(station):
         return None
     sent = situation.sent
-    first = (
-        sent.path if sent is not None and sent.station == station else situation.quote(station).path
-    )
-    follow = differing(situation.network, other.path, first)
+    first = sent if sent is not None and sent.station == station else routed(situation, station)
+    follow = differing(situation.network, other.path, first.path)
     return Assignment(station, other.path, follow) if follow else None
 
 
@@ -140,27 +138,13 @@ def second_candidates(
         follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
-            seconds = _unquoted_s(situation, first, gap_path, outlook, edge_drift_s)
+            if situation.router_times_s is not None:
+                drift_s = 0.0 if edge_drift_s is None else gap_path.time_s(edge_drift_s)
+                seconds = gap_path.time_s(situation.router_times_s) + drift_s
+            else:  # by the forecast, scaled so that it gives the first its own expected time
+                nominal = outlook.scenarios.nominal_times
+                first_s = first.path.time_s(nominal)
+                scale = first.expected_s / first_s if first_s > 0.0 else 1.0
+                seconds = scale * gap_path.time_s(nominal)
             seconds = drivable_s(network, gap_path, seconds)
             yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
-
-
-def _unquoted_s(
-    situation: Situation,
-    first: Candidate,
-    path: Path,
-    outlook: Outlook,
-    edge_drift_s: FloatArray | None,
-) -> float:
-    """When an ambulance on a path that no router quoted is expected.
-
-    By the router's edge times where it tells them; else by the forecast's,
-    scaled so that they give the primary's own expected time.
-    """
-    if situation.router_times_s is not None:
-        drift_s = 0.0 if edge_drift_s is None else path.time_s(edge_drift_s)
-        return path.time_s(situation.router_times_s) + drift_s
-    nominal = outlook.scenarios.nominal_times
-    primary_s = first.path.time_s(nominal)
-    scale = first.expected_s / primary_s if primary_s > 0.0 else 1.0
-    return scale * path.time_s(nominal)

@@ -84,13 +84,11 @@ class RouterAlternativePolicy:
     threshold: Threshold = AT_ZERO
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        primary = primary_of(situation)
-        number = primary.station
-        second = alternative(situation, number)
-        score_s = 0.0
-        other = situation.stations[number].alternative
+        primary, score_s = primary_of(situation), 0.0
+        second = alternative(situation, primary.station)
+        other = situation.stations[primary.station].alternative
         if second is not None and other is not None:
-            score_s = situation.expected_s(number, primary.path) - other.duration_s
+            score_s = situation.expected_s(primary.station, primary.path) - other.duration_s
         return by_score(
             self.name, situation, (primary, second), score_s, self.threshold, "difference of quotes"
         )
@@ -113,10 +111,7 @@ class GapTriggeredOtherDepot:
         outlook = gap = None
         if second is not None:
             outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
-            gap = situation_gap(
-                situation, outlook.scenarios, primary, rng,
-                method=self.method, time_limit_s=self.time_limit_s,
-            )  # fmt: skip
+            gap = situation_gap(situation, outlook, primary, rng, self.method, self.time_limit_s)
         score_s = 0.0 if gap is None else gap.lower_s
         made = by_score(self.name, situation, (primary, second), score_s, self.threshold, "gap")
         return replace(made, outlook=outlook, gap=gap)
@@ -130,17 +125,8 @@ def router_features(situation: Situation, first: RouteQuote, second: RouteQuote)
         for quote in (first, second)
         for sign, bound in ((-1.0, quote.optimistic_s), (1.0, quote.pessimistic_s))
     ]
-    one_s, other_s = first.duration_s, second.duration_s
-    return np.array(
-        [
-            one_s,
-            other_s,
-            other_s - one_s,
-            *ranges,
-            first.path.length_m(network),
-            second.path.length_m(network),
-            overlap(network, first.path, second.path),
-            unshared_s(network, first.path, one_s, second.path, other_s),
-            at.hour + at.minute / 60,
-        ]
-    )
+    one, other, one_s, other_s = first.path, second.path, first.duration_s, second.duration_s
+    metres = [one.length_m(network), other.length_m(network)]
+    pair = [overlap(network, one, other), unshared_s(network, one, one_s, other, other_s)]
+    hour = at.hour + at.minute / 60
+    return np.array([one_s, other_s, other_s - one_s, *ranges, *metres, *pair, hour])

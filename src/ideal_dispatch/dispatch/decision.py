@@ -183,9 +183,8 @@ def _fault(policy: Policy, situation: Situation, made: Any) -> str:
     told = [made.primary] if made.second is None else [made.primary, made.second]
     sent = situation.sent
     if sent is not None and told.pop(0) != sent:
-        return (
-            f"its primary is not the ambulance sent from {situation.stations[sent.station].depot}"
-        )
+        depot = situation.stations[sent.station].depot
+        return f"its primary is not the ambulance sent from {depot}"
     for one in told:
         if not isinstance(one, Assignment):
             return f"it sends {one!r}; an Assignment is needed"
@@ -245,11 +244,12 @@ def log_details(decision: "Decision") -> Facts:
 
     The order of keys differs by policy as it always did: logs stay the same bytes.
     """
-    pair, outlook, gap = pair_facts(decision), {}, {}
-    if decision.outlook is not None:
-        outlook = outlook_facts(decision.outlook)
-    if decision.gap is not None:
-        gap = gap_facts(decision.gap)
+    outlook = {} if decision.outlook is None else outlook_facts(decision.outlook)
+    gap = {} if decision.gap is None else gap_facts(decision.gap)
+    pair: Facts = {}
+    if (overlap := decision.overlap) is not None:
+        pair = {"overlap": round(overlap, 4), "same_depot": decision.same_depot}
+        pair["same_path"] = decision.same_path
     if decision.primary_s is None or decision.primary_by == "router":
         known = {**pair, **gap, **outlook}
     elif decision.primary_by == "model":
@@ -262,18 +262,6 @@ def log_details(decision: "Decision") -> Facts:
             known["survival_curve"] = worth.curve.name
         known |= {**pair, **outlook, **gap}
     return known | dict(decision.facts)
-
-
-def pair_facts(decision: "Decision") -> Facts:
-    """How different the second ambulance's path is from the first's."""
-    overlap = decision.overlap
-    if overlap is None:
-        return {}
-    return {
-        "overlap": round(overlap, 4),
-        "same_depot": decision.same_depot,
-        "same_path": decision.same_path,
-    }
 
 
 def worth_facts(worth: "Worth") -> Facts:

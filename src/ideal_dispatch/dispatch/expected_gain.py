@@ -201,8 +201,7 @@ class GainModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal model."""
-        values = {name: getattr(self, name) for name in ("degrees", *_STORED)}
-        _FILE.write(path, values)
+        _FILE.write(path, {name: getattr(self, name) for name in ("degrees", *_STORED)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "GainModel":

@@ -23,11 +23,7 @@ from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-from ideal_dispatch.dispatch.threshold import (
-    AT_ZERO,
-    ClinicalThreshold,
-    Threshold,
-)
+from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
 from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, sooner_unit, worth_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -111,16 +107,10 @@ class Ideal:
         drift_s = None
         if self.drift is not None:
             drift_s = self.drift.edge_drift_s(situation.context, situation.network)
-        routes = [
-            quoted(
-                situation.network,
-                "other depot",
-                routed(situation, number),
-                situation.quote(number),
-                drift_s,
-            )
-            for number in situation.available
-        ]
+        network, routes = situation.network, []
+        for number in situation.available:
+            route, quote = routed(situation, number), situation.quote(number)
+            routes.append(quoted(network, "other depot", route, quote, drift_s))
         if situation.sent is None:
             first = min(routes, key=self._expected_s)
             outlook, gap = self._look(situation, first.assignment, rng)
@@ -152,14 +142,8 @@ class Ideal:
             self.name, situation, (first.assignment, best.candidate.assignment if best else None),
             score_s, self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
         )  # fmt: skip
-        return replace(
-            made,
-            primary_by="policy",
-            outlook=outlook,
-            gap=gap,
-            considered=considered,
-            sooner=sooner,
-        )
+        made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
+        return replace(made, considered=considered, sooner=sooner)
 
     def _expected_s(self, one: Candidate) -> float:
         """When it is expected: its corrected quote, moved by the fitted reversion."""
@@ -176,11 +160,8 @@ class Ideal:
         outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
         if not wanted:
             return outlook, None
-        gap = situation_gap(
-            situation, outlook.scenarios, primary, rng,
-            method=self.method, time_limit_s=self.time_limit_s,
-        )  # fmt: skip
-        return outlook, gap
+        how = self.method, self.time_limit_s
+        return outlook, situation_gap(situation, outlook, primary, rng, *how)
 
 
 def decide(

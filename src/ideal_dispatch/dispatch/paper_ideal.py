@@ -54,10 +54,7 @@ class PaperIdeal:
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary = primary_of(situation)
         outlook = outlook_of(situation, self.model, radius=self.radius)
-        gap = situation_gap(
-            situation, outlook.scenarios, primary, rng,
-            method=self.method, time_limit_s=self.time_limit_s,
-        )  # fmt: skip
+        gap = situation_gap(situation, outlook, primary, rng, self.method, self.time_limit_s)
         second, score_s = None, 0.0
         if gap is not None:
             second = on_path(situation, primary.station, gap.secondary, self.prefix)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from numbers import Real
-from types import ModuleType
 from typing import Any, Literal
 
 from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
@@ -93,17 +92,12 @@ _RADIUS_WORDS = {
 }
 
 
-def _policies_of(*modules: ModuleType) -> dict[str, type[Any]]:
-    """The policies that modules define, each under the default of its ``name``."""
-    return {
-        signature(cls).parameters["name"].default: cls
-        for module in modules
-        for cls in vars(module).values()
-        if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "decide")
-    }
-
-
-KINDS: Mapping[str, type[Any]] = _policies_of(baselines, paper_ideal, ideal, controls)
+KINDS: Mapping[str, type[Any]] = {
+    signature(cls).parameters["name"].default: cls
+    for module in (baselines, paper_ideal, ideal, controls)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "decide")
+}
 """Our policies by the ``kind`` of their table, which is the default of their ``name``."""
 
 ROLES = tuple(dict.fromkeys(policy.role for policy in KINDS.values()))

@@ -70,12 +70,11 @@ def recentred(embeddings: FloatArray, times_s: FloatArray) -> FloatArray:
 
 def situation_gap(
     situation: Situation,
-    scenarios: ScenarioSet,
+    outlook: Outlook,
     primary: Assignment,
     rng: np.random.Generator,
-    *,
-    method: Method = "certified",
-    time_limit_s: float | None = None,
+    method: Method,
+    time_limit_s: float | None,
 ) -> OptimisticGap | None:
     """The gap over all depots that still have a unit; None where none has."""
     stations = situation.second_stations(primary.station)
@@ -85,7 +84,7 @@ def situation_gap(
     with situation.trace.step("gap search") as facts:
         gap = optimistic_gap(
             situation.network,
-            scenarios,
+            outlook.scenarios,
             [situation.stations[number].depot for number in stations],
             situation.incident.node,
             primary.path,

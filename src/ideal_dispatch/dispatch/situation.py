@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -95,42 +96,34 @@ class Situation:
     reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
+        where, node = f"incident {self.incident.name}", self.incident.node
+        count = len(self.stations)
         if self.sent is None and not self.available:
-            raise InputError(
-                f"incident {self.incident.name}: no depot has a free unit and a route to it"
-            )
-        node = self.incident.node
+            raise InputError(f"{where}: no depot has a free unit and a route to it")
         for station in self.stations:
             for quote in (station.quote, station.alternative):
                 if quote is not None and quote.path.destination != node:
                     raise InputError(
-                        f"incident {self.incident.name}: the route from {station.depot} leads to "
+                        f"{where}: the route from {station.depot} leads to "
                         f"node {quote.path.destination}, not to node {node}"
                     )
-        if self.region is not None and not 0 <= self.region < len(self.stations):
+        if self.region is not None and not 0 <= self.region < count:
+            raise InputError(f"{where}: region {self.region} is none of {count} stations")
+        if (sent := self.sent) is not None:
+            who = f"{where}: the ambulance already sent"
+            if not 0 <= sent.station < count:
+                raise InputError(f"{who} is of station {sent.station}, none of {count}")
+            start = self.stations[sent.station].depot.node
+            first, last = sent.path.origin, sent.path.destination
+            if first != start:
+                raise InputError(f"{who} starts at node {first}, not at node {start}")
+            if last != node:
+                raise InputError(f"{who} ends at node {last}, not at node {node}")
+        times, edges = self.router_times_s, self.network.num_edges
+        if times is not None and times.shape != (edges,):
             raise InputError(
-                f"incident {self.incident.name}: region {self.region} is none of "
-                f"{len(self.stations)} stations"
+                f"{where}: router times of {times.size} edges, the network has {edges}"
             )
-        if self.sent is not None:
-            self._check_sent(self.sent)
-        times = self.router_times_s
-        if times is not None and times.shape != (self.network.num_edges,):
-            raise InputError(
-                f"incident {self.incident.name}: router times of {times.size} edges, "
-                f"the network has {self.network.num_edges}"
-            )
-
-    def _check_sent(self, sent: Assignment) -> None:
-        where = f"incident {self.incident.name}: the ambulance already sent"
-        if not 0 <= sent.station < len(self.stations):
-            raise InputError(f"{where} is of station {sent.station}, none of {len(self.stations)}")
-        ends = (self.stations[sent.station].depot.node, self.incident.node)
-        for node, wanted, verb in zip(
-            (sent.path.origin, sent.path.destination), ends, ("starts", "ends"), strict=True
-        ):
-            if node != wanted:
-                raise InputError(f"{where} {verb} at node {node}, not at node {wanted}")
 
     @property
     def free_units(self) -> int:
@@ -216,11 +209,10 @@ class Readiness:
     sent_ago_s: float = 0.0
 
     def __post_init__(self) -> None:
-        free = [2] * len(self.depots) if self.units is None else self.units
-        if len(free) != len(self.depots):
-            raise InputError(
-                f"free units of {len(free)} depots given, there are {len(self.depots)}"
-            )
+        count = len(self.depots)
+        free = [2] * count if self.units is None else self.units
+        if len(free) != count:
+            raise InputError(f"free units of {len(free)} depots given, there are {count}")
         object.__setattr__(self, "units", tuple(free))
 
     @property
@@ -247,13 +239,18 @@ def observe(
     """
     sent = ready.sent
     with trace.step("the call") as facts:
-        facts |= _came_in(incident, context)
+        at = context.at.isoformat(timespec="seconds")
+        facts |= {"node": incident.node, "at": at, "holiday": context.holiday}
+        weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
+        facts |= {name: value.value for name, value in weather if value.known}
     stations = []
     for number, (depot, count) in enumerate(zip(ready.depots, ready.units or (), strict=True)):
         with trace.step(f"quotes from {depot.name}") as facts:
             station = Station(depot, count, None)
             if number in ready.asked:
-                station = _quoted(source, incident, station)
+                with suppress(UnreachableError):  # this depot cannot serve the call
+                    route = source.quote(depot.node, incident.node, incident.at)
+                    station = replace(station, quote=route)
             if alternatives:
                 station = _with_alternative(source, station)
             facts |= _told(station)
@@ -278,27 +275,11 @@ def observe(
     )  # fmt: skip
 
 
-def _quoted(source: TrafficSource, incident: Incident, station: Station) -> Station:
-    try:
-        quote = source.quote(station.depot.node, incident.node, incident.at)
-    except UnreachableError:
-        return station  # this depot cannot serve the call
-    return replace(station, quote=quote)
-
-
 def _with_alternative(source: TrafficSource, station: Station) -> Station:
     quote = station.quote
     if quote is None or not hasattr(source, "alternative"):
         return station
     return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
-
-
-def _came_in(incident: Incident, context: Context) -> Facts:
-    """The call, for the trace."""
-    weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
-    known = {name: value.value for name, value in weather if value.known}
-    at = context.at.isoformat(timespec="seconds")
-    return {"node": incident.node, "at": at, "holiday": context.holiday} | known
 
 
 def _told(station: Station) -> Facts:

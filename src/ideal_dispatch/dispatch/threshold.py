@@ -99,23 +99,18 @@ class ClinicalThreshold:
     cost: CapacityCost
 
     def seconds(self, primary_s: float, free_units: int) -> float:
-        return self._limit_s(self.cost.risk(free_units), self._slope_per_s(primary_s))
+        risk, slope = self.cost.risk(free_units), float(self.curve.slope_per_s(primary_s))
+        return risk / slope if risk < slope * LONGEST_S else LONGEST_S
 
     def words(self, primary_s: float, free_units: int) -> str:
-        risk, slope = self.cost.risk(free_units), self._slope_per_s(primary_s)
+        limit_s = self.seconds(primary_s, free_units)
+        risk, slope = self.cost.risk(free_units), float(self.curve.slope_per_s(primary_s))
         return (
-            f"a second ambulance must be worth more than {self._limit_s(risk, slope):.0f} s: with "
+            f"a second ambulance must be worth more than {limit_s:.0f} s: with "
             f"{free_units} units free it costs {_points(100 * risk)} of survival, and after "
             f"{primary_s / 60:.1f} min a minute is worth {_points(6000 * slope)} by "
             f"{self.curve.name}"
         )
-
-    def _slope_per_s(self, primary_s: float) -> float:
-        return float(self.curve.slope_per_s(primary_s))
-
-    @staticmethod
-    def _limit_s(risk: float, slope: float) -> float:
-        return risk / slope if risk < slope * LONGEST_S else LONGEST_S
 
 
 def _points(percent: float) -> str:

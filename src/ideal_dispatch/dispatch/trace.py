@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,9 @@ class Trace:
         self.steps: list[Step] = []
         self._inside = [self.steps]
 
-    def step(self, name: str) -> AbstractContextManager[Facts]:
-        """A step that lasts as long as the ``with`` block, which fills in its facts."""
-        return self._step(name)
-
     @contextmanager
-    def _step(self, name: str) -> Iterator[Facts]:
+    def step(self, name: str) -> Iterator[Facts]:
+        """A step that lasts as long as the ``with`` block, which fills in its facts."""
         step = Step(name)
         self._inside[-1].append(step)
         self._inside.append(step.steps)
@@ -56,8 +53,9 @@ class Trace:
 class _Untraced(Trace):
     """Keeps nothing: what decisions that nobody asked about carry along."""
 
-    def step(self, name: str) -> AbstractContextManager[Facts]:
-        return nullcontext({})
+    @contextmanager
+    def step(self, name: str) -> Iterator[Facts]:
+        yield {}
 
 
 UNTRACED: Trace = _Untraced()

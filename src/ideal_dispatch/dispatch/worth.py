@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,11 +48,7 @@ class Worth:
     spread_from: str
     curve: SurvivalCurve
     primary_s: float
-    gain_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        gain_s = float(expected_positive_part_s(self.mean_s, self.spread_s))
-        object.__setattr__(self, "gain_s", gain_s)
+    gain_s: float
 
     @property
     def survival_gain(self) -> float:
@@ -90,10 +86,9 @@ def worth_of(
         spread_s = forecast_spread_s(
             situation.network, outlook.scenarios, first.path, second.path, model.radius_rule.level
         )
-    spread_from = "forecast" if gain is None else "replays"
-    return Worth(
-        second, features, mean_s, spread_s, times_from, spread_from, curve, first.expected_s
-    )
+    told = times_from, "forecast" if gain is None else "replays"
+    gain_s = float(expected_positive_part_s(mean_s, spread_s))
+    return Worth(second, features, mean_s, spread_s, *told, curve, first.expected_s, gain_s)
 
 
 def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> GainFeatures:
@@ -136,9 +131,8 @@ def _reach_s(network: RoadNetwork, scenarios: ScenarioSet, path: Path) -> float:
     longer trip is known exactly, and radii grow with the square of the delay.
     """
     ends = path.origin, path.destination
-    nominal_s = network.shortest_path(scenarios.nominal_times, *ends).time_s(
-        scenarios.nominal_times
-    )
+    times = scenarios.nominal_times
+    nominal_s = network.shortest_path(times, *ends).time_s(times)
     delay_s = math.sqrt(scenarios.radius) * nominal_s / 2  # a first guess at the reach
     if delay_s == 0.0:
         return 0.0

@@ -84,12 +84,8 @@ def standing_out(judged: Judged, policy: str, world: str) -> dict[str, list[int]
     for reason, worth, least in (
         ("largest saving", saved, 0.5), ("largest loss", lost, 0.5), ("typical", -usual, -np.inf)
     ):  # fmt: skip
-        order = [
-            i
-            for i in np.argsort(-worth, kind="stable").tolist()
-            if worth[i] > least and i not in taken
-        ]
-        found[reason] = order[:_EACH]
+        order = np.argsort(-worth, kind="stable").tolist()
+        found[reason] = [i for i in order if worth[i] > least and i not in taken][:_EACH]
         taken.update(found[reason])
     return found
 

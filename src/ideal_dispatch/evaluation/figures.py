@@ -85,7 +85,7 @@ def report_figures(
 ) -> "Iterator[tuple[str, Figure]]":
     """Names and figures; the map among the motivating ones needs the network."""
     progress("issues")
-    yield from _issues(judged, network).items()
+    yield from _issues(judged, network)
     made = {
         "arrivals": arrivals,
         "candidate-optimal": candidate_bars,
@@ -97,22 +97,19 @@ def report_figures(
         yield name, make(judged)
 
 
-def _issues(judged: Judged, network: RoadNetwork | None) -> "dict[str, Figure]":
+def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str, Figure]]":
     """The three issues of the paper's introduction on the calls of the run, where some race."""
-    outcomes = judged.outcomes
-    found = races_of(outcomes)
-    if found is None:
-        return {}
+    outcomes, world = judged.outcomes, World(judged.outcomes.worlds[-1])
+    if (found := races_of(outcomes)) is None:
+        return
     races, numbers = found
-    drawn = {"issues": issues([("this run", races)])}
-    world = World(outcomes.worlds[-1])
+    yield "issues", issues([("this run", races)])
     call = races.most_telling(world)
     if network is not None and call is not None:
         entry = outcomes.entries({numbers[call]})[numbers[call]]
         pair = (("promised first", races.favourite), ("promised second", races.rival))
         drives = [DrawnDrive.of(who, entry, f"s{depot[call]}", world) for who, depot in pair]
-        drawn["forecast"] = draw_drives(network, entry["incident"]["node"], drives)
-    return drawn
+        yield "forecast", draw_drives(network, entry["incident"]["node"], drives)
 
 
 def candidate_bars(judged: Judged) -> "Figure":
@@ -165,7 +162,12 @@ def regret_cdf(judged: Judged) -> "Figure":
         late = {row.label: regret_s(row.arrival_s[world], best) for row in rows}
         end = max(60.0, float(max(np.quantile(x, 0.97) for x in late.values())))
         for row in rows:
-            _ecdf(axes, late[row.label], row.label, looks[row.policy], end)
+            ordered = np.sort(late[row.label])
+            share = 100 * np.arange(1, ordered.size + 1) / ordered.size
+            shown = ordered <= end
+            x = np.concatenate([ordered[:1], ordered[shown], [end]])
+            y = np.concatenate([[0.0], share[shown], share[shown][-1:]])
+            _steps(axes, x, y, row.label, looks[row.policy])
         least = 100 * min(float((x <= 0).mean()) for x in late.values())
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
@@ -256,15 +258,6 @@ def _steps(axes: "Axes", x: FloatArray, y: FloatArray, label: str, style: Style)
     dashes = (0, (5, 1.5)) if label.endswith("single") else style.dashes
     axes.plot(x, y, drawstyle="steps-post", label=label, zorder=3, color=style.colour,
               linewidth=style.width - 0.3, linestyle=dashes)  # fmt: skip
-
-
-def _ecdf(axes: "Axes", values: FloatArray, label: str, style: Style, end: float) -> None:
-    ordered = np.sort(values)
-    share = 100 * np.arange(1, ordered.size + 1) / ordered.size
-    shown = ordered <= end
-    x = np.concatenate([ordered[:1], ordered[shown], [end]])
-    y = np.concatenate([[0.0], share[shown], share[shown][-1:]])
-    _steps(axes, x, y, label, style)
 
 
 def _ends(judged: Judged) -> list[Strategy]:

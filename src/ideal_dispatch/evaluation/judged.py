@@ -101,15 +101,14 @@ class Judged:
         if not is_selective(one):
             return [as_decided(one, "")]
         rows = [self.at(name, share) for share in VOLUMES]
-        if "router" in roles and not self._same_primary(name, roles["router"]):
-            rows.insert(0, single(one))
+        if "router" in roles:
+            router = self.outcomes.policy(roles["router"]).drives
+            pairs = [(one.drives[world].primary_s, router[world].primary_s) for world in router]
+            if not all(np.array_equal(own, other) for own, other in pairs):
+                rows.insert(0, single(one))
         if name != roles.get("interval") or "router-dual" not in roles:
             rows.append(dual(one))
         return rows
-
-    def _same_primary(self, policy: str, other: str) -> bool:
-        one, two = self.outcomes.policy(policy).drives, self.outcomes.policy(other).drives
-        return all(np.array_equal(one[world].primary_s, two[world].primary_s) for world in one)
 
     def at(self, policy: str, share: float) -> Strategy:
         """A policy at a volume; 1 is dual."""
@@ -141,11 +140,8 @@ class Judged:
 
     def matched_saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
         """The same with exactly ``share`` second ambulances per call from both."""
-        other, own = (
-            matched_arrival_s(self.outcomes.policy(name), share, world)
-            for name in (reference, policy)
-        )
-        return other - own
+        other, own = (self.outcomes.policy(name) for name in (reference, policy))
+        return matched_arrival_s(other, share, world) - matched_arrival_s(own, share, world)
 
     @property
     def candidates(self) -> tuple[str, ...]:

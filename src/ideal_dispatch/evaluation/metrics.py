@@ -1,6 +1,7 @@
 """Numbers about arrivals and regrets, and whether a difference of two is more than chance."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -54,15 +55,9 @@ class RegretSummary:
     def of(cls, arrival_s: FloatArray, best_s: FloatArray) -> "RegretSummary":
         """The summary of arrivals beside the best of every incident."""
         late = regret_s(arrival_s, best_s)
+        optimal, mean_s = float((late <= 0.0).mean()), float(late.mean())
         p95_s, p99_s = np.quantile(late, (0.95, 0.99)).tolist()
-        return cls(
-            float((late <= 0.0).mean()),
-            float(late.mean()),
-            p95_s,
-            p99_s,
-            cvar(late, 0.95),
-            cvar(late, 0.99),
-        )
+        return cls(optimal, mean_s, p95_s, p99_s, cvar(late, 0.95), cvar(late, 0.99))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +78,9 @@ class ArrivalSummary:
     def of(cls, arrival_s: FloatArray, curve: SurvivalCurve | None = None) -> "ArrivalSummary":
         """The summary of arrivals; "within" counts those below the limit."""
         p90_s, p95_s = np.quantile(arrival_s, (0.90, 0.95)).tolist()
-        return cls(
-            float(arrival_s.mean()),
-            p90_s,
-            p95_s,
-            float((arrival_s < QUICK_S).mean()),
-            float((arrival_s < TARGET_S).mean()),
-            float("nan") if curve is None else float(curve.probability(arrival_s).mean()),
-        )
+        quick, in_time = (float((arrival_s < limit).mean()) for limit in (QUICK_S, TARGET_S))
+        survival = np.nan if curve is None else float(curve.probability(arrival_s).mean())
+        return cls(float(arrival_s.mean()), p90_s, p95_s, quick, in_time, survival)
 
 
 # --- differences of two strategies ----------------------------------------------------
@@ -129,13 +119,8 @@ def paired_wilcoxon(baseline_s: FloatArray, own_s: FloatArray) -> PairedTest:
     nonzero = int(np.count_nonzero(difference))
     statistic, p_value = 0.0, 1.0
     if nonzero:
-        found = wilcoxon(
-            difference,
-            zero_method="wilcox",
-            correction=False,
-            alternative="greater",
-            method="asymptotic",  # type: ignore[call-overload]
-        )
+        how: Any = "asymptotic"  # the stubs of SciPy do not know it
+        found = wilcoxon(difference, alternative="greater", method=how)
         statistic, p_value = float(found.statistic), float(found.pvalue)
     return PairedTest(difference.size, nonzero, normal_interval(difference), statistic, p_value)
 

@@ -152,25 +152,21 @@ class Outcomes:
         ``sent`` says whether a second ambulance went, ``arrival_s`` when the first of
         those that went arrived; ``second_s`` is NaN where there is no second.
         """
-        parts = []
+        columns: defaultdict[str, list[npt.NDArray[Any]]] = defaultdict(list)
         for name, policy in self.policies.items():
             sent = policy.sent_above(policy.threshold_s)
             for world in self.worlds:
-                drives = policy.drives[world]
-                part = {
-                    "incident": np.array(self.incidents),
-                    "day": np.array(self.days)[self.day],
-                    "policy": np.full(len(self), name),
-                    "world": np.full(len(self), world),
-                    "sent": sent,
-                    "score_s": policy.score_s,
-                    "threshold_s": policy.threshold_s,
-                    "primary_s": drives.primary_s,
-                    "second_s": drives.second_s,
-                    "arrival_s": policy.arrival_s(sent, world),
-                }
-                parts.append(part)
-        return frame({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
+                columns["incident"].append(np.array(self.incidents))
+                columns["day"].append(np.array(self.days)[self.day])
+                columns["policy"].append(np.full(len(self), name))
+                columns["world"].append(np.full(len(self), world))
+                columns["sent"].append(sent)
+                columns["score_s"].append(policy.score_s)
+                columns["threshold_s"].append(policy.threshold_s)
+                columns["primary_s"].append(policy.drives[world].primary_s)
+                columns["second_s"].append(policy.drives[world].second_s)
+                columns["arrival_s"].append(policy.arrival_s(sent, world))
+        return frame({name: np.concatenate(parts) for name, parts in columns.items()})
 
     def policy(self, name: str) -> PolicyOutcomes:
         """The outcomes of a policy by its name."""
@@ -309,19 +305,12 @@ def _decided(
 def _driven(decision: Mapping[str, Any], drives: Mapping[str, Any], world: str) -> dict[str, float]:
     """The fields of :class:`Drives` for one incident."""
     first = drives[decision["primary"]][world]
+    found = {"primary_s": _total_s(first)}
     if decision["second"] is None:
-        second_s = overlap = math.nan
-        same = False
-    else:
-        second = drives[decision["second"]][world]
-        second_s, overlap = _total_s(second), _overlap(first, second)
-        same = first["edges"] == second["edges"]
-    return {
-        "primary_s": _total_s(first),
-        "second_s": second_s,
-        "overlap": overlap,
-        "same_road": same,
-    }
+        return found | {"second_s": math.nan, "overlap": math.nan, "same_road": False}
+    second = drives[decision["second"]][world]
+    found |= {"second_s": _total_s(second), "overlap": _overlap(first, second)}
+    return found | {"same_road": first["edges"] == second["edges"]}
 
 
 def _experiment(folder: Path) -> dict[str, Any]:

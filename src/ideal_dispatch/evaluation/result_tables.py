@@ -17,14 +17,7 @@ from ideal_dispatch.evaluation.metrics import (
 )
 from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
 from ideal_dispatch.evaluation.roles import first_of
-from ideal_dispatch.evaluation.strategies import (
-    VOLUMES,
-    Strategy,
-    dual,
-    is_selective,
-    sends_one,
-    single,
-)
+from ideal_dispatch.evaluation.strategies import VOLUMES, dual, is_selective, sends_one, single
 from ideal_dispatch.evaluation.table import Cell, Column, Table, file_name
 from ideal_dispatch.replay.drive import World
 
@@ -113,11 +106,16 @@ def regret_table(judged: Judged, world: str) -> Table:
     others = [name for name in judged.printed if name not in judged.main]
     rows = judged.rows([*judged.main, *others])
     best = judged.outcomes.best_s[world]["paper"]
+    told = judged.outcomes.manifest.get("policies", {})
+    forms = [(name, first_of(told.get(name)).get("form")) for name in judged.printed]
+    in_words = "".join(f"{name}: {form}. " for name, form in forms if form)
     tail = r"$\mathrm{CVaR}_{0.%d}$"
     names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
-    cells = (
-        (_paper_label(row), *astuple(RegretSummary.of(row.arrival_s[world], best))) for row in rows
-    )
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        label = f"{row.policy}, +{100 * row.extra:.1f}% amb."
+        found = astuple(RegretSummary.of(row.arrival_s[world], best))
+        cells.append((label if row.form.startswith("+") else row.label, *found))
     return Table(
         f"regret-{world}",
         f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
@@ -126,7 +124,7 @@ def regret_table(judged: Judged, world: str) -> Table:
         tuple(cells),
         judged.bold(row.policy for row in rows),
         "Regret is against the best of every depot's adaptive drive and the printed policy's "
-        f"second path; percentages are the dispatch volume reached. {forms_in_words(judged)}"
+        f"second path; percentages are the dispatch volume reached. {in_words}"
         "A form whose second is not the set's may fall below zero.",
     )  # fmt: skip
 
@@ -284,19 +282,6 @@ def gap_table(judged: Judged, world: str) -> Table | None:
         "own threshold for the volume. Second changed: of calls in which both send one, those "
         "whose seconds drive differently. Won: what the better gap brings the arrival forward.",
     )  # fmt: skip
-
-
-def forms_in_words(judged: Judged) -> str:
-    """Which network and radius every form of the paper's policy has, with a space at the end."""
-    known = judged.outcomes.manifest.get("policies", {})
-    forms = [(name, first_of(known.get(name)).get("form")) for name in judged.printed]
-    return "".join(f"{name}: {form}. " for name, form in forms if form)
-
-
-def _paper_label(row: Strategy) -> str:
-    if not row.form.startswith("+"):
-        return row.label
-    return f"{row.policy}, +{100 * row.extra:.1f}% amb."
 
 
 def whole(value: float) -> float | int:

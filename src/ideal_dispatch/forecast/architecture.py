@@ -49,26 +49,12 @@ def silu(x: Any) -> Any:
     return x
 
 
-def static_representation(weights: Weights, inputs: Array32) -> Array32:
-    """ϑ of every edge, from standardised inputs."""
-    return _two_layers(weights, "static", inputs)
-
-
-def context_representation(weights: Weights, inputs: Array32) -> Array32:
-    """θ of every context, from standardised inputs."""
-    return _two_layers(weights, "dynamic", inputs)
-
-
-def edge_part(weights: Weights, static: Array32) -> Array32:
-    """What the edges add to the first layer of ψ."""
-    part: Array32 = static @ weights["cross.edge.weight"].T + weights["cross.edge.bias"]
-    return part
-
-
-def context_part(weights: Weights, dynamic: Array32) -> Array32:
-    """What the contexts add to the first layer of ψ."""
-    part: Array32 = dynamic @ weights["cross.context.weight"].T
-    return part
+def representation(weights: Weights, name: str, inputs: Array32) -> Array32:
+    """ϑ of every edge ("static") or θ of every context ("dynamic"), from standardised inputs."""
+    with np.errstate(over="ignore"):
+        hidden = silu(inputs @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"])
+    out: Array32 = hidden @ weights[f"{name}.2.weight"].T + weights[f"{name}.2.bias"]
+    return out
 
 
 def directions(weights: Weights, edges: Array32) -> FloatArray:
@@ -83,14 +69,15 @@ def directions(weights: Weights, edges: Array32) -> FloatArray:
 
 
 def ratios(
-    weights: Weights, edges: Array32, context: Array32, units: FloatArray | None
+    weights: Weights, edges: Array32, dynamic: Array32, units: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """ĉ over the base time of every edge under one context, and the unit vector of φ.
+    """ĉ over the base time of every edge under one context θ, and the unit vector of φ.
 
-    ``units`` are the polar head's directions; without them the head is plain.
+    ``edges`` is what the edges add to the first layer of ψ. ``units`` are the polar
+    head's directions; without them the head is plain.
     """
     with np.errstate(over="ignore"):
-        hidden = silu(edges + context)
+        hidden = silu(edges + dynamic @ weights["cross.context.weight"].T)
         if units is not None:
             out = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
             return np.exp(out.astype(np.float64)), units
@@ -106,10 +93,3 @@ def _of_length_one(vectors: Array32) -> FloatArray:
     wide[nowhere, 0] = lengths[nowhere] = 1.0  # any direction will do, but a time needs one
     units: FloatArray = wide / lengths[:, None]
     return units
-
-
-def _two_layers(weights: Weights, name: str, inputs: Array32) -> Array32:
-    with np.errstate(over="ignore"):
-        hidden = silu(inputs @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"])
-    out: Array32 = hidden @ weights[f"{name}.2.weight"].T + weights[f"{name}.2.bias"]
-    return out

@@ -36,9 +36,6 @@ class DriftModel:
                 "this model forecasts travel times, not the drift of quotes; fit one on a quote log"
             )
 
-    def __repr__(self) -> str:
-        return f"DriftModel({self.model!r})"
-
     def edge_drift_s(self, context: Context, network: RoadNetwork) -> FloatArray:
         """Seconds to add to the router's time of every edge; negative where it says too much."""
         row = drift_rows([context], self.model.encoding)

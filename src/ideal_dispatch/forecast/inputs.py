@@ -102,20 +102,10 @@ def edge_inputs(
     kilometres = plane.to_metres(midpoints(network) - centre) / 1000
     phases = 2 * np.pi * kilometres @ frequencies
     east, north = headings(network).T
-    return np.column_stack(
-        [
-            attributes,
-            east,
-            north,
-            east**2 - north**2,
-            2 * east * north,
-            np.log1p(through_traffic(network)),
-            np.log1p(node_density(network)),
-            kilometres,
-            np.sin(phases),
-            np.cos(phases),
-        ]
-    )
+    heading = [east, north, east**2 - north**2, 2 * east * north]
+    busy = [np.log1p(through_traffic(network)), np.log1p(node_density(network))]
+    waves = [np.sin(phases), np.cos(phases)]
+    return np.column_stack([attributes, *heading, *busy, kilometres, *waves])
 
 
 def context_inputs(rows: FloatArray, encoding: ContextEncoding, harmonics: int) -> FloatArray:

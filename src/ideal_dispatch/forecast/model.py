@@ -135,9 +135,8 @@ class Model:
         scale = Standardisation.of(self.weights, "context")
         held = self.seen.held(row, self.encoding)
         inputs = scale(context_inputs(held, self.encoding, self.architecture.hour_harmonics))
-        dynamic = forward.context_representation(self.weights, inputs.astype(np.float32))
-        context_part = forward.context_part(self.weights, dynamic)
-        ratios, units = forward.ratios(self.weights, part.edges, context_part, part.directions)
+        dynamic = forward.representation(self.weights, "dynamic", inputs.astype(np.float32))
+        ratios, units = forward.ratios(self.weights, part.edges, dynamic, part.directions)
         times = part.bounds.held(
             part.base_s * np.clip(ratios, part.least_ratio, part.greatest_ratio)
         )
@@ -164,7 +163,7 @@ class Model:
         if isinstance(context, Context):
             return self.encoding.encode([context])
         given = numbers(context, np.float64, "context")
-        row: FloatArray = np.atleast_2d(given)
+        row = np.atleast_2d(given)
         if row.shape != (1, len(self.encoding.columns)):
             raise InputError(
                 f"context: expected one row of {len(self.encoding.columns)} columns, "
@@ -181,15 +180,12 @@ class Model:
         part = self._parts.get(network.checksum)
         if part is None:
             self.check(network)
-            raw = edge_inputs(
-                network,
-                self.architecture.features,
-                self.weights["location.centre"],
-                self.weights["location.frequencies"],
-            )
+            centre, waves = (self.weights[f"location.{n}"] for n in ("centre", "frequencies"))
+            raw = edge_inputs(network, self.architecture.features, centre, waves)
             scale = Standardisation.of(self.weights, "edge")
-            static = forward.static_representation(self.weights, scale(raw).astype(np.float32))
-            edges = forward.edge_part(self.weights, static)
+            inputs = scale(raw).astype(np.float32)
+            static = forward.representation(self.weights, "static", inputs)
+            edges = static @ self.weights["cross.edge.weight"].T + self.weights["cross.edge.bias"]
             polar = self.architecture.head == "polar"
             least, greatest = self.weights["range.least"], self.weights["range.greatest"]
             transferred = network.checksum != self.network_checksum

@@ -68,10 +68,6 @@ def trip_features(
             continue
         length = network.length_m[path.edges]
         major = length[_MAJOR[network.road_class[path.edges]]].sum() / length.sum()
-        row[:] = (
-            np.log(max(path.time_s(times), 1.0)),
-            np.log(length.sum()),
-            major,
-            np.log(length).mean(),
-        )
+        seconds = max(path.time_s(times), 1.0)
+        row[:] = np.log(seconds), np.log(length.sum()), major, np.log(length).mean()
     return rows

@@ -124,11 +124,10 @@ class SeenContexts:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN, which JSON does not have, is null."""
-        ends = {
-            name: [None if np.isnan(v) else v for v in getattr(self, name)]
-            for name in ("least", "greatest")
-        }
-        return asdict(self) | ends
+        known = asdict(self)
+        for name in ("least", "greatest"):
+            known[name] = [None if np.isnan(v) else v for v in known[name]]
+        return known
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SeenContexts":
