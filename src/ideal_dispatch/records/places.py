@@ -119,7 +119,7 @@ def place(
         distance_m[rows] = network.distances(network.length_m, start)[node[rows]]
         free_flow_s[rows] = network.distances(network.free_flow_times_s, start)[node[rows]]
         for row in rows[np.isinf(distance_m[rows])].tolist():
-            _add(quarantined, row, "cannot be reached by road from its depot")
+            quarantined[row].append("cannot be reached by road from its depot")
     return Places(depot, node, distance_m, free_flow_s, away)
 
 
@@ -142,12 +142,12 @@ def _depots(
         for i in np.flatnonzero(unnamed & ~at_one).tolist():
             far_km = far_m[nearest[i], i] / 1000
             text = f"started {far_km:.1f} km from the nearest depot and names none that is known"
-            _add(quarantined, int(placed[i]), text)
+            quarantined[int(placed[i])].append(text)
     for row in np.setdiff1d(np.flatnonzero(depot == UNKNOWN), placed).tolist():
         if names[row]:
             name = names[row][:_QUOTED]
             text = f"depot {name!r} is not in the depots file; add it, or name it in depots.aliases"
-            _add(quarantined, row, text)
+            quarantined[row].append(text)
     return depot, away
 
 
@@ -165,13 +165,9 @@ def _destinations(
         for i in np.flatnonzero(~near).tolist():
             row = int(rows[i])
             why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
-            _add(quarantined, row, why)
+            quarantined[row].append(why)
     return node
 
 
 def _on_earth(lon: FloatArray, lat: FloatArray) -> npt.NDArray[np.intp]:
     return np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
-
-
-def _add(reasons: Reasons, row: int, text: str) -> None:
-    reasons.setdefault(row, []).append(text)
