@@ -40,8 +40,8 @@ class Prepared:
     table: RecordTable
     book: DepotBook
     kept: IntArray
-    quarantined: Reasons
-    excluded: Reasons
+    quarantined: Mapping[int, list[str]]
+    excluded: Mapping[int, list[str]]
     rules: list[RuleCount]
     slope: targets.FloorSlope
     preparation: Mapping[str, targets.DepotPreparation]
@@ -119,8 +119,8 @@ def prepare_records(
         table=table,
         book=book,
         kept=kept,
-        quarantined=quarantined,
-        excluded=rows.excluded,
+        quarantined=dict(quarantined),
+        excluded=dict(rows.excluded),
         rules=rows.rules,
         slope=rows.slope,
         preparation=rows.preparation,

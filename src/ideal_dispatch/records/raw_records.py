@@ -34,11 +34,18 @@ _NEEDED = (("lon",), ("lat",), ("call_at", "notified_at"), ("depot", "depot_lon"
 """Fields of which a table must have one each."""
 
 _ELEMENTS = {
-    "eResponse.03": "call_id", "eResponse.13": "unit", "eResponse.14": "depot",
-    "eResponse.17": "depot_place", "eScene.11": "place", "eTimes.01": "call_at",
-    "eTimes.03": "notified_at", "eTimes.05": "en_route_at", "eTimes.06": "on_scene_at",
-    "eTimes.14": "cancelled_at", "eArrest.19": "cpr_at",
-}  # fmt: skip
+    "eResponse.03": "call_id",
+    "eResponse.13": "unit",
+    "eResponse.14": "depot",
+    "eResponse.17": "depot_place",
+    "eScene.11": "place",
+    "eTimes.01": "call_at",
+    "eTimes.03": "notified_at",
+    "eTimes.05": "en_route_at",
+    "eTimes.06": "on_scene_at",
+    "eTimes.14": "cancelled_at",
+    "eArrest.19": "cpr_at",
+}
 """NEMSIS element and our field: call sign .14 names the depot by ``[depots.aliases]``, GPS .17
 places it; a place is one text "latitude,longitude"."""
 

@@ -47,22 +47,15 @@ def stamp_texts(rng: np.random.Generator, zone: ZoneInfo, moments: Sequence[date
     return [at.strftime(form) for at in local]
 
 
-def floor_text(rng: np.random.Generator, floor: int, encoding: str) -> str:
-    """The floor as someone might write it in this encoding."""
-    options = _NAMED_FLOORS.get(floor) or tuple(form.format(floor) for form in _FLOORS)
-    while True:
-        text = _one(rng, options)
-        try:
-            text.encode(encoding)
-        except UnicodeEncodeError:
-            continue
-        return text
+def floor_text(rng: np.random.Generator, floor: int) -> str:
+    """The floor as someone might write it."""
+    return _one(rng, _NAMED_FLOORS.get(floor) or [form.format(floor) for form in _FLOORS])
 
 
 def depot_text(rng: np.random.Generator, name: str) -> str:
     """The name, now and then shouted or carelessly spaced."""
-    options = (name, name, name, name.upper(), name.lower(), f" {name.replace(' ', '  ')} ")
-    return _one(rng, options)
+    spaced = f" {name.replace(' ', '  ')} "
+    return _one(rng, (name, name, name, name.upper(), name.lower(), spaced))
 
 
 def personal(rng: np.random.Generator) -> Cells:

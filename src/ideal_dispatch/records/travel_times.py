@@ -100,10 +100,9 @@ def travel_times(
     rules["duplicate", "the same call and unit as in an earlier row"] = again
     target = np.where(by_stamps, TARGETS.index(STAMPS), TARGETS.index(SUBTRACTION))
     notes = _notes(given, slope, preparation, bool((needs_floor & good).any()))
-    return TravelTimes(
-        seconds, target.astype(np.uint8), *_applied(rules, good), intervals, slope, preparation,
-        notes,
-    )  # fmt: skip
+    excluded, counts = _applied(rules, good)
+    target = target.astype(np.uint8)
+    return TravelTimes(seconds, target, excluded, counts, intervals, slope, preparation, notes)
 
 
 def speed_kmh(distance_m: FloatArray, travel_s: FloatArray) -> FloatArray:
@@ -203,10 +202,11 @@ def _months(table: RecordTable, settings: AgencySettings) -> npt.NDArray[np.str_
     if not settings.exclusions.months:
         return np.full(len(table), "")
     there = zone(settings.agency.time_zone)
-    return np.array([
+    months = [
         "" if at is None else f"{at.replace(tzinfo=UTC).astimezone(there):%Y-%m}"
         for at in table.at.astype("M8[s]").tolist()
-    ], str)  # fmt: skip
+    ]
+    return np.array(months, str)
 
 
 def _notes(
