@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from ideal_dispatch.context.context import Context, Weather, require_zone
 from ideal_dispatch.errors import InputError
 
-USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"HK": ("optional",)})
+USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = {"HK": ("optional",)}
 """Categories of the ``holidays`` library that make up what people call public holidays.
 
 Only where its own default differs: in Hong Kong that is the statutory holidays

@@ -25,17 +25,12 @@ from ideal_dispatch.context.weather import (
     measured,
     utc_now,
 )
-from ideal_dispatch.context.weather_client import WeatherDocuments
-from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
+from ideal_dispatch.context.weather_stations import NOWHERE, WeatherDocuments, WeatherStations
 from ideal_dispatch.errors import WeatherError
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
 SOURCE = "hong kong observatory"
-_REPORT = "opendata/weather.php"
-_WIND = "hko_data/regional-weather/latest_10min_wind.csv"
-_PRESSURE = "hko_data/regional-weather/latest_1min_pressure.csv"
-_WIND_COLUMN = "10-minute mean speed(km/hour)"
-_PRESSURE_COLUMN = "mean sea level pressure(hpa)"
+_TABLES = "hko_data/regional-weather"
 _FRESH = timedelta(minutes=5)  # the tables change every ten minutes
 
 Row = tuple[str, str, float, datetime]
@@ -54,13 +49,13 @@ def hong_kong_observatory(
     ``options`` are those of :class:`WeatherDocuments`.
     """
     root = base_url.rstrip("/")
+    wind = partial(_table_rows, "wind_kmh", "10-minute mean speed(km/hour)")
+    pressure = partial(_table_rows, "pressure_hpa", "mean sea level pressure(hpa)")
     report = {"dataType": "rhrread", "lang": "en"}
-    wind = partial(_table_rows, "wind_kmh", _WIND_COLUMN)
-    pressure = partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN)
     feeds = [
-        Feed(f"{root}/{_REPORT}", _report_rows, report, now, options),
-        Feed(f"{root}/{_WIND}", wind, {}, now, options),
-        Feed(f"{root}/{_PRESSURE}", pressure, {}, now, options),
+        Feed(f"{root}/opendata/weather.php", _report_rows, report, now, options),
+        Feed(f"{root}/{_TABLES}/latest_10min_wind.csv", wind, {}, now, options),
+        Feed(f"{root}/{_TABLES}/latest_1min_pressure.csv", pressure, {}, now, options),
     ]
     return FirstKnown(feeds, on_problem)
 

@@ -8,10 +8,15 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.climatology import Climatology
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
-from ideal_dispatch.context.recorded_weather import RecordedWeather
+from ideal_dispatch.context.recorded_weather import (
+    COWIN,
+    UNITS,
+    RecordedWeather,
+    WeatherColumn,
+    WeatherColumns,
+)
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
-from ideal_dispatch.context.weather_client import PATIENCE
-from ideal_dispatch.context.weather_columns import COWIN, UNITS, WeatherColumn, WeatherColumns
+from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
 from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
