@@ -1,7 +1,6 @@
 """Weather stations: which is nearest, which of its values holds, and documents that tell of them.
 
-Documents of weather services are asked over HTTP. They are kept while fresh, or while none is
-newer.
+Documents are asked for over HTTP, and kept while fresh, or while none is newer.
 """
 
 import csv
@@ -36,9 +35,6 @@ REACH_M = 100_000.0
 NOWHERE = (math.nan, math.nan)
 """The place of a station that is not known."""
 
-Measured = Mapping[tuple[str, str], Mapping[int, float]]
-"""Values by UTC second, of a station and a variable; NaN is left out."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
@@ -61,14 +57,15 @@ class Series:
 class WeatherStations:
     """Stations of one source, asked for the nearest value.
 
-    For each variable the nearest station that has a value at the time counts;
-    stations whose place is unknown come last. ``place`` gives longitude and
-    latitude of a station, which may differ by variable.
+    ``measured`` has values by UTC second, of a station and a variable; NaN is left out. For each
+    variable the nearest station that has a value at the time counts; stations whose place is
+    unknown come last. ``place`` gives longitude and latitude of a station, which may differ by
+    variable.
     """
 
     def __init__(
         self,
-        measured: Measured,
+        measured: Mapping[tuple[str, str], Mapping[int, float]],
         source: str,
         place: Callable[[str, str], tuple[float, float]] = lambda station, variable: NOWHERE,
     ) -> None:

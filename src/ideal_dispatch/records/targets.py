@@ -57,8 +57,7 @@ class DepotPreparation:
 class Intervals:
     """What the rows say about time, NaN where they do not; ``storeys`` are floors from the street.
 
-    ``usable`` are rows that may enter an estimate: none of the exclusions that
-    come before the target applies to them.
+    ``usable`` are rows that may enter an estimate: no exclusion before the target applies.
     """
 
     depot: IntArray
@@ -109,11 +108,8 @@ def estimate(
 ) -> tuple[FloorSlope, dict[str, DepotPreparation]]:
     """Seconds per floor, and preparation of every depot."""
     how, minimum, paired = preparation.estimate, preparation.minimum_rows, intervals.paired
-    found = {
-        name: DepotPreparation(preparation.seconds[name], "given")
-        for name in depots
-        if name in preparation.seconds
-    }
+    given = preparation.seconds.items()  # by the depots' own names
+    found = {name: DepotPreparation(seconds, "given") for name, seconds in given}
 
     def add_medians(method: str, seconds: FloatArray, rows: BoolArray) -> None:
         for index, name in enumerate(depots):
