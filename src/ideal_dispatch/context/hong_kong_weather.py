@@ -79,9 +79,8 @@ class Feed:
         check_query(at, lon, lat)
         if abs(self._now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
             return Weather()
-        return self._documents.reading(
-            at, lon, lat, self._stations, fresh=_FRESH, params=self._params
-        )
+        read, params = self._stations, self._params
+        return self._documents.reading(at, lon, lat, read, fresh=_FRESH, params=params)
 
     def _stations(self, body: bytes) -> WeatherStations:
         found: dict[tuple[str, str], dict[int, float]] = {}
@@ -100,13 +99,11 @@ def _place(name: str, variable: str) -> tuple[float, float]:
 def _places() -> Mapping[tuple[str, str], tuple[float, float]]:
     """Longitude and latitude of stations and districts, by kind and name.
 
-    They are rounded to 0.01° (about 1 km), which is enough to tell which station
-    is nearest. Stations with an anemometer follow the point layer of the
-    Observatory's wind table, as found in public copies of it; the others, which
-    only measure temperature, are placed by hand and may be off by a unit or two.
-    Districts stand where most people live. A station that is not listed is used
-    after all that are; so are Tate's Cairn and Ngong Ping, left out because the
-    wind on a mountain is not the wind in the streets below.
+    They are rounded to 0.01° (about 1 km), enough to tell which station is nearest. Stations with
+    an anemometer follow the point layer of the Observatory's wind table; the others, which only
+    measure temperature, are placed by hand and may be off by a unit or two. Districts stand where
+    most people live. A station that is not listed is used after all that are; so are Tate's Cairn
+    and Ngong Ping, because the wind on a mountain is not the wind in the streets below.
     """
     table = (files(__package__) / "hong_kong_places.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(table.splitlines())
@@ -148,8 +145,8 @@ def _table_rows(variable: str, column: str, body: bytes) -> Iterator[Row]:
     header = [cell.strip().lower() for cell in next(reader, [])]
     if column not in header:
         raise ValueError(f"no column {column!r}")
-    when, where = header.index("date time"), header.index("automatic weather station")
-    what = header.index(column)
+    needed = ("date time", "automatic weather station", column)
+    when, where, what = map(header.index, needed)
     for row in reader:
         if len(row) > max(when, where, what) and row[when].strip().isdigit():
             at = datetime.strptime(row[when].strip(), "%Y%m%d%H%M")

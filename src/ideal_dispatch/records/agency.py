@@ -152,8 +152,8 @@ class Exclusions:
             good = re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month)
             require(bool(good), f"months: {month!r} is not like 2022-02")
         check_fields(self)
-        require(self.nearer_than_km < self.farther_than_km,
-                 "nearer_than_km must be below farther_than_km")  # fmt: skip
+        ordered = self.nearer_than_km < self.farther_than_km
+        require(ordered, "nearer_than_km must be below farther_than_km")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,17 +144,15 @@ def _drawn(prepared: Prepared, network: RoadNetwork) -> dict[str, Any]:
     weekday = contexts[:, monday : monday + 7].argmax(axis=1).astype(np.int32)
     area, areas = _areas(prepared, network)
     speeds = speed_kmh(prepared.distance_m, trips.observed_s)
-    drawn = {
-        "travel": _draw_travel(trips.observed_s / 60, speeds, subtracted),
-        "week": _draw_week(weekday, hour),
-        "destinations": _draw_destinations(network, prepared.book.depots, trips.destination),
-        "areas": _draw_areas(areas),
-    }
+    destinations = _draw_destinations(network, prepared.book.depots, trips.destination)
     return {
         "subtracted": int(subtracted.sum()),
         "quiet_hours": int((np.bincount(hour, minlength=24) == 0).sum()),
         "area": area,
-        **{name: figure_url(figure) for name, figure in drawn.items()},
+        "travel": figure_url(_draw_travel(trips.observed_s / 60, speeds, subtracted)),
+        "week": figure_url(_draw_week(weekday, hour)),
+        "destinations": figure_url(destinations),
+        "areas": figure_url(_draw_areas(areas)),
     }
 
 

@@ -44,11 +44,6 @@ class DepotBook:
         """The depot called ``name``, upper or lower case and spaces aside."""
         return self.keys.get(plain_name(name), UNKNOWN)
 
-    def distances_m(self, lon: FloatArray, lat: FloatArray) -> FloatArray:
-        """Straight-line metres, a row per depot and a column per place."""
-        places = zip(self.lon, self.lat, strict=True)
-        return np.array([great_circle_m(lon, lat, x, y) for x, y in places])
-
 
 def plain_name(name: str) -> str:
     """A name as it is compared: lower case, without spaces, hyphens and dots."""
@@ -89,9 +84,8 @@ def read_depot_book(table: FileOrFrame, network: RoadNetwork, settings: Depots) 
 class Places:
     """Per row: the depot (an index, −1 unknown), the destination node, and the way between.
 
-    ``distance_m`` is along the shortest way and ``free_flow_s`` along the
-    fastest, NaN where either end is not known. ``away`` marks units that did
-    not start at the depot they belong to.
+    ``distance_m`` is along the shortest way and ``free_flow_s`` along the fastest, NaN where an end
+    is not known. ``away`` marks units that did not start at the depot they belong to.
     """
 
     depot: IntArray
@@ -133,7 +127,8 @@ def _depots(
     lon, lat = table.numbers["depot_lon"], table.numbers["depot_lat"]
     placed = _on_earth(lon, lat)
     if placed.size:
-        far_m = book.distances_m(lon[placed], lat[placed])
+        # a row per depot and a column per place
+        far_m = great_circle_m(lon[placed], lat[placed], book.lon[:, None], book.lat[:, None])
         nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
         at_one = far_m[nearest, all_of] <= limit_m
         unnamed = depot[placed] == UNKNOWN

@@ -76,9 +76,7 @@ class RecordTable:
 
     def seconds(self, start: str, end: str) -> FloatArray:
         """Seconds between two stamps, NaN where one is unknown."""
-        passed = self.times[end] - self.times[start]
-        whole = passed / np.timedelta64(1, "s")
-        return np.where(np.isnat(passed), np.nan, whole)
+        return (self.times[end] - self.times[start]) / np.timedelta64(1, "s")  # NaT becomes NaN
 
 
 def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reasons]:
@@ -225,9 +223,8 @@ class TimeReader:
         first, second = int(found["a"]), int(found["b"])
         order = self.date_order or ("dmy" if first > 12 else "mdy" if second > 12 else "")
         if not order and first != second:
-            raise InputError(
-                "could be two days, day or month first; set input.date_order to dmy or mdy"
-            )
+            advice = "set input.date_order to dmy or mdy"
+            raise InputError(f"could be two days, day or month first; {advice}")
         day, month = (first, second) if order == "dmy" else (second, first)
         hour, half = int(found["hour"]), (found["half"] or "").lower()
         try:
@@ -235,10 +232,8 @@ class TimeReader:
                 if not 1 <= hour <= 12:
                     raise ValueError
                 hour = hour % 12 + (12 if half == "pm" else 0)
-            return datetime(
-                int(found["year"]), month, day, hour, int(found["minute"]),
-                int(found["second"] or 0),
-            )  # fmt: skip
+            date = int(found["year"]), month, day
+            return datetime(*date, hour, int(found["minute"]), int(found["second"] or 0))
         except ValueError:
             named = {"dmy": ", day first", "mdy": ", month first"}.get(order, "")
             raise InputError(f"is not a date and time of the calendar{named}") from None

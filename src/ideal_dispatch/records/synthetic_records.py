@@ -56,16 +56,14 @@ class TypicalTravelTime:
             self._from[origin] = self._network.distances(times, origin)
         rain = weather.rainfall_mm.value if weather.rainfall_mm.known else 0.0
         noise = np.exp(0.12 * np.clip(self._rng.normal(), -2.5, 2.5))
-        busy = 1.1 * self._busy(at.astimezone(self._zone)) * (1 + min(0.02 * rain, 0.2))
-        return float(self._from[origin][destination] * busy * noise)
-
-    @staticmethod
-    def _busy(local: datetime) -> float:
+        local = at.astimezone(self._zone)
         hour = local.hour + local.minute / 60
-        if local.weekday() >= 5:
-            return float(1 + 0.2 * np.exp(-(((hour - 15) / 4) ** 2)))
-        morning, evening = np.exp(-(((hour - 8.5) / 1.5) ** 2)), np.exp(-(((hour - 18) / 1.8) ** 2))
-        return float(1 + 0.45 * morning + 0.5 * evening)
+        peaks = [(0.2, 15, 4)] if local.weekday() >= 5 else [(0.45, 8.5, 1.5), (0.5, 18, 1.8)]
+        busy = 1.0
+        for height, middle, width in peaks:
+            busy += height * float(np.exp(-(((hour - middle) / width) ** 2)))
+        busy = 1.1 * busy * (1 + min(0.02 * rain, 0.2))
+        return float(self._from[origin][destination] * busy * noise)
 
 
 @dataclass(frozen=True, slots=True)

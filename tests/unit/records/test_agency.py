@@ -11,8 +11,6 @@ from ideal_dispatch.records.agency import FIELDS, AgencySettings
 from tests.conftest import ROOT
 
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
-
-
 PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
 
 
