@@ -4,14 +4,7 @@ from typing import TYPE_CHECKING
 
 from ideal_dispatch.context.calendar import Calendar
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
-from ideal_dispatch.context.weather import (
-    NEAREST_LIMIT,
-    FirstKnown,
-    OutdatedWeatherError,
-    WeatherProvider,
-    source_counts,
-)
-from ideal_dispatch.context.weather_columns import COWIN, WeatherColumn, WeatherColumns
+from ideal_dispatch.context.weather import FirstKnown, WeatherProvider, source_counts
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
@@ -19,11 +12,15 @@ if TYPE_CHECKING:
     from ideal_dispatch.context.encoding import ContextEncoding
     from ideal_dispatch.context.hong_kong_weather import hong_kong_observatory
     from ideal_dispatch.context.open_meteo import OpenMeteo
-    from ideal_dispatch.context.recorded_weather import RecordedWeather
+    from ideal_dispatch.context.recorded_weather import (
+        COWIN,
+        RecordedWeather,
+        WeatherColumn,
+        WeatherColumns,
+    )
 
 __all__ = [
     "COWIN",
-    "NEAREST_LIMIT",
     "WEATHER_VARIABLES",
     "Calendar",
     "Climatology",
@@ -31,7 +28,6 @@ __all__ = [
     "ContextEncoding",
     "FirstKnown",
     "OpenMeteo",
-    "OutdatedWeatherError",
     "RecordedWeather",
     "Weather",
     "WeatherColumn",
@@ -47,8 +43,10 @@ _HOMES = {
     "Climatology": "climatology",
     "ContextEncoding": "encoding",
     "OpenMeteo": "open_meteo",
-    "RecordedWeather": "recorded_weather",
     "hong_kong_observatory": "hong_kong_weather",
+    **dict.fromkeys(
+        ("COWIN", "RecordedWeather", "WeatherColumn", "WeatherColumns"), "recorded_weather"
+    ),
 }
 
 __getattr__ = on_first_use(__name__, _HOMES)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from ideal_dispatch.context.context import Context, Weather, require_zone
 from ideal_dispatch.errors import InputError
 
-USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"HK": ("optional",)})
+USUAL_CATEGORIES: Mapping[str, tuple[str, ...]] = {"HK": ("optional",)}
 """Categories of the ``holidays`` library that make up what people call public holidays.
 
 Only where its own default differs: in Hong Kong that is the statutory holidays
@@ -22,7 +22,6 @@ offices and schools close, are its "optional" ones.
 
 _NO_WEATHER = Weather()
 _NOTHING: Mapping[str, float] = MappingProxyType({})
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,8 @@ class Calendar:
         zone(self.time_zone)
         country = _country_code(self.country)
         object.__setattr__(self, "country", country)
-        given = self.categories
-        if given is None:
-            given = USUAL_CATEGORIES.get(country, ())
+        usual = USUAL_CATEGORIES.get(country, ())
+        given = usual if self.categories is None else self.categories
         names = (given,) if isinstance(given, str) else tuple(given)
         subdivision, categories = _checked(country, self.subdivision or "", names)
         object.__setattr__(self, "subdivision", subdivision or None)
@@ -69,7 +67,7 @@ class Calendar:
         """Whether the day after ``day`` is a public holiday."""
         if isinstance(day, datetime):
             day = self.local(day).date()
-        return self.is_holiday(day + _DAY)
+        return self.is_holiday(day + timedelta(days=1))
 
     def looked_up(self, first_year: int, last_year: int) -> "Calendar":
         """The same with the holidays of these years: sent to another process, it needs no library.
@@ -91,10 +89,8 @@ class Calendar:
     ) -> Context:
         """The context of a call at ``at``, an aware time of any zone."""
         local = self.local(at)
-        today = local.date()
-        return Context(
-            local, self.is_holiday(today), self.is_holiday_eve(today), weather=weather, extra=extra
-        )
+        holiday, eve = self.is_holiday(local.date()), self.is_holiday_eve(local.date())
+        return Context(local, holiday, eve, weather, extra)
 
 
 @lru_cache(maxsize=64)

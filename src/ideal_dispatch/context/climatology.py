@@ -59,12 +59,8 @@ class Climatology:
         check_query(at, lon, lat)
         moment = at.astimezone(UTC)
         means = self.means[moment.month - 1, moment.hour].tolist()
-        known = {
-            variable: WeatherValue(mean, SOURCE, self.place)
-            for variable, mean in zip(WEATHER_VARIABLES, means, strict=True)
-            if not math.isnan(mean)
-        }
-        return Weather(**known)
+        unknown, place = WeatherValue(), self.place
+        return Weather(*(unknown if m != m else WeatherValue(m, SOURCE, place) for m in means))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file that :meth:`load` turns into equal means."""

@@ -25,17 +25,12 @@ from ideal_dispatch.context.weather import (
     measured,
     utc_now,
 )
-from ideal_dispatch.context.weather_client import WeatherDocuments
-from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
+from ideal_dispatch.context.weather_stations import NOWHERE, WeatherDocuments, WeatherStations
 from ideal_dispatch.errors import WeatherError
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
 SOURCE = "hong kong observatory"
-_REPORT = "opendata/weather.php"
-_WIND = "hko_data/regional-weather/latest_10min_wind.csv"
-_PRESSURE = "hko_data/regional-weather/latest_1min_pressure.csv"
-_WIND_COLUMN = "10-minute mean speed(km/hour)"
-_PRESSURE_COLUMN = "mean sea level pressure(hpa)"
+_TABLES = "hko_data/regional-weather"
 _FRESH = timedelta(minutes=5)  # the tables change every ten minutes
 
 Row = tuple[str, str, float, datetime]
@@ -54,13 +49,13 @@ def hong_kong_observatory(
     ``options`` are those of :class:`WeatherDocuments`.
     """
     root = base_url.rstrip("/")
+    wind = partial(_table_rows, "wind_kmh", "10-minute mean speed(km/hour)")
+    pressure = partial(_table_rows, "pressure_hpa", "mean sea level pressure(hpa)")
     report = {"dataType": "rhrread", "lang": "en"}
-    wind = partial(_table_rows, "wind_kmh", _WIND_COLUMN)
-    pressure = partial(_table_rows, "pressure_hpa", _PRESSURE_COLUMN)
     feeds = [
-        Feed(f"{root}/{_REPORT}", _report_rows, report, now, options),
-        Feed(f"{root}/{_WIND}", wind, {}, now, options),
-        Feed(f"{root}/{_PRESSURE}", pressure, {}, now, options),
+        Feed(f"{root}/opendata/weather.php", _report_rows, report, now, options),
+        Feed(f"{root}/{_TABLES}/latest_10min_wind.csv", wind, {}, now, options),
+        Feed(f"{root}/{_TABLES}/latest_1min_pressure.csv", pressure, {}, now, options),
     ]
     return FirstKnown(feeds, on_problem)
 
@@ -84,9 +79,8 @@ class Feed:
         check_query(at, lon, lat)
         if abs(self._now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
             return Weather()
-        return self._documents.reading(
-            at, lon, lat, self._stations, fresh=_FRESH, params=self._params
-        )
+        read, params = self._stations, self._params
+        return self._documents.reading(at, lon, lat, read, fresh=_FRESH, params=params)
 
     def _stations(self, body: bytes) -> WeatherStations:
         found: dict[tuple[str, str], dict[int, float]] = {}
@@ -105,13 +99,11 @@ def _place(name: str, variable: str) -> tuple[float, float]:
 def _places() -> Mapping[tuple[str, str], tuple[float, float]]:
     """Longitude and latitude of stations and districts, by kind and name.
 
-    They are rounded to 0.01° (about 1 km), which is enough to tell which station
-    is nearest. Stations with an anemometer follow the point layer of the
-    Observatory's wind table, as found in public copies of it; the others, which
-    only measure temperature, are placed by hand and may be off by a unit or two.
-    Districts stand where most people live. A station that is not listed is used
-    after all that are; so are Tate's Cairn and Ngong Ping, left out because the
-    wind on a mountain is not the wind in the streets below.
+    They are rounded to 0.01° (about 1 km), enough to tell which station is nearest. Stations with
+    an anemometer follow the point layer of the Observatory's wind table; the others, which only
+    measure temperature, are placed by hand and may be off by a unit or two. Districts stand where
+    most people live. A station that is not listed is used after all that are; so are Tate's Cairn
+    and Ngong Ping, because the wind on a mountain is not the wind in the streets below.
     """
     table = (files(__package__) / "hong_kong_places.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(table.splitlines())
@@ -153,8 +145,8 @@ def _table_rows(variable: str, column: str, body: bytes) -> Iterator[Row]:
     header = [cell.strip().lower() for cell in next(reader, [])]
     if column not in header:
         raise ValueError(f"no column {column!r}")
-    when, where = header.index("date time"), header.index("automatic weather station")
-    what = header.index(column)
+    needed = ("date time", "automatic weather station", column)
+    when, where, what = map(header.index, needed)
     for row in reader:
         if len(row) > max(when, where, what) and row[when].strip().isdigit():
             at = datetime.strptime(row[when].strip(), "%Y%m%d%H%M")

@@ -5,33 +5,28 @@ address and key.
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from ideal_dispatch.context.context import Weather
 from ideal_dispatch.context.weather import check_query, measured, utc_now
-from ideal_dispatch.context.weather_client import PATIENCE, WeatherDocuments
-from ideal_dispatch.context.weather_stations import WeatherStations
+from ideal_dispatch.context.weather_stations import PATIENCE, WeatherDocuments, WeatherStations
 from ideal_dispatch.errors import WeatherError
 from ideal_dispatch.outside_service import Patience
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
 ARCHIVE_URL = "https://archive-api.open-meteo.com/v1/archive"
 
-FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "temperature_c": ("temperature_2m", "°C"),
-        "rainfall_mm": ("precipitation", "mm"),  # of the hour before, as at a rain gauge
-        "humidity_percent": ("relative_humidity_2m", "%"),
-        "wind_kmh": ("wind_speed_10m", "km/h"),
-        "pressure_hpa": ("pressure_msl", "hPa"),
-    }
-)
+FIELDS: Mapping[str, tuple[str, str]] = {
+    "temperature_c": ("temperature_2m", "°C"),
+    "rainfall_mm": ("precipitation", "mm"),  # of the hour before, as at a rain gauge
+    "humidity_percent": ("relative_humidity_2m", "%"),
+    "wind_kmh": ("wind_speed_10m", "km/h"),
+    "pressure_hpa": ("pressure_msl", "hPa"),
+}
 """Our variables, the service's names and the units we ask for."""
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -113,21 +108,17 @@ class OpenMeteo:
         }
         if self.api_key is not None:
             params["apikey"] = self.api_key
-        return self._documents.reading(
-            at, lon, lat, partial(self._hours, f"{cell_lat:g},{cell_lon:g}"),
-            fresh=_NEVER_CHANGES if settled else _HOUR, params=params, key=key,
-        )  # fmt: skip
-
-    def _hours(self, place: str, body: bytes) -> WeatherStations:
-        hourly = _hourly(json.loads(body))
-        return WeatherStations({(place, name): of for name, of in hourly.items()}, self.source)
+        read = partial(_hourly, self.source, f"{cell_lat:g},{cell_lon:g}")
+        fresh = _NEVER_CHANGES if settled else _HOUR
+        return self._documents.reading(at, lon, lat, read, fresh=fresh, params=params, key=key)
 
 
 def _cell(degrees: float) -> float:
     return round(round(degrees / _CELL_DEGREES) * _CELL_DEGREES, 6)
 
 
-def _hourly(answer: Any) -> dict[str, dict[int, float]]:
+def _hourly(source: str, place: str, body: bytes) -> WeatherStations:
+    answer = json.loads(body)
     if isinstance(answer, dict) and answer.get("error"):
         raise WeatherError(f"refused: {str(answer.get('reason', 'no reason given'))[:160]}")
     if not isinstance(answer, dict):
@@ -135,9 +126,8 @@ def _hourly(answer: Any) -> dict[str, dict[int, float]]:
     if answer.get("utc_offset_seconds", 0) != 0:
         raise ValueError("times are not in UTC")
     hourly, units = answer["hourly"], answer["hourly_units"]
-    seconds = [
-        int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) for text in hourly["time"]
-    ]
+    times = [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in hourly["time"]]
+    seconds = [int(at.timestamp()) for at in times]
     hours = {}
     for variable, (name, unit) in FIELDS.items():
         if units[name] != unit:
@@ -145,6 +135,6 @@ def _hourly(answer: Any) -> dict[str, dict[int, float]]:
         values = hourly[name]
         if not isinstance(values, list) or len(values) != len(seconds):
             raise ValueError(f"{name} has not one value an hour")
-        numbers = [math.nan if value is None else measured(value, variable) for value in values]
-        hours[variable] = dict(zip(seconds, numbers, strict=True))
-    return hours
+        numbers = [measured(value, variable) for value in values]
+        hours[place, variable] = dict(zip(seconds, numbers, strict=True))
+    return WeatherStations(hours, source)

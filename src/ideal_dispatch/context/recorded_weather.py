@@ -1,4 +1,4 @@
-"""Weather recorded in files: CSV, gzipped CSV, or zips of CSV files."""
+"""Weather recorded in files (CSV, gzipped CSV, zips of CSV files), and how they are written."""
 
 import csv
 import gzip
@@ -13,12 +13,132 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
+from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.weather_columns import COWIN, WeatherColumns
+from ideal_dispatch.context.weather import MISSING, PLAUSIBLE
 from ideal_dispatch.context.weather_stations import NOWHERE, WeatherStations
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.spreadsheets import opened
+
+UNITS: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    "temperature_c": {"C": (1, 0), "F": (5 / 9, -160 / 9), "K": (1, -273.15)},
+    "rainfall_mm": {"mm": (1, 0), "cm": (10, 0), "inch": (25.4, 0)},
+    "humidity_percent": {"percent": (1, 0), "fraction": (100, 0)},
+    "wind_kmh": {"km/h": (1, 0), "m/s": (3.6, 0), "knot": (1.852, 0), "mph": (1.609344, 0)},
+    "pressure_hpa": {"hPa": (1, 0), "Pa": (0.01, 0), "kPa": (10, 0), "inHg": (33.8638866, 0)},
+}
+"""Units a variable may be in: value × the first number + the second is our unit."""
+
+_TRACE = frozenset({"t", "tr", "trace"})  # less rain than a gauge can measure
+
+
+def _set_tuples(columns: object, *names: str) -> None:
+    """Make fields tuples of names; a single name may be given as it is."""
+    for name in names:
+        given = getattr(columns, name)
+        object.__setattr__(columns, name, (given,) if isinstance(given, str) else tuple(given))
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherColumn:
+    """Where a variable stands: column names that may be used, its unit, its quality flags.
+
+    ``quality`` names the columns that may hold the flag, first match first.
+    ``members`` are names of files in an archive that hold this variable alone:
+    there its column may be called anything.
+    """
+
+    names: Sequence[str]
+    unit: str
+    quality: Sequence[str] = ()
+    members: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _set_tuples(self, "names", "quality", "members")
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherColumns:
+    """How to read a weather file.
+
+    ``time`` names one column, or several that are joined (date, then hour).
+    Stamps are ISO 8601 unless ``time_format`` says otherwise (as in
+    ``strptime``); those without an offset are of ``time_zone``. Values whose
+    flag is not in ``good`` are unknown. ``ignored`` are further columns that hold no value.
+    """
+
+    variables: Mapping[str, WeatherColumn]
+    time: Sequence[str]
+    time_zone: str
+    time_format: str | None = None
+    station: Sequence[str] = ("station_id", "station")
+    good: frozenset[str] = frozenset({"G"})
+    source: str = "recorded"
+    ignored: frozenset[str] = frozenset()
+    delimiter: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        zone(self.time_zone)
+        _set_tuples(self, "time", "station")
+        if len(self.delimiter) != 1 or len(self.decimal) != 1:
+            raise InputError("weather columns: delimiter and decimal are one character each")
+        if not self.time or not self.variables:
+            raise InputError("weather columns: a time column and at least one variable are needed")
+        for variable, column in self.variables.items():
+            units = UNITS.get(variable)
+            if units is None:
+                problem = f"no variable {variable!r}; variables: {', '.join(UNITS)}"
+                raise InputError(f"weather columns: {problem}")
+            if column.unit not in units:
+                problem = f"{variable} cannot be in {column.unit!r}; units: {', '.join(units)}"
+                raise InputError(f"weather columns: {problem}")
+        object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
+
+    def moment(self, text: str) -> datetime:
+        """The time a stamp means; ValueError where it means none."""
+        if self.time_format is None:
+            at = datetime.fromisoformat(text.replace("/", "-"))
+        else:
+            at = datetime.strptime(text, self.time_format)
+        return at if at.tzinfo is not None else at.replace(tzinfo=zone(self.time_zone))
+
+    def value(self, text: str, variable: str) -> float | str:
+        """The number in our unit, or why it cannot be used."""
+        if text.lower() in MISSING:
+            return "missing"
+        if variable == "rainfall_mm" and text.lower() in _TRACE:
+            return 0.0
+        try:
+            number = float(text.replace(self.decimal, "."))
+        except ValueError:
+            return "not a number"
+        scale, shift = UNITS[variable][self.variables[variable].unit]
+        number = number * scale + shift
+        low, high = PLAUSIBLE[variable]
+        return number if low <= number <= high else "not plausible"
+
+
+COWIN = WeatherColumns(
+    variables={
+        "temperature_c": WeatherColumn(
+            "Air Temperature in degree C", "C", ("qcscore_temp", "qcscore")
+        ),
+        "rainfall_mm": WeatherColumn(
+            "Past 60-Minutes Rainfall in mm", "mm", ("qcscore_60rf", "qcscore"), ("60rf.csv",)
+        ),
+        "humidity_percent": WeatherColumn(
+            "Relative Humidity in %", "percent", ("qcscore_rh", "qcscore")
+        ),
+        "wind_kmh": WeatherColumn("Wind Speed in km/hr", "km/h", ("qcscore_ws", "qcscore")),
+    },
+    time="obstime",
+    time_zone="Asia/Hong_Kong",
+    source="cowin",
+    ignored=frozenset({"date", "time"}),
+)
+"""The HKU Community Weather Information Network: a station's file, or a year's zip. No pressure."""
 
 _LARGEST = 2_000_000_000  # bytes of one file inside a zip
 _SKIPPED = "rows in an hour that summer time skips; is the file in standard time?"
@@ -58,11 +178,8 @@ class RecordedWeather:
         reader = _Reader(columns)
         for path in files:
             reader.read(os.fspath(path))
-        return cls(
-            reader.stations(places or {}),
-            MappingProxyType({name: tuple(where) for name, where in reader.found.items()}),
-            MappingProxyType(dict(reader.dropped)),
-        )
+        found = {name: tuple(where) for name, where in reader.found.items()}
+        return cls(reader.stations(places or {}), found, dict(reader.dropped))
 
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The recorded weather of the nearest hour at the nearest station that has it."""
@@ -153,11 +270,10 @@ class _Reader:
         if len(time) != len(columns.time):
             return None
         station = _first(header, columns.station)
-        flags = {name for column in columns.variables.values() for name in column.quality}
-        no_value = {*flags, *columns.ignored, ""}
-        others = [
-            i for i, cell in enumerate(header) if i not in (*time, station) and cell not in no_value
-        ]
+        no_value = {name for column in columns.variables.values() for name in column.quality}
+        no_value |= {*columns.ignored, ""}
+        taken = (*time, station)
+        others = [i for i, cell in enumerate(header) if i not in taken and cell not in no_value]
         variables = {}
         for variable, column in columns.variables.items():
             place = _first(header, column.names)
@@ -184,31 +300,21 @@ class _Reader:
             timed = True
             station = row[layout.station].strip() if layout.station is not None else stem
             for variable, (place, flag) in layout.variables.items():
-                quality = None if flag is None else row[flag].strip()
                 series = self.values.setdefault((station, variable), {})
-                problem = self._keep(series, seconds, row[place].strip(), variable, quality)
-                if problem:
-                    self.dropped[f"{variable}: {problem}"] += 1
+                value = self.columns.value(row[place].strip(), variable)
+                # the second meaning is of the hour that comes twice when summer time ends
+                at = next((second for second in seconds if second not in series), None)
+                if isinstance(value, str):
+                    self.dropped[f"{variable}: {value}"] += 1
+                elif flag is not None and row[flag].strip() not in self.columns.good:
+                    quality = row[flag].strip() or "with nothing"
+                    self.dropped[f"{variable}: flagged {quality}"] += 1
+                elif at is None:
+                    self.dropped[f"{variable}: the same hour again"] += 1
+                else:
+                    series[at] = value
         if first_bad and not timed:
             raise FileFormatError(f"{where} {first_bad} is no time; say the time_format")
-
-    def _keep(
-        self, series: dict[int, float], at: tuple[int, int], text: str, variable: str,
-        quality: str | None,
-    ) -> str:  # fmt: skip
-        """Add a value to its series, or say why it is not used."""
-        value = self.columns.value(text, variable)
-        if isinstance(value, str):
-            return value
-        if quality is not None and quality not in self.columns.good:
-            return f"flagged {quality or 'with nothing'}"
-        first, second = at
-        if first in series:
-            first = second  # the hour that comes twice when summer time ends
-        if first in series:
-            return "the same hour again"
-        series[first] = value
-        return ""
 
     def _moment(self, stamp: str) -> tuple[int, int] | str:
         """UTC seconds of a stamp, for its first and its second meaning, or why it has none."""
@@ -226,8 +332,7 @@ class _Reader:
         if not any(self.values.values()):
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
             raise InputError(f"recorded weather: no value can be used ({reasons or 'no rows'})")
-        known = {**self.places, **places}
-        source = self.columns.source
+        known, source = {**self.places, **places}, self.columns.source
         return WeatherStations(self.values, source, lambda name, _: known.get(name, NOWHERE))
 
 
@@ -243,10 +348,7 @@ def _tables(path: str) -> Iterator[tuple[str, IO[str]]]:
         for name in sorted(name for name in archive.namelist() if name.lower().endswith(".csv")):
             if archive.getinfo(name).file_size > _LARGEST:
                 raise FileFormatError(f"{path}:{name}: larger than {_LARGEST:,} bytes; not read")
-            with (
-                archive.open(name) as inner,
-                io.TextIOWrapper(inner, "utf-8-sig", newline="") as text,
-            ):
+            with io.TextIOWrapper(archive.open(name), "utf-8-sig", newline="") as text:
                 yield name, text
 
 

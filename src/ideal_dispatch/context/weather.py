@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from ideal_dispatch.context.context import WEATHER_VARIABLES, Weather, require_zone
@@ -22,15 +21,13 @@ NEAREST_LIMIT = timedelta(minutes=90)
 MISSING = frozenset({"", "n/a", "na", "m", "////", "nan", "null", "none", "-", "--", "***", "#n/a"})
 """How sources write that a value is missing, in lower case."""
 
-PLAUSIBLE: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {
-        "temperature_c": (-90.0, 60.0),
-        "rainfall_mm": (0.0, 500.0),
-        "humidity_percent": (0.0, 100.0),
-        "wind_kmh": (0.0, 450.0),
-        "pressure_hpa": (850.0, 1100.0),
-    }
-)
+PLAUSIBLE: Mapping[str, tuple[float, float]] = {
+    "temperature_c": (-90.0, 60.0),
+    "rainfall_mm": (0.0, 500.0),
+    "humidity_percent": (0.0, 100.0),
+    "wind_kmh": (0.0, 450.0),
+    "pressure_hpa": (850.0, 1100.0),
+}
 """Values outside these limits (-999, 32767) are faults of a sensor or a file: unknown."""
 
 _MANY = 100  # different problems counted apart
@@ -87,17 +84,13 @@ class FirstKnown:
             try:
                 found = found.completed_by(provider.reading(at, lon, lat))
             except WeatherError as error:
-                self._report(error)
+                known = str(error) in self.problems or len(self.problems) < _MANY
+                self.problems[str(error) if known else "further problems"] += 1
+                if self.on_problem is not None:
+                    self.on_problem(error)
                 if isinstance(error, OutdatedWeatherError):
                     found = found.completed_by(error.known)
         return found
-
-    def _report(self, error: WeatherError) -> None:
-        text = str(error)
-        known = text in self.problems or len(self.problems) < _MANY
-        self.problems[text if known else "further problems"] += 1
-        if self.on_problem is not None:
-            self.on_problem(error)
 
 
 def source_counts(readings: Iterable[Weather]) -> dict[str, dict[str, int]]:

@@ -1,9 +1,18 @@
-"""Weather stations: which is nearest, and which of its values holds at a moment."""
+"""Weather stations: which is nearest, which of its values holds, and documents that tell of them.
 
+Documents are asked for over HTTP, and kept while fresh, or while none is newer.
+"""
+
+import csv
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,16 +20,20 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.context import Weather, WeatherValue
 from ideal_dispatch.context.weather import NEAREST_LIMIT, OutdatedWeatherError, check_query
-from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.errors import WeatherError, WeatherServiceError
+from ideal_dispatch.http_client import HttpAnswer, NoAnswerError, public
 from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.outside_service import OutsideService, Patience
+
+PATIENCE = Patience(attempts=2, longest_pause_s=5.0, failures=1, rest_s=60.0)
+"""One failure is enough: a dead weather service costs two timeouts, not two a record."""
+
+_CAPACITY = 512  # documents kept
 
 REACH_M = 100_000.0
 """A station further away than this says nothing about a place."""
 NOWHERE = (math.nan, math.nan)
 """The place of a station that is not known."""
-
-Measured = Mapping[tuple[str, str], Mapping[int, float]]
-"""Values by UTC second, of a station and a variable; NaN is left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,26 +46,26 @@ class Series:
 
     def nearest(self, second: float) -> int | None:
         """Index of the value nearest in time, or None when none is within the limit."""
-        times = self.at_s
-        after = int(np.searchsorted(times, second))
-        around = [i for i in (after - 1, after) if 0 <= i < times.size]  # the earlier wins a tie
-        best = min(around, key=lambda i: abs(float(times[i]) - second), default=None)
-        limit_s = NEAREST_LIMIT.total_seconds()
-        near = best is not None and abs(float(times[best]) - second) <= limit_s
+        after = int(np.searchsorted(self.at_s, second))
+        around = range(max(after - 1, 0), min(after + 1, self.at_s.size))
+        away_s = {i: abs(float(self.at_s[i]) - second) for i in around}
+        best = min(away_s, key=away_s.__getitem__, default=None)  # the earlier wins a tie
+        near = best is not None and away_s[best] <= NEAREST_LIMIT.total_seconds()
         return best if near else None
 
 
 class WeatherStations:
     """Stations of one source, asked for the nearest value.
 
-    For each variable the nearest station that has a value at the time counts;
-    stations whose place is unknown come last. ``place`` gives longitude and
-    latitude of a station, which may differ by variable.
+    ``measured`` has values by UTC second, of a station and a variable; NaN is left out. For each
+    variable the nearest station that has a value at the time counts; stations whose place is
+    unknown come last. ``place`` gives longitude and latitude of a station, which may differ by
+    variable.
     """
 
     def __init__(
         self,
-        measured: Measured,
+        measured: Mapping[tuple[str, str], Mapping[int, float]],
         source: str,
         place: Callable[[str, str], tuple[float, float]] = lambda station, variable: NOWHERE,
     ) -> None:
@@ -102,3 +115,89 @@ class WeatherStations:
     def _value(self, series: Series, index: int) -> WeatherValue:
         at = datetime.fromtimestamp(int(series.at_s[index]), UTC)
         return WeatherValue(float(series.values[index]), self.source, series.station, at)
+
+
+_Kept = tuple[datetime, timedelta, WeatherStations]
+
+
+class WeatherDocuments:
+    """What the documents at one address say.
+
+    ``what`` names what they should hold. ``options`` are those of
+    :class:`OutsideService`. Questions are answered one at a time.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        what: str,
+        now: Callable[[], datetime],
+        *,
+        patience: Patience = PATIENCE,
+        **options: Any,
+    ) -> None:
+        self._url, self._what, self._now = url, what, now
+        self._service = OutsideService("weather", patience=patience, **options)
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def reading(
+        self,
+        at: datetime,
+        lon: float,
+        lat: float,
+        read: Callable[[bytes], WeatherStations],
+        *,
+        fresh: timedelta,
+        params: Mapping[str, str],
+        key: Hashable = None,
+    ) -> Weather:
+        """What the document of a ``key`` says; it is asked again where it is no longer fresh.
+
+        ``read`` makes stations of its body, and raises where it has none. Where it
+        cannot be renewed, the error has what the older one says, if there is one.
+        """
+        with self._lock:
+            now = self._now()
+            outdated: WeatherError | None = None
+            asked_at, lasts, stations = self._kept.get(key, (now, timedelta(), None))
+            # clocks may jump back
+            if stations is None or not timedelta() <= now - asked_at < lasts:
+                reader = partial(self._read, read)
+                try:
+                    stations = self._service.ask(reader, "GET", self._url, params=params)
+                    self._kept[key] = now, fresh, stations
+                except NoAnswerError as error:
+                    outdated = WeatherServiceError(str(error))
+                except WeatherError as error:
+                    outdated = error
+                if stations is None:
+                    assert outdated is not None
+                    raise outdated
+            self._kept.move_to_end(key)
+            if len(self._kept) > _CAPACITY:
+                self._kept.popitem(last=False)
+        return stations.reading(at, lon, lat, outdated)
+
+    def _read(
+        self, read: Callable[[bytes], WeatherStations], answer: HttpAnswer
+    ) -> WeatherStations:
+        status, url = answer.status, public(self._url)
+        if 300 <= status < 400:
+            where = public(answer.headers.get("location", "nowhere")).partition("?")[0]
+            raise WeatherError(f"{url}: moved to {where} (HTTP {status}); use that address")
+        if status != 200:
+            said = f"{url}: HTTP {status}{answer.excerpt}"
+            raise WeatherError(f"{said}; check the address and the request")
+        try:
+            return read(answer.body)
+        except WeatherError as error:
+            raise WeatherError(f"{url}: {error}") from None
+        except (
+            ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
+        ) as error:  # fmt: skip
+            why = f"no {error}" if isinstance(error, KeyError) else str(error)
+            why = "not JSON" if isinstance(error, json.JSONDecodeError) else why
+            raise NoAnswerError(
+                f"{url}: the answer is no {self._what} ({why}); is the address right?"
+            ) from None

@@ -24,14 +24,14 @@ FIELDS = (
 )  # fmt: skip
 """What may be known of a call. A column of the same name is found without a mapping."""
 
-PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
-"""[IDEAL] exclusions: months of pandemic anomalies in Hong Kong."""
-
 _PAPER: Mapping[str, Mapping[str, Any]] = {
-    "exclusions": {"months": list(PAPER_MONTHS), "floors": "always"},
+    "exclusions": {"months": ["2022-02", "2022-03", "2022-12"], "floors": "always"},
     "floors": {"blank": "unrecognised"},
 }
-"""What ``exclusions.preset = "paper"`` sets where the settings say nothing else."""
+"""What ``exclusions.preset = "paper"`` sets where the settings say nothing else.
+
+[IDEAL] exclusions: the months are those of pandemic anomalies in Hong Kong.
+"""
 
 _SOME_TIME = datetime(2023, 4, 5, 16, 7, 8, tzinfo=UTC)  # to try a format on
 
@@ -152,8 +152,8 @@ class Exclusions:
             good = re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month)
             require(bool(good), f"months: {month!r} is not like 2022-02")
         check_fields(self)
-        require(self.nearer_than_km < self.farther_than_km,
-                 "nearer_than_km must be below farther_than_km")  # fmt: skip
+        ordered = self.nearer_than_km < self.farther_than_km
+        require(ordered, "nearer_than_km must be below farther_than_km")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,18 +50,17 @@ PRIVACY = (
 )
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _CELL_M = 1000.0
-_DETAILS = tuple(
-    (re.compile(pattern), general)
-    for pattern, general in (
-        (r" \(it looks like .*\)$", ""),
-        (r"road is [\d.,]+ k?m away", "road is too far away"),
-        (r"has \d+ cells where the header has \d+", "has more or fewer cells than the header"),
-        (r"started [\d.]+ km from", "started away from"),
-        (r"^depot .* is not in", "its depot is not in"),
-        (r"taken apart into cells: .*", "taken apart into cells"),
-        (r" for [\d]+ to [\d]+, not for \d+", " for other years only"),
-    )
-)
+_PERCENTS = (5, 25, 50, 75, 95)
+_DETAILS = {
+    r" \(it looks like .*\)$": "",
+    r"road is [\d.,]+ k?m away": "road is too far away",
+    r"has \d+ cells where the header has \d+": "has more or fewer cells than the header",
+    r"started [\d.]+ km from": "started away from",
+    r"^depot .* is not in": "its depot is not in",
+    r"taken apart into cells: .*": "taken apart into cells",
+    r" for [\d]+ to [\d]+, not for \d+": " for other years only",
+}
+"""What differs from row to row in a reason, and what is said for all of them."""
 
 
 def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) -> dict[str, Any]:
@@ -145,17 +144,15 @@ def _drawn(prepared: Prepared, network: RoadNetwork) -> dict[str, Any]:
     weekday = contexts[:, monday : monday + 7].argmax(axis=1).astype(np.int32)
     area, areas = _areas(prepared, network)
     speeds = speed_kmh(prepared.distance_m, trips.observed_s)
-    drawn = {
-        "travel": _draw_travel(trips.observed_s / 60, speeds, subtracted),
-        "week": _draw_week(weekday, hour),
-        "destinations": _draw_destinations(network, prepared.book.depots, trips.destination),
-        "areas": _draw_areas(areas),
-    }
+    destinations = _draw_destinations(network, prepared.book.depots, trips.destination)
     return {
         "subtracted": int(subtracted.sum()),
         "quiet_hours": int((np.bincount(hour, minlength=24) == 0).sum()),
         "area": area,
-        **{name: figure_url(figure) for name, figure in drawn.items()},
+        "travel": figure_url(_draw_travel(trips.observed_s / 60, speeds, subtracted)),
+        "week": figure_url(_draw_week(weekday, hour)),
+        "destinations": figure_url(destinations),
+        "areas": figure_url(_draw_areas(areas)),
     }
 
 
@@ -183,24 +180,22 @@ def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[st
     places = plane.to_metres(np.column_stack([network.lon[nodes], network.lat[nodes]]))
     squares = ((places - corner) // _CELL_M).astype(int)
     counts = Counter(f"{x} km east, {y} km north" for x, y in squares.tolist())
-    return "square kilometre, counted from the south-west corner of the network", (
-        counts.most_common()
-    )
+    what = "square kilometre, counted from the south-west corner of the network"
+    return what, counts.most_common()
 
 
 def _kind(reason: str) -> str:
     """A reason without what differs from row to row."""
-    for pattern, general in _DETAILS:
-        reason = pattern.sub(general, reason)
+    for pattern, general in _DETAILS.items():
+        reason = re.sub(pattern, general, reason)
     return reason
 
 
 def _quantiles(values: Any) -> dict[str, float]:
     if not len(values):
         return {}
-    shares = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
-    found = {"mean": np.mean(values)}
-    found |= {name: np.quantile(values, share) for name, share in shares.items()}
+    found = {f"p{percent:02d}": np.quantile(values, percent / 100) for percent in _PERCENTS}
+    found = {"mean": np.mean(values), **found}
     return {name: round(float(value), 2) for name, value in found.items()}
 
 
@@ -276,8 +271,8 @@ def _draw_floor_regression(
     if np.isfinite(slope.lower):
         label += f" (95 %: {slope.lower:.2f} … {slope.upper:.2f})"
         for bound in (slope.lower, slope.upper):
-            axes.plot(ends, centre_y + bound * (ends - centre_x), color=ORANGE, linewidth=1,
-                      linestyle=(0, (4, 2)))  # fmt: skip
+            edge = centre_y + bound * (ends - centre_x)
+            axes.plot(ends, edge, color=ORANGE, linewidth=1, linestyle=(0, (4, 2)))
     axes.plot(ends, line, color=ORANGE, linewidth=2.2, label=label)
     low, high = np.quantile(seconds, [0.002, 0.998])
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))

@@ -46,7 +46,8 @@ def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
     if bare in _NAMED:
         return _NAMED[bare]
     if _HAN_NUMBER.fullmatch(bare):
-        return _han(bare) - first_is_ground
+        tens, ten, ones = bare.rpartition("十")
+        return 10 * _HAN.get(tens, len(ten)) + _HAN.get(ones, 0) - first_is_ground
     match = _NUMBERED.fullmatch(bare)
     if match is None:
         return None
@@ -65,10 +66,3 @@ def read_floor(text: str, rules: Floors) -> float:
         return 0.0 if rules.blank == "ground" else math.nan
     number = parse_floor(text, first_is_ground=rules.first_is_ground)
     return math.nan if number is None else float(number)
-
-
-def _han(text: str) -> int:
-    tens, ten, ones = text.partition("十")
-    if not ten:
-        return _HAN[text]
-    return 10 * (_HAN[tens] if tens else 1) + (_HAN[ones] if ones else 0)

@@ -1,8 +1,7 @@
 """Rows that did not become trips: every reason, and the words that were not understood.
 
-What is told of a row is safe to open and to pass on: times as they were
-understood, depot and floor as written, coordinates to three decimals (about
-100 m). Cells that a spreadsheet would run as a formula are defused.
+What is told of a row is safe to open and to pass on: coordinates have three decimals (about
+100 m), and cells that a spreadsheet would run as a formula are defused.
 """
 
 import json
@@ -32,10 +31,8 @@ def write_quarantine(prepared: Prepared, path: str | os.PathLike[str]) -> None:
     """Write the rows in the order of the file they are from."""
     no_cells = [""] * (len(COLUMNS) - 3)
     rows = [(row, "quarantined", [reason], no_cells) for row, reason in prepared.broken]
-    for verdict, found in (
-        ("quarantined", prepared.quarantined),
-        ("excluded", prepared.excluded),
-    ):
+    verdicts = {"quarantined": prepared.quarantined, "excluded": prepared.excluded}
+    for verdict, found in verdicts.items():
         for at, reasons in found.items():
             rows.append((int(prepared.table.row[at]), verdict, reasons, _cells(prepared, at)))
     lines = [
@@ -77,8 +74,7 @@ class UnknownWord:
         """The table and line of the settings that explain it, once the value is right."""
         word = json.dumps(self.word, ensure_ascii=False)  # TOML quotes as JSON does
         if self.field == "depot":
-            name = json.dumps(self.nearest, ensure_ascii=False)
-            return "[depots.aliases]", f"{word} = {name}"
+            return "[depots.aliases]", f"{word} = {json.dumps(self.nearest, ensure_ascii=False)}"
         if self.field == "floor":
             return "[floors.words]", f'{word} = ""'
         return "[input]", 'time_formats = ["%d.%m.%y %Hh%M"]'

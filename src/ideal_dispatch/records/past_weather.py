@@ -8,10 +8,14 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.climatology import Climatology
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
-from ideal_dispatch.context.recorded_weather import RecordedWeather
+from ideal_dispatch.context.recorded_weather import (
+    UNITS,
+    RecordedWeather,
+    WeatherColumn,
+    WeatherColumns,
+)
 from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
-from ideal_dispatch.context.weather_client import PATIENCE
-from ideal_dispatch.context.weather_columns import COWIN, UNITS, WeatherColumn, WeatherColumns
+from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
 from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
@@ -35,7 +39,7 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
         )  # fmt: skip
     files = [settings.folder / name for name in weather.files]
     if weather.layout == "cowin":
-        return RecordedWeather.read(files, COWIN)
+        return RecordedWeather.read(files)  # they are read so unless columns are given
     columns = WeatherColumns(
         variables={
             variable: WeatherColumn(
@@ -63,10 +67,9 @@ def readings(
 ) -> tuple[list[Weather], list[str]]:
     """The weather of each call, and what went wrong.
 
-    Places are rounded to 0.01 degrees: no service learns where a patient was.
-    A provider that fails :data:`_MOST_FAILURES` times in a row is left alone; what it
-    would have said stays unknown, or becomes the mean of its month and hour
-    where the settings want a climatology.
+    Places are rounded to 0.01 degrees: no service learns where a patient was. A provider that
+    fails :data:`_MOST_FAILURES` times in a row is left alone. What is unknown stays so, or becomes
+    the mean of its month and hour where the settings want a climatology.
     """
     if provider is None:
         return [Weather()] * len(at), []
@@ -90,10 +93,8 @@ def readings(
     if anything and settings.fallback == "climatology":
         # all that the provider is known to have said, about one city
         means = Climatology.fit(provider if isinstance(provider, Iterable) else found)
-        found = [
-            weather.completed_by(means.reading(moment, 0.0, 0.0))
-            for weather, moment in zip(found, at, strict=True)
-        ]
+        usual = [means.reading(moment, 0.0, 0.0) for moment in at]
+        found = list(map(Weather.completed_by, found, usual))
     return found, list(dict.fromkeys(problems))
 
 

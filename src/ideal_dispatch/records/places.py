@@ -44,11 +44,6 @@ class DepotBook:
         """The depot called ``name``, upper or lower case and spaces aside."""
         return self.keys.get(plain_name(name), UNKNOWN)
 
-    def distances_m(self, lon: FloatArray, lat: FloatArray) -> FloatArray:
-        """Straight-line metres, a row per depot and a column per place."""
-        places = zip(self.lon, self.lat, strict=True)
-        return np.array([great_circle_m(lon, lat, x, y) for x, y in places])
-
 
 def plain_name(name: str) -> str:
     """A name as it is compared: lower case, without spaces, hyphens and dots."""
@@ -89,9 +84,8 @@ def read_depot_book(table: FileOrFrame, network: RoadNetwork, settings: Depots) 
 class Places:
     """Per row: the depot (an index, −1 unknown), the destination node, and the way between.
 
-    ``distance_m`` is along the shortest way and ``free_flow_s`` along the
-    fastest, NaN where either end is not known. ``away`` marks units that did
-    not start at the depot they belong to.
+    ``distance_m`` is along the shortest way and ``free_flow_s`` along the fastest, NaN where an end
+    is not known. ``away`` marks units that did not start at the depot they belong to.
     """
 
     depot: IntArray
@@ -119,7 +113,7 @@ def place(
         distance_m[rows] = network.distances(network.length_m, start)[node[rows]]
         free_flow_s[rows] = network.distances(network.free_flow_times_s, start)[node[rows]]
         for row in rows[np.isinf(distance_m[rows])].tolist():
-            _add(quarantined, row, "cannot be reached by road from its depot")
+            quarantined[row].append("cannot be reached by road from its depot")
     return Places(depot, node, distance_m, free_flow_s, away)
 
 
@@ -133,7 +127,8 @@ def _depots(
     lon, lat = table.numbers["depot_lon"], table.numbers["depot_lat"]
     placed = _on_earth(lon, lat)
     if placed.size:
-        far_m = book.distances_m(lon[placed], lat[placed])
+        # a row per depot and a column per place
+        far_m = great_circle_m(lon[placed], lat[placed], book.lon[:, None], book.lat[:, None])
         nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
         at_one = far_m[nearest, all_of] <= limit_m
         unnamed = depot[placed] == UNKNOWN
@@ -142,12 +137,12 @@ def _depots(
         for i in np.flatnonzero(unnamed & ~at_one).tolist():
             far_km = far_m[nearest[i], i] / 1000
             text = f"started {far_km:.1f} km from the nearest depot and names none that is known"
-            _add(quarantined, int(placed[i]), text)
+            quarantined[int(placed[i])].append(text)
     for row in np.setdiff1d(np.flatnonzero(depot == UNKNOWN), placed).tolist():
         if names[row]:
             name = names[row][:_QUOTED]
             text = f"depot {name!r} is not in the depots file; add it, or name it in depots.aliases"
-            _add(quarantined, row, text)
+            quarantined[row].append(text)
     return depot, away
 
 
@@ -165,13 +160,9 @@ def _destinations(
         for i in np.flatnonzero(~near).tolist():
             row = int(rows[i])
             why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
-            _add(quarantined, row, why)
+            quarantined[row].append(why)
     return node
 
 
 def _on_earth(lon: FloatArray, lat: FloatArray) -> npt.NDArray[np.intp]:
     return np.flatnonzero((np.abs(lon) <= 180) & (np.abs(lat) <= 90))  # False on NaN
-
-
-def _add(reasons: Reasons, row: int, text: str) -> None:
-    reasons.setdefault(row, []).append(text)

@@ -22,17 +22,14 @@ from ideal_dispatch.records.travel_times import RuleCount, travel_times
 from ideal_dispatch.records.trips import Trips
 from ideal_dispatch.toml_tables import complaints_about
 
-Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Trips, and why every other row is not one.
 
-    ``quarantined`` (rows that cannot be understood or placed) and ``excluded``
-    (rows left out by a rule) map positions in ``table`` to reasons; ``broken``
-    are rows that have no cells. ``kept`` are the positions of the trips, in
-    their order, and ``distance_m`` is along the shortest way, per trip.
+    ``quarantined`` (rows that cannot be understood or placed) and ``excluded`` (rows left out by a
+    rule) map positions in ``table`` to reasons; ``broken`` are rows that have no cells. ``kept``
+    are the positions of the trips, and ``distance_m`` is along the shortest way, per trip.
     """
 
     trips: Trips
@@ -40,8 +37,8 @@ class Prepared:
     table: RecordTable
     book: DepotBook
     kept: IntArray
-    quarantined: Reasons
-    excluded: Reasons
+    quarantined: Mapping[int, list[str]]
+    excluded: Mapping[int, list[str]]
     rules: list[RuleCount]
     slope: targets.FloorSlope
     preparation: Mapping[str, targets.DepotPreparation]
@@ -65,7 +62,7 @@ def prepare_records(
     network: RoadNetwork,
     depots: FileOrFrame,
     settings: AgencySettings,
-    progress: Progress = lambda stage: None,
+    progress: Callable[[str], None] = lambda stage: None,
 ) -> Prepared:
     """The trips of a CSV, Excel or NEMSIS file, or of a pandas DataFrame, on ``network``.
 
@@ -119,8 +116,8 @@ def prepare_records(
         table=table,
         book=book,
         kept=kept,
-        quarantined=quarantined,
-        excluded=rows.excluded,
+        quarantined=dict(quarantined),
+        excluded=dict(rows.excluded),
         rules=rows.rules,
         slope=rows.slope,
         preparation=rows.preparation,

@@ -5,8 +5,8 @@ are in the file so that it can be shown that they are dropped.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -56,16 +56,14 @@ class TypicalTravelTime:
             self._from[origin] = self._network.distances(times, origin)
         rain = weather.rainfall_mm.value if weather.rainfall_mm.known else 0.0
         noise = np.exp(0.12 * np.clip(self._rng.normal(), -2.5, 2.5))
-        busy = 1.1 * self._busy(at.astimezone(self._zone)) * (1 + min(0.02 * rain, 0.2))
-        return float(self._from[origin][destination] * busy * noise)
-
-    @staticmethod
-    def _busy(local: datetime) -> float:
+        local = at.astimezone(self._zone)
         hour = local.hour + local.minute / 60
-        if local.weekday() >= 5:
-            return float(1 + 0.2 * np.exp(-(((hour - 15) / 4) ** 2)))
-        morning, evening = np.exp(-(((hour - 8.5) / 1.5) ** 2)), np.exp(-(((hour - 18) / 1.8) ** 2))
-        return float(1 + 0.45 * morning + 0.5 * evening)
+        peaks = [(0.2, 15, 4)] if local.weekday() >= 5 else [(0.45, 8.5, 1.5), (0.5, 18, 1.8)]
+        busy = 1.0
+        for height, middle, width in peaks:
+            busy += height * float(np.exp(-(((hour - middle) / width) ** 2)))
+        busy = 1.1 * busy * (1 + min(0.02 * rain, 0.2))
+        return float(self._from[origin][destination] * busy * noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,6 @@ class RecordsParams:
     count: int = 2000
     year: int = 2023
     defects_each: int = 5
-    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         needed = self.defects_each * (len(DEFECTS) + 1)
@@ -102,25 +99,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticRecords:
-    """Rows of cells, and the truth of each.
-
-    ``not_driving_s`` is, by depot, what preparation estimated from paired rows
-    should come to: preparation and bedside time together.
-    """
+    """Rows of cells, and the truth of each."""
 
     rows: tuple[tuple[str, ...], ...]
     truth: tuple[Truth, ...]
-    not_driving_s: Mapping[str, float]
-    encoding: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the CSV."""
-        write_csv(path, synthetic_cells.HEADER, self.rows, self.encoding)
-
-    def save_truth(self, path: str | os.PathLike[str]) -> None:
-        """Write what is true of each row, for checking a preparation against it."""
-        names = [column.name for column in fields(Truth)]
-        write_csv(path, names, [[getattr(truth, name) for name in names] for truth in self.truth])
+        write_csv(path, synthetic_cells.HEADER, self.rows)
 
 
 def synthesise(
@@ -137,15 +123,10 @@ def synthesise(
     """Records on ``network``; same seed, same bytes. ``districts`` has a name per node."""
     params = params or RecordsParams()
     rng = np.random.default_rng(seed)
-    agency = _Agency(
-        network,
-        depots,
-        zone(time_zone),
-        params,
-        travel_time or TypicalTravelTime(network, rng, time_zone),
-        weather or SyntheticWeather.of_year(params.year, time_zone, seed),
-        districts,
-    )
+    travel_time = travel_time or TypicalTravelTime(network, rng, time_zone)
+    weather = weather or SyntheticWeather.of_year(params.year, time_zone, seed)
+    there = zone(time_zone)
+    agency = _Agency(network, depots, there, params.year, travel_time, weather, districts)
     duplicated = params.defects_each
     drafts = [agency.draft(rng, number) for number in range(params.count - duplicated)]
     chosen = rng.permutation(len(drafts))
@@ -154,19 +135,15 @@ def synthesise(
         verdict, reason = DEFECTS[kind](drafts[index].cells, rng)
         drafts[index].mark(verdict, reason, kind)
     for index in chosen[len(kinds) : len(kinds) + duplicated]:
-        twin = replace(drafts[index])
-        twin.mark("excluded", "the same call and unit as in an earlier row", "duplicate")
-        drafts.append(twin)
+        drafts.append(replace(drafts[index]))
+        drafts[-1].mark("excluded", "the same call and unit as in an earlier row", "duplicate")
     drafts.sort(key=lambda draft: draft.at)  # stable: a repetition follows its original
     rows = tuple(
         tuple(draft.cells[name] for name in synthetic_cells.HEADER if name in draft.cells)
         for draft in drafts
     )
     truth = tuple(replace(draft.truth, row=row) for row, draft in enumerate(drafts, 2))
-    not_driving_s = {
-        depot.name: _preparation_s(index) + _BEDSIDE_S for index, depot in enumerate(depots)
-    }
-    return SyntheticRecords(rows, truth, not_driving_s, params.encoding)
+    return SyntheticRecords(rows, truth)
 
 
 def write_agency(
@@ -183,7 +160,9 @@ def write_agency(
     """Write :data:`FILES` into a folder, made where it is not there; gives the settings."""
     folder.mkdir(parents=True, exist_ok=True)
     records.save(folder / "records.csv")
-    records.save_truth(folder / "truth.csv")
+    names = [column.name for column in fields(Truth)]
+    truth = [astuple(row) for row in records.truth]
+    write_csv(folder / "truth.csv", names, truth)
     weather.save(folder / "weather.csv")
     network.save(folder / "city.network")
     lon, lat = network.lon, network.lat
@@ -218,7 +197,7 @@ class _Agency:
     network: RoadNetwork
     depots: Sequence[Depot]
     zone: ZoneInfo
-    params: RecordsParams
+    year: int
     travel_time: TravelTime
     weather: WeatherProvider
     districts: Sequence[str] | None
@@ -228,9 +207,8 @@ class _Agency:
     def __post_init__(self) -> None:
         network, depots = self.network, self.depots
         metres = np.array([network.distances(network.length_m, d) for d in depots])
-        self.free_flow_s = np.array(
-            [network.distances(network.free_flow_times_s, d) for d in depots]
-        )
+        times = network.free_flow_times_s
+        self.free_flow_s = np.array([network.distances(times, depot) for depot in depots])
         self.in_reach = (metres >= _NEAREST_M) & (metres <= _FARTHEST_M)
         if not self.in_reach.any(axis=1).all():
             raise InputError(
@@ -239,16 +217,16 @@ class _Agency:
             )
 
     def draft(self, rng: np.random.Generator, number: int) -> _Draft:
-        params = self.params
         while True:
             at = self._moment(rng)
             depot, node = self._ends(rng)
             origin = self.depots[depot]
-            weather = self.weather.reading(at, float(self.network.lon[node]),
-                                           float(self.network.lat[node]))  # fmt: skip
+            lon, lat = float(self.network.lon[node]), float(self.network.lat[node])
+            weather = self.weather.reading(at, lon, lat)
             travel_s = round(self.travel_time(origin.node, node, at, weather))
             floor = _floor(rng)
-            preparation = _preparation_s(depot) + rng.normal(0, _SPREAD_S)
+            # from the call until the unit is en route: depots differ
+            preparation = 90.0 + 20.0 * depot + rng.normal(0, _SPREAD_S)
             bedside = max(_BEDSIDE_S + rng.normal(0, _SPREAD_S), 1.0)
             en_route = at + timedelta(seconds=round(max(preparation, 1.0)))
             on_scene = en_route + timedelta(seconds=travel_s)
@@ -263,13 +241,13 @@ class _Agency:
         elif chance < _WITHOUT_STAMPS + _WITHOUT_CPR:
             times[3] = ""
         cells = dict(zip(synthetic_cells.STAMPS, times, strict=True))
-        lon, lat = self._place(rng, node)
+        lon, lat = self._beside(rng, node, lon, lat)
         cells |= {
-            "call_id": f"{params.year}-{number:06d}",
+            "call_id": f"{self.year}-{number:06d}",
             "depot": synthetic_cells.depot_text(rng, origin.name),
             "lon": f"{lon:.6f}",
             "lat": f"{lat:.6f}",
-            "floor": synthetic_cells.floor_text(rng, floor, params.encoding),
+            "floor": synthetic_cells.floor_text(rng, floor),
             "district": self.districts[node] if self.districts else "",
             **synthetic_cells.personal(rng),
         }
@@ -278,8 +256,7 @@ class _Agency:
 
     def _moment(self, rng: np.random.Generator) -> datetime:
         """A call time, more by day than by night, in no hour that comes twice."""
-        year = self.params.year
-        start, end = (datetime(y, 1, 1, tzinfo=self.zone) for y in (year, year + 1))
+        start, end = (datetime(self.year + n, 1, 1, tzinfo=self.zone) for n in (0, 1))
         length_s = int((end - start).total_seconds())
         start = start.astimezone(UTC)
         while True:
@@ -299,18 +276,14 @@ class _Agency:
             if self.in_reach[depot, node]:
                 return depot, node
 
-    def _place(self, rng: np.random.Generator, node: int) -> tuple[float, float]:
+    def _beside(
+        self, rng: np.random.Generator, node: int, lon: float, lat: float
+    ) -> tuple[float, float]:
         """A point beside the node that no other node is nearer to."""
-        lon, lat = float(self.network.lon[node]), float(self.network.lat[node])
         x, y = lon + rng.normal(0, 1e-4), lat + rng.normal(0, 1e-4)
         nearest, far_m = self.network.snapper.nodes(np.array([x]), np.array([y]))
         near = nearest[0] == node and far_m[0] < 100
         return (x, y) if near else (lon, lat)
-
-
-def _preparation_s(depot: int) -> float:
-    """From the call until the unit is en route: depots differ."""
-    return 90.0 + 20.0 * depot
 
 
 def _floor(rng: np.random.Generator) -> int:

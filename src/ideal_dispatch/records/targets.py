@@ -11,11 +11,9 @@ by depot and in the order of trust: given, "paired", "stamps", "regression".
 The floor slope is estimated by ordinary least squares. Unlike the paper, where
 enough rows also have driving stamps, driving is subtracted too: otherwise it
 is noise, and where towers stand far from depots it is in the slope. And where
-preparation is not known beforehand, every depot has an intercept of its own,
-which comes to subtracting it.
+preparation is not known beforehand, every depot has an intercept of its own.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -59,8 +57,7 @@ class DepotPreparation:
 class Intervals:
     """What the rows say about time, NaN where they do not; ``storeys`` are floors from the street.
 
-    ``usable`` are rows that may enter an estimate: none of the exclusions that
-    come before the target applies to them.
+    ``usable`` are rows that may enter an estimate: no exclusion before the target applies.
     """
 
     depot: IntArray
@@ -102,9 +99,8 @@ def floor_slope(
     error = float(np.sqrt(residual @ residual / freedom / spread))
     reach = float(stats.t.ppf(0.975, freedom)) * error
     intercept = float(seconds.mean() - slope * storeys.mean())
-    return FloorSlope(
-        slope, method, storeys.size, error, slope - reach, slope + reach, intercept
-    )  # fmt: skip
+    ends = slope - reach, slope + reach
+    return FloorSlope(slope, method, storeys.size, error, *ends, intercept)
 
 
 def estimate(
@@ -112,11 +108,8 @@ def estimate(
 ) -> tuple[FloorSlope, dict[str, DepotPreparation]]:
     """Seconds per floor, and preparation of every depot."""
     how, minimum, paired = preparation.estimate, preparation.minimum_rows, intervals.paired
-    found = {
-        name: DepotPreparation(preparation.seconds[name], "given")
-        for name in depots
-        if name in preparation.seconds
-    }
+    given = preparation.seconds.items()  # by the depots' own names
+    found = {name: DepotPreparation(seconds, "given") for name, seconds in given}
 
     def add_medians(method: str, seconds: FloatArray, rows: BoolArray) -> None:
         for index, name in enumerate(depots):
@@ -130,33 +123,15 @@ def estimate(
             pairs = np.bincount(intervals.depot[paired], minlength=len(depots))
             rows &= ~np.isin(intervals.depot, np.flatnonzero(pairs >= minimum))
         add_medians("stamps", intervals.turnout_s, rows)
-    slope = _slope(intervals, _seconds(found, depots), floors, minimum)
+    unknown = DepotPreparation(np.nan, "unknown")
+    known_s = np.array([found.get(name, unknown).seconds for name in depots])
+    slope = _slope(intervals, known_s, floors, minimum)
     above_ground_s = intervals.call_to_cpr_s - slope.seconds_per_floor * intervals.storeys
     if how in {"auto", "paired"}:
         add_medians("paired", above_ground_s - intervals.drive_s, paired)
     if how in {"auto", "regression"}:
         _add_intercepts(found, intervals, above_ground_s, depots, minimum)
-    unknown = DepotPreparation(np.nan, "unknown")
     return slope, {name: found.get(name, unknown) for name in depots}
-
-
-def subtraction_s(
-    intervals: Intervals,
-    depots: tuple[str, ...],
-    slope: FloorSlope,
-    preparation: Mapping[str, DepotPreparation],
-) -> FloatArray:
-    """Call-to-CPR minus preparation minus floors, NaN where a part is not known."""
-    result: FloatArray = (
-        intervals.call_to_cpr_s
-        - _seconds(preparation, depots)[intervals.depot]
-        - slope.seconds_per_floor * intervals.storeys
-    )
-    return result
-
-
-def _seconds(found: Mapping[str, DepotPreparation], depots: tuple[str, ...]) -> FloatArray:
-    return np.array([found[name].seconds if name in found else np.nan for name in depots])
 
 
 def _add_intercepts(

@@ -1,6 +1,7 @@
 """The travel time of each row, where from, and which rules leave it out."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 
@@ -46,13 +47,8 @@ class TravelTimes:
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rule:
-    """A rule, what it says of a row, and the rows it applies to."""
-
-    name: str
-    says: str
-    applies: BoolArray
+_Rules = dict[tuple[str, str], BoolArray]
+"""The rows that each rule applies to, by its name and what it says of a row."""
 
 
 def travel_times(
@@ -64,7 +60,7 @@ def travel_times(
     floor = np.array([floors[text] for text in table.texts["floor"]], float)
     given = _stamped(table, places, limits.faster_than_kmh)
     rules = _rules_before_the_target(table, places, given, book, settings)
-    usable = good & ~_any(rules)
+    usable = good & ~np.any(list(rules.values()), axis=0)
     intervals = targets.Intervals(
         depot=places.depot,
         call_to_cpr_s=given.call_to_cpr_s,
@@ -77,7 +73,9 @@ def travel_times(
     slope, preparation = targets.estimate(
         intervals, book.names, settings.floors, settings.preparation
     )
-    subtracted_s = targets.subtraction_s(intervals, book.names, slope, preparation)
+    preparation_s = np.array([preparation[name].seconds for name in book.names])[places.depot]
+    climb_s = slope.seconds_per_floor * intervals.storeys
+    subtracted_s = intervals.call_to_cpr_s - preparation_s - climb_s
     by_stamps = given.sane & (settings.target.rule != "subtraction")
     by_subtraction = ~by_stamps & (settings.target.rule != "stamps")
     seconds = np.where(by_stamps, given.drive_s, np.where(by_subtraction, subtracted_s, np.nan))
@@ -90,28 +88,21 @@ def travel_times(
     not_positive = (judged_s <= 0) | (np.isnan(judged_s) & (given.interval_s <= 0))
     too_fast = speed_kmh(places.distance_m, judged_s) > limits.faster_than_kmh
     no_time = np.isnan(seconds) & ~(bad_floor | not_positive | too_fast)
-    rules += [
-        _Rule("floor", f"the floor is not recognised or above {limits.floor_above:g}", bad_floor),
-        _Rule("not_positive", "a duration is zero or negative", not_positive),
-        _Rule(
-            "speed", f"faster than {limits.faster_than_kmh:g} km/h on the shortest way", too_fast
-        ),
-        _Rule("no_time", "its stamps give no travel time", no_time),
-    ]
+    fast = f"faster than {limits.faster_than_kmh:g} km/h on the shortest way"
+    rules |= {
+        ("floor", f"the floor is not recognised or above {limits.floor_above:g}"): bad_floor,
+        ("not_positive", "a duration is zero or negative"): not_positive,
+        ("speed", fast): too_fast,
+        ("no_time", "its stamps give no travel time"): no_time,
+    }
     # last, so that a row that is left out for itself does not take its repetition with it
-    again = _repeated(table, good & ~_any(rules))
-    rules.append(_Rule("duplicate", "the same call and unit as in an earlier row", again))
+    again = _repeated(table, good & ~np.any(list(rules.values()), axis=0))
+    rules["duplicate", "the same call and unit as in an earlier row"] = again
+    target = np.where(by_stamps, TARGETS.index(STAMPS), TARGETS.index(SUBTRACTION))
+    notes = _notes(given, slope, preparation, bool((needs_floor & good).any()))
     excluded, counts = _applied(rules, good)
-    return TravelTimes(
-        seconds,
-        np.where(by_stamps, TARGETS.index(STAMPS), TARGETS.index(SUBTRACTION)).astype(np.uint8),
-        excluded,
-        counts,
-        intervals,
-        slope,
-        preparation,
-        _notes(given, slope, preparation, bool((needs_floor & good).any())),
-    )
+    target = target.astype(np.uint8)
+    return TravelTimes(seconds, target, excluded, counts, intervals, slope, preparation, notes)
 
 
 def speed_kmh(distance_m: FloatArray, travel_s: FloatArray) -> FloatArray:
@@ -155,7 +146,7 @@ def _stamped(table: RecordTable, places: Places, fastest_kmh: float) -> _Stamped
 
 def _rules_before_the_target(
     table: RecordTable, places: Places, given: _Stamped, book: DepotBook, settings: AgencySettings
-) -> list[_Rule]:
+) -> _Rules:
     """Rules that need no travel time; a row that one applies to enters no estimate."""
     limits = settings.exclusions
     wanted = np.isin(places.depot, [book.index(n) for n in settings.depots.only or book.names])
@@ -168,39 +159,31 @@ def _rules_before_the_target(
         "is not known"
     )
     lasted_s = np.where(np.isnan(given.call_to_cpr_s), given.drive_s, given.call_to_cpr_s)
-    return [
-        _Rule("cancelled", "cancelled before it arrived", cancelled),
-        _Rule("other_depot", "served by a depot that depots.only leaves out", ~wanted),
-        _Rule("depot_off_network", "its depot is not on the network", off & wanted),
-        _Rule("away", "the unit did not start at its depot", places.away),
+    near, far = places.distance_m < near_m, places.distance_m > far_m
+    return {
+        ("cancelled", "cancelled before it arrived"): cancelled,
+        ("other_depot", "served by a depot that depots.only leaves out"): ~wanted,
+        ("depot_off_network", "its depot is not on the network"): off & wanted,
+        ("away", "the unit did not start at its depot"): places.away,
         # [IDEAL] pandemic anomalies, spatial outliers along the network, extreme durations
-        _Rule("month", month, np.isin(_months(table, settings), limits.months)),
-        _Rule("near", f"nearer than {limits.nearer_than_km:g} km by road",
-              places.distance_m < near_m),
-        _Rule("far", f"farther than {limits.farther_than_km:g} km by road",
-              places.distance_m > far_m),
-        _Rule("duration", duration, lasted_s > 60 * limits.longer_than_min),
-    ]  # fmt: skip
+        ("month", month): np.isin(_months(table, settings), limits.months),
+        ("near", f"nearer than {limits.nearer_than_km:g} km by road"): near,
+        ("far", f"farther than {limits.farther_than_km:g} km by road"): far,
+        ("duration", duration): lasted_s > 60 * limits.longer_than_min,
+    }
 
 
-def _any(rules: Sequence[_Rule]) -> BoolArray:
-    applies: BoolArray = np.any([rule.applies for rule in rules], axis=0)
-    return applies
-
-
-def _applied(rules: Sequence[_Rule], good: BoolArray) -> tuple[Reasons, list[RuleCount]]:
+def _applied(rules: _Rules, good: BoolArray) -> tuple[Reasons, list[RuleCount]]:
     """What the rules say, by row, and their counts; of ``good`` rows, which were understood."""
-    reasons: Reasons = {}
-    counts = []
-    left = good.copy()
-    for rule in rules:
-        applies = rule.applies & good
-        removed = int((applies & left).sum())
-        counts.append(RuleCount(rule.name, rule.says, int(applies.sum()), removed))
+    reasons: Reasons = defaultdict(list)
+    counts, left = [], good.copy()
+    for (name, says), rows in rules.items():
+        applies = rows & good
+        counts.append(RuleCount(name, says, int(applies.sum()), int((applies & left).sum())))
         left &= ~applies
         for row in np.flatnonzero(applies).tolist():
-            reasons.setdefault(row, []).append(rule.says)
-    return dict(sorted(reasons.items())), counts
+            reasons[row].append(says)
+    return defaultdict(list, sorted(reasons.items())), counts
 
 
 def _repeated(table: RecordTable, usable: BoolArray) -> BoolArray:
@@ -219,10 +202,9 @@ def _months(table: RecordTable, settings: AgencySettings) -> npt.NDArray[np.str_
     if not settings.exclusions.months:
         return np.full(len(table), "")
     there = zone(settings.agency.time_zone)
-    stamps = table.at.astype("M8[s]").tolist()
     months = [
-        "" if stamp is None else f"{stamp.replace(tzinfo=UTC).astimezone(there):%Y-%m}"
-        for stamp in stamps
+        "" if at is None else f"{at.replace(tzinfo=UTC).astimezone(there):%Y-%m}"
+        for at in table.at.astype("M8[s]").tolist()
     ]
     return np.array(months, str)
 
@@ -233,18 +215,10 @@ def _notes(
     preparation: Mapping[str, targets.DepotPreparation],
     subtracted: bool,
 ) -> list[str]:
-    notes = []
-    bystander, doubted = int(given.bystander.sum()), int(given.doubted.sum())
-    if bystander:
-        notes.append(
-            f"{bystander:,} rows: CPR began before the unit was on scene; "
-            "the call-to-CPR interval is not used there"
-        )
-    if doubted:
-        notes.append(
-            f"{doubted:,} rows: driving lasts longer than call to CPR; "
-            "the driving stamps are not used there"
-        )
+    early = "CPR began before the unit was on scene; the call-to-CPR interval is not used there"
+    late = "driving lasts longer than call to CPR; the driving stamps are not used there"
+    counts = (int(given.bystander.sum()), early), (int(given.doubted.sum()), late)
+    notes = [f"{count:,} rows: {text}" for count, text in counts if count]
     if not subtracted:
         return notes
     per_floor_s = slope.seconds_per_floor

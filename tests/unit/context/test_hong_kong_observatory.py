@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch.context import FirstKnown, Weather, hong_kong_observatory
 from ideal_dispatch.context.hong_kong_weather import _places
-from ideal_dispatch.context.weather_client import PATIENCE
+from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import WeatherError
 from tests.unit.context.stand_in import Answer, StandIn, stand_in
 

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from ideal_dispatch.context import OpenMeteo, OutdatedWeatherError, Weather
+from ideal_dispatch.context import OpenMeteo, Weather
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, FIELDS, FORECAST_URL
-from ideal_dispatch.context.weather_client import PATIENCE
+from ideal_dispatch.context.weather import OutdatedWeatherError
+from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 

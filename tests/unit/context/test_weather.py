@@ -7,12 +7,11 @@ import pytest
 
 from ideal_dispatch.context import (
     FirstKnown,
-    OutdatedWeatherError,
     Weather,
     WeatherValue,
     source_counts,
 )
-from ideal_dispatch.context.weather import measured
+from ideal_dispatch.context.weather import OutdatedWeatherError, measured
 from ideal_dispatch.context.weather_stations import NOWHERE, Series, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError
 

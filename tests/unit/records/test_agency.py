@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.records.agency import FIELDS, PAPER_MONTHS, AgencySettings
+from ideal_dispatch.records.agency import FIELDS, AgencySettings
 from tests.conftest import ROOT
 
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
+PAPER_MONTHS = ("2022-02", "2022-03", "2022-12")
 
 
 def test_defaults_are_the_papers_limits() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import FileFormatError
-from ideal_dispatch.records.nemsis import read_nemsis
+from ideal_dispatch.records.raw_records import read_nemsis
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<EMSDataSet xmlns="http://www.nemsis.org" '

@@ -25,6 +25,7 @@ from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.records.trips import KIND, STAMPS, SUBTRACTION, TARGETS
 
 COUNT = 1500
+NOT_DRIVING_S = 90 + 60  # preparation of the first depot, 20 s more for the next, and bedside
 
 
 def _settings(folder: Path, **tables: object) -> AgencySettings:
@@ -102,14 +103,15 @@ def test_ends_and_travel_times_are_recovered(made: SyntheticRecords, prepared: P
     assert error[~stamped].std() < 25
 
 
-def test_floors_and_preparation_are_recovered(made: SyntheticRecords, prepared: Prepared) -> None:
+def test_floors_and_preparation_are_recovered(city: City, prepared: Prepared) -> None:
     slope = prepared.slope
     assert slope.method == "paired"
     assert slope.lower < SECONDS_PER_FLOOR < slope.upper
     assert slope.upper - slope.lower < 0.4
-    for name, seconds in made.not_driving_s.items():
-        assert prepared.preparation[name].method == "paired"
-        assert prepared.preparation[name].seconds == pytest.approx(seconds, abs=4)
+    for index, depot in enumerate(city.depots):
+        found = prepared.preparation[depot.name]
+        assert found.method == "paired"
+        assert found.seconds == pytest.approx(NOT_DRIVING_S + 20 * index, abs=4)
 
 
 def test_the_papers_regression_recovers_it_too(
@@ -121,7 +123,9 @@ def test_the_papers_regression_recovers_it_too(
         _settings(
             folder,
             floors={"estimate": "paper"},
-            preparation={"seconds": made.not_driving_s},
+            preparation={
+                "seconds": {d.name: NOT_DRIVING_S + 20 * i for i, d in enumerate(city.depots)}
+            },
             target={"rule": "subtraction"},
             exclusions={"preset": "paper"},
         ),
@@ -183,16 +187,14 @@ def test_same_seed_same_records(city: City) -> None:
     assert rows(5) != rows(6)
 
 
-def test_a_travel_time_of_ones_own(city: City, tmp_path: Path) -> None:
+def test_a_travel_time_of_ones_own(city: City) -> None:
     made = synthesise(
         city.network, city.depots, city.time_zone, seed=2,
-        params=RecordsParams(count=150, defects_each=1, encoding="cp1252"),
+        params=RecordsParams(count=150, defects_each=1),
         travel_time=lambda origin, destination, at, weather: 123.0,
         weather=SyntheticWeather.of_year(2023, city.time_zone, 2),
     )  # fmt: skip
     assert {truth.travel_s for truth in made.truth} == {123.0}
-    made.save(tmp_path / "records.csv")
-    (tmp_path / "records.csv").read_bytes().decode("cp1252")
 
 
 def test_too_few_records_for_all_defects() -> None:

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.timestamps import TimeReader, shape
+from ideal_dispatch.records.schema import TimeReader, shape
 
 HONG_KONG = TimeReader(ZoneInfo("Asia/Hong_Kong"), "dmy")
 NEW_YORK = TimeReader(ZoneInfo("America/New_York"))

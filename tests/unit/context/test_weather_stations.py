@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.context.weather import OutdatedWeatherError
-from ideal_dispatch.context.weather_client import PATIENCE, WeatherDocuments
-from ideal_dispatch.context.weather_stations import WeatherStations
+from ideal_dispatch.context.weather_stations import PATIENCE, WeatherDocuments, WeatherStations
 from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
 from tests.unit.context.stand_in import Answer, stand_in
 
@@ -226,7 +225,7 @@ def test_a_refused_request_does_not_block_others() -> None:
 
 
 def test_the_documents_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ideal_dispatch.context.weather_client._CAPACITY", 2)
+    monkeypatch.setattr("ideal_dispatch.context.weather_stations._CAPACITY", 2)
     with stand_in(lambda path, query: Answer("5")) as server:
         source = documents(server.url)
         for key in ("1", "2", "1", "3"):
