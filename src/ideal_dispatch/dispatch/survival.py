@@ -9,7 +9,7 @@ assumed about the others is a field of :class:`SurvivalCurve`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -62,14 +62,22 @@ class SurvivalCurve:
                 "arrival, defibrillation or advanced care above zero is needed"
             )
 
-    def probability(self, arrival_s: float | FloatArray) -> FloatArray:
+    @overload
+    def probability(self, arrival_s: float) -> float: ...
+    @overload
+    def probability(self, arrival_s: FloatArray) -> FloatArray: ...
+    def probability(self, arrival_s: Any) -> Any:
         """The chance of survival if the drive takes so many seconds."""
         score = self._score(arrival_s)
         if self.form == "linear":
             return np.clip(1.0 - score, 0.0, 1.0)
         return _logistic(score)
 
-    def slope_per_s(self, arrival_s: float | FloatArray) -> FloatArray:
+    @overload
+    def slope_per_s(self, arrival_s: float) -> float: ...
+    @overload
+    def slope_per_s(self, arrival_s: FloatArray) -> FloatArray: ...
+    def slope_per_s(self, arrival_s: Any) -> Any:
         """How much risk each further second adds ([IDEAL] λ), above zero.
 
         A linear curve's is that of its line, also where the line has left 0 … 1.
@@ -77,8 +85,7 @@ class SurvivalCurve:
         given = np.asarray(arrival_s, np.float64)
         bystander_s = np.inf if self.bystander_cpr_s is None else self.bystander_cpr_s
         brings_cpr = given + self.before_drive_s < bystander_s
-        per_min = self._arrival_per_min + self.cpr_per_min * brings_cpr.astype(np.float64)
-        slope: FloatArray = per_min / _MINUTE_S
+        slope = (self._arrival_per_min + self.cpr_per_min * brings_cpr) / _MINUTE_S
         if self.form == "logistic":
             alive = _logistic(self._score(given))
             slope = slope * alive * (1.0 - alive)
@@ -89,7 +96,7 @@ class SurvivalCurve:
         """What all but CPR adds to the score per minute of driving."""
         return self.arrival_per_min + self.defibrillation_per_min + self.advanced_per_min
 
-    def _score(self, drive_s: float | FloatArray) -> FloatArray:
+    def _score(self, drive_s: Any) -> Any:
         arrival = np.asarray(drive_s, np.float64) + self.before_drive_s
         if not (arrival >= 0.0).all():
             raise InputError(f"curve {self.name}: a drive takes zero seconds or more")
@@ -100,11 +107,10 @@ class SurvivalCurve:
             + self.defibrillation_per_min * (arrival + self.defibrillation_after_s)
             + self.advanced_per_min * (arrival + self.advanced_after_s)
         )
-        score: FloatArray = self.constant + seconds / _MINUTE_S
-        return score
+        return self.constant + seconds / _MINUTE_S
 
 
-def _logistic(score: FloatArray) -> FloatArray:
+def _logistic(score: Any) -> Any:
     return np.exp(-np.logaddexp(0.0, score))
 
 

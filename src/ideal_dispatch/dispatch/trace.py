@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +36,12 @@ class Trace:
         self.steps: list[Step] = []
         self._inside = [self.steps]
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[Facts]:
+    def step(self, name: str) -> AbstractContextManager[Facts]:
         """A step that lasts as long as the ``with`` block, which fills in its facts."""
+        return self._step(name)
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[Facts]:
         step = Step(name)
         self._inside[-1].append(step)
         self._inside.append(step.steps)
@@ -53,9 +56,8 @@ class Trace:
 class _Untraced(Trace):
     """Keeps nothing: what decisions that nobody asked about carry along."""
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[Facts]:
-        yield {}
+    def step(self, name: str) -> AbstractContextManager[Facts]:
+        return nullcontext({})
 
 
 UNTRACED: Trace = _Untraced()
