@@ -165,12 +165,17 @@ class Protection:
         too_large = f"the body is larger than {most:,} bytes"
         if not length.isdigit() or int(length) > most:
             raise RefusedError(413, "too_large", too_large, "body")
+        read, more = bytearray(), True
         try:
             async with asyncio.timeout(limits.body_timeout_s):
-                body = await _read(receive, most)
+                while more and len(read) <= most:
+                    message = await receive()  # of another type where the client hung up
+                    read += message.get("body", b"")
+                    more = message.get("more_body", False)
         except TimeoutError:
             words = f"the body did not arrive within {limits.body_timeout_s:g} s"
             raise RefusedError(408, "too_slow", words, "body") from None
+        body = bytes(read)
         if len(body) > most:
             raise RefusedError(413, "too_large", too_large, "body")
         if not _is_utf8(body):
@@ -196,13 +201,3 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-async def _read(receive: Receive, most: int) -> bytes:
-    """The body; of one with more than ``most`` bytes only as much as shows that."""
-    body, more = bytearray(), True
-    while more and len(body) <= most:
-        message = await receive()  # of another type where the client hung up
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return bytes(body)

@@ -40,6 +40,11 @@ Told = Annotated[
 ]
 
 
+def _content(kind: str) -> dict[str, Any]:
+    """What describes a route for readers that answers with other content than JSON."""
+    return {"response_class": Response, "responses": documented(403, 503, content=kind)}
+
+
 class Json(Response):
     """JSON, written quickly: an advice has hundreds of coordinates."""
 
@@ -234,11 +239,7 @@ async def city(service: Serving, reader: Reader) -> JSONResponse:
     })  # fmt: skip
 
 
-@desk.get(
-    "/v1/network.geojson",
-    response_class=Response,
-    responses=documented(403, 503, content="application/geo+json"),
-)
+@desk.get("/v1/network.geojson", **_content("application/geo+json"))
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
     tag = f'"{service.solver.facts.checksums["network"]}"'
@@ -254,11 +255,7 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
     return Response(content, media_type="application/geo+json", headers=headers)
 
 
-@desk.get(
-    "/v1/events",
-    response_class=Response,
-    responses=documented(403, 503, content="text/event-stream"),
-)
+@desk.get("/v1/events", **_content("text/event-stream"))
 async def events(service: Serving, reader: Reader) -> StreamingResponse:
     """What happens, as it happens: server-sent events.
 
@@ -270,11 +267,7 @@ async def events(service: Serving, reader: Reader) -> StreamingResponse:
     return StreamingResponse(service.hub.listen(), media_type="text/event-stream", headers=headers)
 
 
-@desk.get(
-    "/v1/model-card",
-    response_class=Response,
-    responses=documented(403, 503, content="text/markdown"),
-)
+@desk.get("/v1/model-card", **_content("text/markdown"))
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
     card = await service.solver.ask("model_card")
