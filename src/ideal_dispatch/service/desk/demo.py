@@ -3,34 +3,24 @@
 import json
 
 from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
-from ideal_dispatch.service.settings import (
-    AuditTable,
-    CityFiles,
-    ModelFiles,
-    Server,
-    ServiceSettings,
-    Token,
-    TrafficTable,
-    UnitsTable,
-    state_folder,
-)
+from ideal_dispatch.service import settings as tables
 from ideal_dispatch.service.tokens import new_token
 
 
-def demo() -> tuple[ServiceSettings, str]:
+def demo() -> tuple[tables.ServiceSettings, str]:
     """Settings of Port Almery with its shipped model, on its training days; and a token for it."""
     city = json.loads(HARBOUR_STEM.with_suffix(".json").read_text(encoding="utf-8"))
     token, hashed = new_token()
-    settings = ServiceSettings(
-        city=CityFiles("", "", city["time_zone"], city["country"], city["name"]),
-        model=ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
-        server=Server(public_metrics=True, log_level="warning"),
+    settings = tables.ServiceSettings(
+        city=tables.CityFiles("", "", city["time_zone"], city["country"], city["name"]),
+        model=tables.ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
+        server=tables.Server(public_metrics=True, log_level="warning"),
         policy={"threshold": {"cost": 0.002}, "method": "multistart"},
-        traffic=TrafficTable("recorded", "harbour.traffic"),
-        units=UnitsTable(default=2),
-        audit=AuditTable("sqlite:///demo.db", "demo-spool"),
-        tokens=(Token("demo", "admin", hashed),),
-        folder=state_folder(),
+        traffic=tables.TrafficTable("recorded", "harbour.traffic"),
+        units=tables.UnitsTable(default=2),
+        audit=tables.AuditTable("sqlite:///demo.db", "demo-spool"),
+        tokens=(tables.Token("demo", "admin", hashed),),
+        folder=tables.state_folder(),
         demo=True,
     )
     return settings, token

@@ -14,9 +14,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ideal_dispatch import __version__
-from ideal_dispatch.service.http import refusals
+from ideal_dispatch.service.http import refusals, routes
 from ideal_dispatch.service.http.protection import Protection
-from ideal_dispatch.service.http.routes import desk, health, recommendations, units
 from ideal_dispatch.service.http.server import ready_or_ended
 from ideal_dispatch.service.http.simulation import Simulator
 from ideal_dispatch.service.settings import ServiceSettings
@@ -79,9 +78,9 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
     app.state.service, app.state.simulator = service, simulator
     refusals.install(app)
     api = list(app.routes)
-    for part in (recommendations, units, desk, health):
-        app.include_router(part.router)
-        api += part.router.routes
+    for part in routes.PARTS:
+        app.include_router(part)
+        api += part.routes
     # the table of the machine may call modules plain text, and browsers then refuse them
     for ending in (".js", ".mjs"):
         mimetypes.add_type("text/javascript", ending)
@@ -92,7 +91,7 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
     app.add_middleware(
         Protection,
         service=service,
-        calls={recommendations.ASK: limits.body_bytes, recommendations.EIDO: limits.eido_bytes},
-        strangers={desk.SESSION: SESSION_BYTES},
+        calls={routes.ASK: limits.body_bytes, routes.EIDO: limits.eido_bytes},
+        strangers={routes.SESSION: SESSION_BYTES},
     )
     return app

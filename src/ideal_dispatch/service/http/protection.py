@@ -10,6 +10,7 @@ import random
 import re
 import time
 from collections.abc import Mapping
+from itertools import accumulate
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,24 +32,20 @@ REFUSED = "ideal_dispatch.refused"
 SLOT = "ideal_dispatch.slot"
 """Where a call has its slot."""
 
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+_CONTENT_SECURITY_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    b"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "
+    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-HEADERS = tuple(
-    (name.encode(), value.encode())
-    for name, value in (
-        ("content-security-policy", CONTENT_SECURITY_POLICY),
-        ("x-content-type-options", "nosniff"),
-        ("x-frame-options", "DENY"),
-        ("referrer-policy", "no-referrer"),
-        ("cross-origin-opener-policy", "same-origin"),
-        ("cross-origin-resource-policy", "same-origin"),
-        ("permissions-policy", "geolocation=(), camera=(), microphone=()"),
-    )
+_HEADERS = (
+    (b"content-security-policy", _CONTENT_SECURITY_POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
 )
-
 _QUIET = ("/healthz", "/readyz", "/metrics")  # asked every few seconds
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -59,16 +56,10 @@ _NOT_UTF8 = "send the body in UTF-8, without a byte order mark"
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-def depth(body: bytes, limit: int) -> int:
-    """How deeply brackets are nested outside strings; counting ends beyond ``limit``."""
-    level = deepest = 0
-    for bracket in _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS):
-        level += 1 if bracket in b"[{" else -1
-        if level > deepest:
-            deepest = level
-            if deepest > limit:
-                break
-    return deepest
+def depth(body: bytes) -> int:
+    """How deeply brackets are nested outside strings."""
+    brackets = _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS)
+    return max(accumulate((1 if one in b"[{" else -1 for one in brackets), initial=0))
 
 
 def elements(body: bytes) -> int:
@@ -85,11 +76,7 @@ class Protection:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        service: Service,
-        calls: Mapping[str, int],
-        strangers: Mapping[str, int],
+        self, app: ASGIApp, service: Service, calls: Mapping[str, int], strangers: Mapping[str, int]
     ) -> None:
         self._app, self._service = app, service
         self._calls, self._strangers = calls, strangers
@@ -111,7 +98,7 @@ class Protection:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 own = list(message.get("headers", ()))
-                extra = [*HEADERS, (b"x-request-id", name.encode())]
+                extra = [*_HEADERS, (b"x-request-id", name.encode())]
                 if not any(header == b"cache-control" for header, _ in own):
                     # advice is never to be shown from a cache, and a desk is to be the newest
                     fresh = b"no-store" if scope["path"].startswith("/v1/") else b"no-cache"
@@ -178,20 +165,25 @@ class Protection:
         too_large = f"the body is larger than {most:,} bytes"
         if not length.isdigit() or int(length) > most:
             raise RefusedError(413, "too_large", too_large, "body")
+        read, more = bytearray(), True
         try:
             async with asyncio.timeout(limits.body_timeout_s):
-                body = await _read(receive, most)
+                while more and len(read) <= most:
+                    message = await receive()  # of another type where the client hung up
+                    read += message.get("body", b"")
+                    more = message.get("more_body", False)
         except TimeoutError:
             words = f"the body did not arrive within {limits.body_timeout_s:g} s"
             raise RefusedError(408, "too_slow", words, "body") from None
+        body = bytes(read)
         if len(body) > most:
             raise RefusedError(413, "too_large", too_large, "body")
         if not _is_utf8(body):
             raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
-        if elements(body) > _MOST_ELEMENTS:  # the cheaper question first
+        if elements(body) > _MOST_ELEMENTS:  # first: how deep many are takes longer
             words = f"the body has more than {_MOST_ELEMENTS:,} elements"
             raise RefusedError(422, "too_many_elements", words, "body")
-        if depth(body, limits.nesting) > limits.nesting:
+        if depth(body) > limits.nesting:
             words = f"the body is nested more than {limits.nesting} deep"
             raise RefusedError(422, "too_deep", words, "body")
         return body
@@ -209,13 +201,3 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-async def _read(receive: Receive, most: int) -> bytes:
-    """The body; of one with more than ``most`` bytes only as much as shows that."""
-    body, more = bytearray(), True
-    while more and len(body) <= most:
-        message = await receive()  # of another type where the client hung up
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return bytes(body)

@@ -87,6 +87,13 @@ def refusal_of(error: Exception) -> RefusedError:
     """The refusal that an error becomes; a surprise is logged, and no word of it told."""
     if isinstance(error, RefusedError):
         return error
+    if isinstance(error, RequestValidationError):
+        where, words = first_fault(error.errors())
+        return RefusedError(422, "invalid", f"{where}: {words}", where)
+    if isinstance(error, HTTPException):
+        status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
+        code, words = _CODES.get(status, "refused"), _WORDS.get(status, str(error.detail))
+        return RefusedError(status, code, words, headers=error.headers)
     for kind in type(error).__mro__:
         if kind in _STATUS:
             status, code, headers = _STATUS[kind]
@@ -114,24 +121,10 @@ def documented(
 def install(app: FastAPI) -> None:
     """Let the application answer errors this way."""
 
-    async def ours(request: Request, error: Exception) -> Response:
+    async def answered(request: Request, error: Exception) -> Response:
         refused = refusal_of(error)
         request.app.state.service.observations.refused.labels(refused.code).inc()
         return refused.response()
 
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        where, words = first_fault(error.errors())
-        return await ours(request, RefusedError(422, "invalid", f"{where}: {words}", where))
-
-    async def framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
-        code = _CODES.get(status, "refused")
-        words = _WORDS.get(status, str(error.detail))
-        return await ours(request, RefusedError(status, code, words, headers=error.headers))
-
-    app.add_exception_handler(IdealError, ours)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, framework)
-    app.add_exception_handler(Exception, ours)
+    for kind in (IdealError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, answered)

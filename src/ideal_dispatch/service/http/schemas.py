@@ -69,16 +69,11 @@ class Location(_In):
     @model_validator(mode="before")
     @classmethod
     def _swapped(cls, values: Any) -> Any:
-        if isinstance(values, dict):
-            lon, lat = values.get("lon"), values.get("lat")
-            if (
-                isinstance(lon, int | float)
-                and isinstance(lat, int | float)
-                and abs(lon) <= 90 < abs(lat) <= 180
-            ):
-                raise ValueError(
-                    f"longitude {lon}, latitude {lat} are not on Earth; are they swapped?"
-                )
+        given: Any = values if isinstance(values, dict) else {}
+        lon, lat = given.get("lon"), given.get("lat")
+        numbers = isinstance(lon, int | float) and isinstance(lat, int | float)
+        if numbers and abs(lon) <= 90 < abs(lat) <= 180:
+            raise ValueError(f"longitude {lon}, latitude {lat} are not on Earth; are they swapped?")
         return values
 
 

@@ -3,14 +3,11 @@
 import json
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch.answer import Answer, Reason
 from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
@@ -30,11 +27,9 @@ _LEAST_SEARCH_S = 0.01
 class Adviser:
     """Advice for one city. May be asked from many threads."""
 
-    def __init__(
-        self, assets: Assets, settings: ServiceSettings, clock: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, assets: Assets, settings: ServiceSettings) -> None:
         self.assets, self.settings = assets, settings
-        self.reader = CaseReader(assets, settings, clock)
+        self.reader = CaseReader(assets, settings)
         self._routes = RouteFields(assets.network)
 
     def advise(

@@ -1,20 +1,25 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
 
-from ideal_dispatch.context import Calendar
+import numpy.typing as npt
+
+from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
-from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
-from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.live_traffic import (
@@ -24,12 +29,13 @@ from ideal_dispatch.service.solver.live_traffic import (
     live_router,
 )
 from ideal_dispatch.service.solver.messages import LONGEST_NAME, unstorable
-from ideal_dispatch.service.solver.remembered_model import RememberedModel
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 RUSH_HOURS = ((7, 10), (16, 20))
 """Local hours of the embedded city that are replayed."""
+
+_FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +73,9 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
     ``calendar`` is the city's, where that was made already.
     """
     calendar = calendar or settings.city.calendar()
-    name, network, depots, recording = (_embedded_city if settings.demo else _city)(settings)
+    name, network, depots, recording = _city(settings)
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
-    if len({depot.name for depot in depots}) < len(depots):
-        raise InputError("depots: every depot needs a name of its own")
     for depot in depots:
         _check_name(depot.name)
     DepotNames((depot.name for depot in depots), settings.city.aliases)  # or says what is wrong
@@ -90,11 +94,15 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
     return Assets(name, network, depots, calendar, model, policy, traffic)
 
 
-_City = tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]
+def _city(
+    settings: ServiceSettings,
+) -> tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]:
+    """Name, roads and depots of the city, and how to load its recorded traffic."""
+    if settings.demo:
+        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
 
-
-def _city(settings: ServiceSettings) -> _City:
-    """Name, roads and depots of the city that is named, and how to load its recorded traffic."""
+        shown, days = harbour_city(), range(TRAINING_DAYS)  # later days are for tests alone
+        return shown.name, shown.network, shown.depots, lambda: harbour_traffic(shown).only(days)
     from ideal_dispatch.network.readers.depot_table import read_depots
 
     city = settings.city
@@ -109,24 +117,11 @@ def _city(settings: ServiceSettings) -> _City:
     return name, network, tuple(depots), lambda: RecordedTraffic.load(recording, network)
 
 
-def _embedded_city(_: ServiceSettings) -> _City:
-    """The same for the city that comes with the package; later days are for tests alone."""
-    from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-
-    city = harbour_city()
-    return (
-        city.name, city.network, city.depots,
-        lambda: harbour_traffic(city).only(range(TRAINING_DAYS)),
-    )  # fmt: skip
-
-
 def _check_name(name: str) -> None:
     """Refuse what no request could name."""
-    why = ""
-    if not 1 <= len(name) <= LONGEST_NAME:
+    why = "a NUL or half a character is in it" if unstorable(name) else ""
+    if len(name) > LONGEST_NAME:
         why = f"it needs a letter, and at most {LONGEST_NAME} characters"
-    elif unstorable(name):
-        why = "a NUL or half a character is in it"
     if why:
         raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}")
 
@@ -144,3 +139,32 @@ def _policy(settings: ServiceSettings, model: Model) -> Policy:
             "desk shows no other score; leave it out"
         )
     return policy
+
+
+class RememberedModel(Model):
+    """Forecasts as the model's own, of which the newest are kept.
+
+    Calls share a context until the hour or the weather changes: of 500 one after
+    the other, one forecast was made.
+    """
+
+    @cached_property
+    def _kept(self) -> OrderedDict[tuple[Any, ...], Forecast]:
+        return OrderedDict()
+
+    def forecast(
+        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
+    ) -> Forecast:
+        """As :meth:`Model.forecast`; kept where the radius does not depend on the path."""
+        if self.radius_rule.uses_trip or not isinstance(context, Context):
+            return super().forecast(context, network, path)
+        row = self.encoding.encode([context])
+        key = network.checksum, row.tobytes(), self.seen.other_sources(context.weather)
+        found = self._kept.get(key)
+        if found is None:
+            found = super().forecast(context, network)
+            found.embeddings.flags.writeable = False  # many calls share it
+            self._kept[key] = found
+            if len(self._kept) > _FORECASTS:
+                self._kept.popitem(last=False)
+        return found

@@ -1,6 +1,5 @@
 """A call as far as it is known here: where it is, who is free, who was sent, the weather."""
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -8,16 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import WEATHER_VARIABLES, Context, Weather, WeatherValue
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Assignment, Incident, Readiness, Situation, observe
+from ideal_dispatch.dispatch import Assignment, Incident, Readiness
 from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.network import Depot, Path, RoadNetwork
+from ideal_dispatch.network import Path
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames, named
 from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather, Sent
-from ideal_dispatch.traffic.source import TrafficSource
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.solver.assets import Assets
@@ -37,48 +35,25 @@ class NoAdviceError(IdealError):
 class Case:
     """What is known about a call at this moment, before any router is asked.
 
-    The node of the incident is ``snapped_m`` away from the place told. ``sent`` is an
-    ambulance that left ``sent_ago_s`` ago: its station alone where the router's route is
-    assumed. ``alternatives`` says whether a depot's other route is wanted also where other
-    depots have one. ``weather_s`` and ``units_s`` are ages, None where not known.
+    The node of the incident is ``snapped_m`` away from the place told. ``alternatives``
+    says whether a depot's other route is wanted also where other depots have one.
+    ``weather_s`` and ``units_s`` are ages, None where not known.
     """
 
     incident: Incident
-    depots: Sequence[Depot]
-    units: Sequence[int]
+    ready: Readiness
     weather: Weather
-    sent: Assignment | int | None = None
-    sent_ago_s: float = 0.0
     alternatives: bool = True
     snapped_m: float = 0.0
     units_s: float | None = None
     weather_s: float | None = None
 
-    def observed(
-        self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
-    ) -> Situation:
-        """What the source says about it; the incident may be of a replayed moment."""
-        alternatives = self.alternatives
-        return observe(source, network, incident, context, self.ready, alternatives=alternatives)
-
-    @property
-    def ready(self) -> Readiness:
-        """Who could go."""
-        return Readiness(self.depots, self.units, None, self.sent, self.sent_ago_s)
-
-    @property
-    def asked(self) -> list[Depot]:
-        """The depots that a router must be asked about."""
-        return [self.depots[number] for number in self.ready.asked]
-
 
 class CaseReader:
     """Reads calls against what is known about the city. May be asked from many threads."""
 
-    def __init__(
-        self, assets: "Assets", settings: ServiceSettings, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self._assets, self._settings, self._clock = assets, settings, clock
+    def __init__(self, assets: "Assets", settings: ServiceSettings) -> None:
+        self._assets, self._settings, self._clock = assets, settings, utc_now
         self._stations = {depot.name: n for n, depot in enumerate(assets.depots)}
         self._names = DepotNames(self._stations, settings.city.aliases)
         # a policy that does not say which seconds it considers may consider them all
@@ -101,17 +76,16 @@ class CaseReader:
             reasons.append(("last_unit_promised", promised))
         units_s = known.age_s if call.depots is None else 0.0
         weather, weather_s = self._weather_of(call, polled, now, reasons)
-        path = None if sent is None else self._path_of(call.primary, sent, snap.node, reasons)
+        path = self._path(call.primary, sent, snap.node, reasons)
         if sent is None and not any(units):
             if promised:
                 raise NoAdviceError("last_unit_promised", promised)
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
-        return Case(
-            Incident(call.call_id, snap.node, now), self._assets.depots, units, weather,
-            sent if sent is None or path is None else Assignment(sent, path),
-            max((now - call.received_at).total_seconds(), 0.0),
-            self._alternatives, snap.distance_m, units_s, weather_s,
-        )  # fmt: skip
+        first = sent if sent is None or path is None else Assignment(sent, path)
+        ago_s = max((now - call.received_at).total_seconds(), 0.0)
+        ready = Readiness(self._assets.depots, units, None, first, ago_s)
+        incident, more = Incident(call.call_id, snap.node, now), self._alternatives
+        return Case(incident, ready, weather, more, snap.distance_m, units_s, weather_s)
 
     def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
         """An advice is for now: not for a call of an hour ago, nor of tomorrow."""
@@ -186,8 +160,10 @@ class CaseReader:
         self, call: Call, polled: KnownWeather, now: datetime, reasons: list[Reason]
     ) -> tuple[Weather, float | None]:
         if call.weather is not None:
-            weather = _with(polled.weather, call.weather, now)
-            if None not in call.weather.values():
+            told = {k: v for k, v in call.weather.items() if v is not None}
+            given = {name: WeatherValue(v, "request", "", now) for name, v in told.items()}
+            weather = replace(polled.weather, **given)
+            if len(given) == len(WEATHER_VARIABLES):
                 return weather, 0.0  # what is wrong with our own does not matter then
             polled = replace(polled, weather=weather, age_s=oldest_s(weather, now))
         if polled.stale:
@@ -207,44 +183,37 @@ class CaseReader:
         except InputError as error:
             raise NoAdviceError("unknown_depot", str(error)) from None
 
-    def _path_of(
-        self, primary: Sent | None, station: int, node: int, reasons: list[Reason]
+    def _path(
+        self, primary: Sent | None, station: int | None, node: int, reasons: list[Reason]
     ) -> Path | None:
-        """The path of the ambulance that was sent, if it can be used."""
-        if primary is None or (primary.edges is None and primary.polyline is None):
+        """The path of the ambulance that was sent, if one was told that can be used."""
+        if primary is None or station is None:
             return None
+        network, origin = self._assets.network, self._assets.depots[station].node
         try:
-            return self._path(primary, self._assets.depots[station].node, node)
-        except IdealError as error:
-            words = f"the primary's path cannot be used ({error}); the router's is assumed"
+            if primary.polyline is not None:
+                from ideal_dispatch.traffic.foreign_route import decode_polyline, laid_on
+
+                points = decode_polyline(primary.polyline)
+                self._check_length(points, origin, node)
+                return laid_on(network, points, origin, node)
+            if primary.edges is not None:
+                path = network.path(np.array(primary.edges, np.int64), origin)
+                if path.destination != node:
+                    raise InputError(f"it ends at node {path.destination}, not at node {node}")
+                return path
+        except (IdealError, OverflowError) as error:
+            why = error if isinstance(error, IdealError) else "an edge number is far too large"
+            words = f"the primary's path cannot be used ({why}); the router's is assumed"
             reasons.append(("primary_path_unknown", words))
-            return None
-
-    def _path(self, primary: Sent, origin: int, destination: int) -> Path:
-        network = self._assets.network
-        if primary.polyline is not None:
-            from ideal_dispatch.traffic.foreign_route import decode_polyline, laid_on
-
-            points = decode_polyline(primary.polyline)
-            self._check_length(points, origin, destination)
-            return laid_on(network, points, origin, destination)
-        assert primary.edges is not None
-        try:
-            edges = np.array(primary.edges, np.int64)
-        except OverflowError:
-            raise InputError("an edge number is far too large") from None
-        path = network.path(edges, origin)
-        if path.destination != destination:
-            raise InputError(f"it ends at node {path.destination}, not at node {destination}")
-        return path
+        return None
 
     def _check_length(self, points: FloatArray, origin: int, destination: int) -> None:
         """Refuse what is no route: laying it takes time by its length, not by its points."""
         network = self._assets.network
         metres = network.snapper.plane.to_metres(points)
         line_m = float(np.hypot(*np.diff(metres, axis=0).T).sum())
-        way = network.shortest_path(network.length_m, origin, destination)
-        way_m = way.length_m(network)
+        way_m = network.shortest_path(network.length_m, origin, destination).length_m(network)
         if line_m > _TIMES * way_m + _MORE_M:
             raise InputError(
                 f"its line is {line_m / 1000:,.1f} km long, the shortest way {way_m / 1000:,.1f} "
@@ -257,14 +226,3 @@ def oldest_s(weather: Weather, at: datetime) -> float | None:
     ages = [value.age(at) for value in weather if value.known]
     known = [age.total_seconds() for age in ages if age is not None]
     return max(max(known), 0.0) if known else None
-
-
-def _with(weather: Weather, given: Mapping[str, float | None], at: datetime) -> Weather:
-    """The weather with what the caller knows in place of our own."""
-    told = {
-        name: WeatherValue(value, "request", "", at)
-        for name in WEATHER_VARIABLES
-        if (value := given[name]) is not None
-    }
-    own = {name: getattr(weather, name) for name in WEATHER_VARIABLES}
-    return Weather(**own | told)

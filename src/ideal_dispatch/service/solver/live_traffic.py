@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from threading import Lock
@@ -12,7 +12,7 @@ import numpy as np
 
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.dispatch import Incident, Situation
+from ideal_dispatch.dispatch import Incident, Situation, observe
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError, UnreachableError
 from ideal_dispatch.forecast import Model
@@ -40,6 +40,7 @@ _KIND = "traffic.kind"
 _ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
 
 
+@dataclass(eq=False)
 class LiveTraffic:
     """Where the situation of a call comes from: the model's own times, no live traffic at all.
 
@@ -47,10 +48,10 @@ class LiveTraffic:
     the traffic can be used: "ready", "starting", or in words why not.
     """
 
-    status = "ready"
-
-    def __init__(self, network: RoadNetwork, calendar: Calendar, model: Model) -> None:
-        self.network, self.calendar, self.model = network, calendar, model
+    network: RoadNetwork
+    calendar: Calendar
+    model: Model
+    status: str = field(default="ready", init=False)
 
     def prepare(self) -> None:
         """Whatever takes long, before the first call and again now and then."""
@@ -60,12 +61,16 @@ class LiveTraffic:
 
     def look(self, case: Case, wait_s: float) -> Situation:
         """The situation of a call, within so many seconds."""
-        context = self._context(case)
+        context = self.calendar.context(case.incident.at, case.weather)
         router = ForecastRouter(self.model, self.network, context)
-        return case.observed(router, self.network, case.incident, context)
+        return self._observed(case, router, case.incident, context)
 
-    def _context(self, case: Case) -> Context:
-        return self.calendar.context(case.incident.at, case.weather)
+    def _observed(
+        self, case: Case, source: TrafficSource, incident: Incident, context: Context
+    ) -> Situation:
+        """What the source says about a case; the incident may be of a replayed moment."""
+        more = case.alternatives
+        return observe(source, self.network, incident, context, case.ready, alternatives=more)
 
     def _without(self, case: Case, why: str) -> Situation:
         """The situation by the forecast, with the reason for that."""
@@ -73,6 +78,7 @@ class LiveTraffic:
         return replace(LiveTraffic.look(self, case, 0.0), reasons=(("traffic_unavailable", words),))
 
 
+@dataclass(eq=False)
 class RecordedLive(LiveTraffic):
     """A recording replayed against the wall clock, as if it happened now.
 
@@ -82,24 +88,16 @@ class RecordedLive(LiveTraffic):
     only these take turns, whatever the clock says, and nothing is said.
     """
 
-    def __init__(
-        self,
-        network: RoadNetwork,
-        calendar: Calendar,
-        model: Model,
-        load: Callable[[], RecordedTraffic],
-        hours: Sequence[tuple[int, int]] = (),
-    ) -> None:
-        super().__init__(network, calendar, model)
-        self._load, self._hours = load, tuple(hours)
-        self.router: RecordedRouter | None = None
-        self.status = "starting"
+    load: Callable[[], RecordedTraffic]
+    hours: Sequence[tuple[int, int]] = ()
+    router: RecordedRouter | None = field(default=None, init=False)
+    status: str = field(default="starting", init=False)
 
     def prepare(self) -> None:
         """Load it, and have the estimates of this moment and the next at hand."""
         if self.router is None:
             try:
-                self.router = RecordedRouter(self._load())
+                self.router = RecordedRouter(self.load())
             except Exception:
                 self.status = _UNREADABLE
                 raise
@@ -112,7 +110,7 @@ class RecordedLive(LiveTraffic):
         windows = self._windows
         assert self.router is not None
         calendar = self.router.recording.calendar
-        if not self._hours:
+        if not self.hours:
             local = calendar.local(now)
             days = self.router.recording.days
             for turn in range(len(days)):
@@ -139,12 +137,12 @@ class RecordedLive(LiveTraffic):
             first = stretch.start + timedelta(seconds=min(_LEAST_S, whole_s / 2))
             last_s = max(whole_s - _MARGIN_S, 0.75 * whole_s)
             windows.append((first, stretch.start + timedelta(seconds=last_s)))
-        if not self._hours:
+        if not self.hours:
             return windows
         busy = []
         for first, last in windows:
             midnight = recording.calendar.local(first).replace(hour=0, minute=0, second=0)
-            for begin, end in self._hours:
+            for begin, end in self.hours:
                 since = max(first, midnight + timedelta(hours=begin))
                 until = min(last, midnight + timedelta(hours=end))
                 if since < until:
@@ -161,10 +159,11 @@ class RecordedLive(LiveTraffic):
         known = any(value.known for value in case.weather)
         recorded = self.router.recording.context(at)
         context = self.calendar.context(at, case.weather) if known else recorded
-        situation = case.observed(self.router, self.network, incident, context)
-        return replace(situation, reasons=() if self._hours else (_REPLAYED,))
+        situation = self._observed(case, self.router, incident, context)
+        return replace(situation, reasons=() if self.hours else (_REPLAYED,))
 
 
+@dataclass(eq=False)
 class RouterLive(LiveTraffic):
     """A routing service, asked about all depots at once within the time a call can spare.
 
@@ -173,11 +172,9 @@ class RouterLive(LiveTraffic):
     last call went.
     """
 
-    def __init__(
-        self, network: RoadNetwork, calendar: Calendar, model: Model, source: TrafficSource
-    ) -> None:
-        super().__init__(network, calendar, model)
-        self.source = source
+    source: TrafficSource
+
+    def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "router")
         self._overdue: set[Future[RouteQuote]] = set()
         self._lock = Lock()
@@ -185,9 +182,7 @@ class RouterLive(LiveTraffic):
     def close(self) -> None:
         """Give up connections; questions that hang are left behind."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        close = getattr(self.source, "close", None)
-        if close is not None:
-            close()
+        getattr(self.source, "close", lambda: None)()
 
     def look(self, case: Case, wait_s: float) -> Situation:
         """The router's situation, else the forecast's with the reason."""
@@ -211,7 +206,8 @@ class RouterLive(LiveTraffic):
             overdue = len(self._overdue)
         if overdue > _MOST_OVERDUE:
             raise TrafficServiceError("the router has not answered many questions; not asked again")
-        names = {depot.node: depot.name for depot in case.asked}
+        asked = [case.ready.depots[number] for number in case.ready.asked]
+        names = {depot.node: depot.name for depot in asked}
         where, at = case.incident.node, case.incident.at
         futures = {node: self._pool.submit(self.source.quote, node, where, at) for node in names}
         wait(futures.values(), wait_s)
@@ -220,21 +216,20 @@ class RouterLive(LiveTraffic):
             running = {future for future in futures.values() if not future.cancel()}
             with self._lock:
                 self._overdue |= running
-            raise TrafficServiceError(
-                f"the router did not answer within {wait_s:.2g} s about {late[0]}"
-            )
-        answers = _Answers(futures)
-        return case.observed(answers, self.network, case.incident, self._context(case))
+            words = f"the router did not answer within {wait_s:.2g} s about {late[0]}"
+            raise TrafficServiceError(words)
+        context = self.calendar.context(at, case.weather)
+        return self._observed(case, _Answers(futures), case.incident, context)
 
 
+@dataclass
 class _Answers:
     """A router that has answered, by the node where a route begins."""
 
-    def __init__(self, quotes: Mapping[int, Future[RouteQuote]]) -> None:
-        self._quotes = quotes
+    quotes: Mapping[int, Future[RouteQuote]]
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
-        return self._quotes[origin].result()
+        return self.quotes[origin].result()
 
 
 def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str) -> TrafficSource:

@@ -117,9 +117,8 @@ class SolverPool:
                 raise LateError("no solver was free in time")
             return waiter.result()
         except BaseException:
-            if (
-                not waiter.cancel() and waiter.exception() is None
-            ):  # nobody takes what was handed out
+            # nobody takes what was handed out
+            if not waiter.cancel() and waiter.exception() is None:
                 self._free.append(waiter.result())
                 self._hand_out()
             raise

@@ -5,21 +5,22 @@ import gzip
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets
-from ideal_dispatch.service.solver.invented_calls import InventedCalls
 from ideal_dispatch.service.solver.live_traffic import PREPARE_S
 from ideal_dispatch.service.solver.messages import (
     Call,
@@ -34,6 +35,7 @@ from ideal_dispatch.service.solver.messages import (
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 60.0  # of a rehearsal, where nothing is compiled yet
+_CONTESTED = 1.25  # the second nearest depot takes at most so many times as long
 
 
 class Solver:
@@ -83,7 +85,31 @@ class Solver:
         return found
 
     def road_map(self) -> RoadMap:
-        return _road_map(self.assets.network)
+        """The roads for a map: one line per street, for both of its directions."""
+        network = self.assets.network
+        seen: dict[tuple[int, int, bytes], dict[str, Any]] = {}
+        features = []
+        for edge in range(network.num_edges):
+            ends = int(network.tail[edge]), int(network.head[edge])
+            line = network.polyline(edge)
+            twin = seen.get((ends[1], ends[0], line[::-1].tobytes()))
+            if twin is not None:
+                twin["properties"]["edges"].append(edge)
+                continue
+            feature = {
+                "type": "Feature",
+                "properties": {
+                    "name": network.name[edge],
+                    "road_class": ROAD_CLASSES[network.road_class[edge]],
+                    "edges": [edge],
+                },
+                "geometry": {"type": "LineString", "coordinates": np.round(line, 6).tolist()},
+            }
+            seen[(*ends, line.tobytes())] = feature
+            features.append(feature)
+        document = {"type": "FeatureCollection", "features": features}
+        plain = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+        return RoadMap(network.checksum, plain, gzip.compress(plain, 6, mtime=0))
 
     def model_card(self) -> str:
         from ideal_dispatch.forecast.model_directory import model_card
@@ -159,28 +185,49 @@ def rehearse(adviser: Adviser) -> bool:
     return bool(made["decision"] != "no_advice")
 
 
-def _road_map(network: RoadNetwork) -> RoadMap:
-    """The roads for a map: one line per street, for both of its directions."""
-    seen: dict[tuple[int, int, bytes], dict[str, Any]] = {}
-    features = []
-    for edge in range(network.num_edges):
-        ends = int(network.tail[edge]), int(network.head[edge])
-        line = network.polyline(edge)
-        twin = seen.get((ends[1], ends[0], line[::-1].tobytes()))
-        if twin is not None:
-            twin["properties"]["edges"].append(edge)
-            continue
-        feature = {
-            "type": "Feature",
-            "properties": {
-                "name": network.name[edge],
-                "road_class": ROAD_CLASSES[network.road_class[edge]],
-                "edges": [edge],
+class InventedCalls:
+    """Requests that a CAD might send, at places where depots compete.
+
+    Most come with the ambulance of the nearest depot.
+    """
+
+    def __init__(self, network: RoadNetwork, depots: Sequence[Depot]) -> None:
+        self._network, self._depots = network, depots
+        self._rng = np.random.default_rng()
+
+    def call(self, number: int) -> dict[str, Any]:
+        """A call received now; the number makes its name."""
+        network, rng, now = self._network, self._rng, datetime.now(UTC)
+        node = int(rng.choice(self._places))
+        depot = self._depots[int(self._reach_s[:, node].argmin())]
+        streets = {network.name[e] for e in np.flatnonzero(network.head == node)} - {""}
+        primary = {"depot": depot.name, "unit": f"A{rng.integers(100, 400)}"}
+        return {
+            "call_id": f"SIM-{now:%H%M%S}-{number:03d}",
+            "received_at": now,
+            "location": {
+                "lon": round(float(network.lon[node]) + float(rng.normal(0, 1e-4)), 6),
+                "lat": round(float(network.lat[node]) + float(rng.normal(0, 1e-4)), 6),
+                "accuracy_m": float(rng.integers(5, 60)),
             },
-            "geometry": {"type": "LineString", "coordinates": np.round(line, 6).tolist()},
+            "primary": None if rng.random() < 0.15 else primary,
+            "depots": [
+                {"name": one.name, "units": int(rng.choice([0, 1, 2, 3], p=[0.06, 0.3, 0.4, 0.24]))}
+                for one in self._depots
+            ],
+            "note": f"{rng.integers(1, 200)} {min(streets)}" if streets else None,
         }
-        seen[(*ends, line.tobytes())] = feature
-        features.append(feature)
-    document = {"type": "FeatureCollection", "features": features}
-    plain = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
-    return RoadMap(network.checksum, plain, gzip.compress(plain, 6, mtime=0))
+
+    @cached_property
+    def _reach_s(self) -> FloatArray:
+        """Seconds on empty roads, a row per depot and a column per node."""
+        network = self._network
+        times_s = network.free_flow_times_s
+        return np.array([network.distances(times_s, one) for one in self._depots])
+
+    @cached_property
+    def _places(self) -> npt.NDArray[np.intp]:
+        """Nodes at which two depots compete, or all that can be reached."""
+        nearest = np.sort(self._reach_s, axis=0)
+        near = np.isfinite(nearest[1]) & (nearest[0] > 60) & (nearest[1] < _CONTESTED * nearest[0])
+        return np.flatnonzero(near if near.any() else np.isfinite(nearest[0]))

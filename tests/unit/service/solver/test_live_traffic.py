@@ -10,7 +10,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch import Assignment, Incident
+from ideal_dispatch.dispatch import Assignment, Incident, Readiness
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.service.solver.case import Case
@@ -30,7 +30,7 @@ def recorded(grid: RoadNetwork, hours: Sequence[tuple[int, int]] = ()) -> Record
 
 def asked(units: tuple[int, ...] = (1, 1), sent: Assignment | int | None = None) -> Case:
     incident = Incident("x", 65, datetime.now(UTC))
-    return Case(incident, depots(len(units)), units, Weather(), sent)
+    return Case(incident, Readiness(depots(len(units)), units, None, sent), Weather())
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
@@ -101,7 +101,7 @@ def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     places = [Depot("end", 2), Depot("start", 0)]
     incident = Incident("x", 1, datetime.now(UTC))
     with pytest.raises(UnreachableError, match="no way leads from end to the incident"):
-        forecast.look(Case(incident, places, (0, 1), Weather(), 0), 1.0)
+        forecast.look(Case(incident, Readiness(places, (0, 1), None, 0), Weather()), 1.0)
 
 
 class Gate:
@@ -124,7 +124,7 @@ def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetw
     gate = Gate(grid)
     router = RouterLive(grid, CALENDAR, random_model(grid), gate)
     places = [Depot(f"d{number}", number) for number in range(60)]
-    call = Case(Incident("x", 65, datetime.now(UTC)), places, [1] * 60, Weather())
+    call = Case(Incident("x", 65, datetime.now(UTC)), Readiness(places, [1] * 60), Weather())
     found: list[tuple[tuple[str, str], ...]] = []
     calls = [
         threading.Thread(target=lambda: found.append(router.look(call, 20.0).reasons))
@@ -146,7 +146,7 @@ def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> Non
 
     def look(wait_s: float) -> str:
         incident = Incident("x", 65, datetime.now(UTC))
-        call = Case(incident, places, [1] * 30, Weather())
+        call = Case(incident, Readiness(places, [1] * 30), Weather())
         return " ".join(words for _, words in router.look(call, wait_s).reasons)
 
     gate.open.clear()

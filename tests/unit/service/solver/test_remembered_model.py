@@ -7,8 +7,8 @@ import pytest
 
 from ideal_dispatch.context import Calendar, Context, Weather, WeatherValue
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.service.solver import remembered_model as module
-from ideal_dispatch.service.solver.remembered_model import RememberedModel
+from ideal_dispatch.service.solver import assets as module
+from ideal_dispatch.service.solver.assets import RememberedModel
 from tests.service_town import Town
 
 CALENDAR = Calendar("Asia/Hong_Kong", "HK")
@@ -45,7 +45,7 @@ def test_forecasts_are_those_of_the_model_and_made_once(
 def test_what_is_kept_is_bounded(
     town: Town, models: tuple[Model, RememberedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST", 2)
+    monkeypatch.setattr(module, "_FORECASTS", 2)
     made = []
     for temperature_c in range(5):
         made.append(models[1].forecast(context(temperature_c=temperature_c), town.network))

@@ -1,1 +1,0 @@
-"""The API, a module for each thing that it speaks about."""
