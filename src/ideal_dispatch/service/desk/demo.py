@@ -2,7 +2,7 @@
 
 import json
 
-from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM
 from ideal_dispatch.service.settings import (
     AuditTable,
     CityFiles,
@@ -23,7 +23,7 @@ def demo() -> tuple[ServiceSettings, str]:
     token, hashed = new_token()
     settings = ServiceSettings(
         city=CityFiles("", "", city["time_zone"], city["country"], city["name"]),
-        model=ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
+        model=ModelFiles(str(HARBOUR_MODEL), str(HARBOUR_MODEL / "gain.json")),
         server=Server(public_metrics=True, log_level="warning"),
         policy={"threshold": {"cost": 0.002}, "method": "multistart"},
         traffic=TrafficTable("recorded", "harbour.traffic"),
