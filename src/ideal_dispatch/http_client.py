@@ -33,11 +33,6 @@ class HttpAnswer:
     body: bytes
 
     @property
-    def overloaded(self) -> bool:
-        """True where the same request may well be answered later: 429 and 5xx."""
-        return self.status == 429 or self.status >= 500
-
-    @property
     def retry_after_s(self) -> float | None:
         """Seconds to wait as the server asks, by number or date, or None."""
         text = self.headers.get("retry-after", "").strip()

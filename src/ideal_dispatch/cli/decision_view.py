@@ -81,29 +81,22 @@ def print_json(answer: Answer) -> None:
 
 
 def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] | None:
-    return (
-        None
-        if one is None
-        else {
-            "depot": situation.stations[one.station].depot.name,
-            "edges": one.path.edges.tolist(),
-            "follow": one.follow,
-        }
-    )
+    if one is None:
+        return None
+    depot = situation.stations[one.station].depot.name
+    return {"depot": depot, "edges": one.path.edges.tolist(), "follow": one.follow}
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
-    return (
-        None
-        if quote is None
-        else {
-            "duration_s": quote.duration_s,
-            "optimistic_s": quote.optimistic_s,
-            "pessimistic_s": quote.pessimistic_s,
-            "edges": quote.path.edges.tolist(),
-            "fell_back": quote.fell_back,
-        }
-    )
+    if quote is None:
+        return None
+    return {
+        "duration_s": quote.duration_s,
+        "optimistic_s": quote.optimistic_s,
+        "pessimistic_s": quote.pessimistic_s,
+        "edges": quote.path.edges.tolist(),
+        "fell_back": quote.fell_back,
+    }
 
 
 # --- for people -------------------------------------------------------------

@@ -62,23 +62,19 @@ def serve(
         _demo(host, port, workers, check, ctx.obj)
         return
     if check:
-        _check(_read(config))
+        _check(config)
         return
     app: FastAPI | str = worker.FACTORY
     with worker.starting(ctx.obj) as solver:
-        given = _read(config)
+        from ideal_dispatch.service.settings import ServiceSettings, hand_down
+
+        hand_down(str(config.resolve()))
+        given = ServiceSettings.load(config)
         if workers > 1:
             worker.check(given, solver)
         else:
             app = worker.application(given, solver)
     _run(app, given, host, port, workers)
-
-
-def _read(config: Path) -> "ServiceSettings":
-    from ideal_dispatch.service.settings import ServiceSettings, hand_down
-
-    hand_down(str(config.resolve()))
-    return ServiceSettings.load(config)
 
 
 def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
@@ -114,11 +110,13 @@ def _run(
     run(app, given, host, port, workers)
 
 
-def _check(given: "ServiceSettings") -> None:
+def _check(config: Path) -> None:
     """Load all that is named, try the audit, and say what was found; nothing is left behind."""
     from ideal_dispatch.service.polling import weather_provider
+    from ideal_dispatch.service.settings import ServiceSettings
     from ideal_dispatch.service.solver.assets import load_assets
 
+    given = ServiceSettings.load(config)
     assets = load_assets(given)
     weather_provider(given)
     rule, words = getattr(assets.policy, "threshold", None), "no threshold"
