@@ -163,9 +163,8 @@ class OutsideService:
             except IdealError:  # a refusal is an answer
                 self._note("")
                 raise
-            longest_s = min(
-                self.patience.longest_pause_s, self.patience.pause_s * 2.0 ** (tries - 1)
-            )
+            doubled_s = self.patience.pause_s * 2.0 ** (tries - 1)
+            longest_s = min(self.patience.longest_pause_s, doubled_s)
             with self._lock:
                 pause_s = float(self._rng.uniform(0.0, longest_s)) + (asked_s or 0.0)
             if tries == self.patience.attempts or self._timer.monotonic() + pause_s >= until:

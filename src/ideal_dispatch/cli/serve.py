@@ -66,15 +66,19 @@ def serve(
         return
     app: FastAPI | str = worker.FACTORY
     with worker.starting(ctx.obj) as solver:
+        from ideal_dispatch.service import logs
         from ideal_dispatch.service.settings import ServiceSettings, hand_down
 
         hand_down(str(config.resolve()))
         given = ServiceSettings.load(config)
         if workers > 1:
             worker.check(given, solver)
+            logs.configure(given.server.log_level)
         else:
             app = worker.application(given, solver)
-    _run(app, given, host, port, workers)
+    from ideal_dispatch.service.http.server import run
+
+    run(app, given, host, port, workers)
 
 
 def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
@@ -97,17 +101,9 @@ def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | 
     err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
     err.print(f"token: {token}", markup=False, soft_wrap=True)
     err.print(f"audit: {settings.database_url}", markup=False, soft_wrap=True)
-    _run(app, settings, host, port)
-
-
-def _run(
-    app: "FastAPI | str", given: "ServiceSettings", host: str, port: int, workers: int = 1
-) -> None:
-    from ideal_dispatch.service import logs
     from ideal_dispatch.service.http.server import run
 
-    logs.configure(given.server.log_level)
-    run(app, given, host, port, workers)
+    run(app, settings, host, port, workers)
 
 
 def _check(config: Path) -> None:
