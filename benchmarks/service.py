@@ -30,7 +30,7 @@ import ideal_dispatch
 from benchmarks.callers import ASK, Callers
 from benchmarks.stack import WorkerProcess, free_ports
 from benchmarks.timing import human
-from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_model_folder, harbour_traffic
+from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city, harbour_traffic
 
 _STORM = 1, 3, 10  # times the capacity
 _SETTLE_S = 6.0  # a worker's other solvers start when the first can advise
@@ -98,7 +98,7 @@ class Town:
 
     def config(self, workers: int, method: str) -> Path:
         """Settings with as many solvers as there are cores, over all workers."""
-        city, model = harbour_city(), harbour_model_folder()
+        city, model = harbour_city(), HARBOUR_MODEL
         path = self.folder / f"{workers}.toml"
         path.write_text(_CONFIG.format(
             zone=city.time_zone, country=city.country, method=method,

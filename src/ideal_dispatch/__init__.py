@@ -100,34 +100,30 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _NAMES = {
-    "cities": ("City", "harbour_city"),
-    "context": ("Calendar", "Context", "Weather", "WeatherValue"),
-    "dispatch": (
-        "Assignment", "Decision", "Incident", "Policy", "Readiness", "Situation", "decide",
-        "observe",
-    ),
-    "dispatch.threshold": ("ConstantThreshold", "Threshold"),
-    "dispatch.worth": ("Worth",),
-    "errors": ("IdealError", "WeatherError"),
-    "evaluation.outcomes": ("Outcomes",),
-    "evaluation.report": ("write_report",),
-    "evaluation.judged": ("Judged",),
-    "forecast": ("Model",),
-    "gap": ("OptimisticGap", "explain_gap", "optimistic_gap", "pairwise_gap"),
-    "learning": ("TrainingSettings", "fit", "train_model"),
-    "network": ("Depot", "Path", "RoadNetwork"),
-    "records": ("Trip", "Trips"),
-    "records.agency": ("AgencySettings",),
-    "records.prepare": ("prepare_records",),
-    "replay.experiment": ("Experiment",),
-    "replay.run": ("run_replay",),
-    "replay.simulation": ("Replay",),
-    "replay.study": ("run_experiment",),
-    "scenarios": (
-        "ScenarioSet", "TargetRadius", "burg_divergence", "minimise_linear", "target_radius",
-    ),
-    "traffic.source": ("RouteQuote",),
-}  # fmt: skip
+    "cities": "City harbour_city",
+    "context": "Calendar Context Weather WeatherValue",
+    "dispatch": "Assignment Decision Incident Policy Readiness Situation decide observe",
+    "dispatch.threshold": "ConstantThreshold Threshold",
+    "dispatch.worth": "Worth",
+    "errors": "IdealError WeatherError",
+    "evaluation.outcomes": "Outcomes",
+    "evaluation.report": "write_report",
+    "evaluation.judged": "Judged",
+    "forecast": "Model",
+    "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",
+    "learning": "TrainingSettings fit train_model",
+    "network": "Depot Path RoadNetwork",
+    "records": "Trip Trips",
+    "records.agency": "AgencySettings",
+    "records.prepare": "prepare_records",
+    "replay.experiment": "Experiment",
+    "replay.run": "run_replay",
+    "replay.simulation": "Replay",
+    "replay.study": "run_experiment",
+    "scenarios": "ScenarioSet TargetRadius burg_divergence minimise_linear target_radius",
+    "traffic.source": "RouteQuote",
+}
+"""The names that each module gives to the front door."""
 
 __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
@@ -140,7 +136,7 @@ __all__ = [
     "run_replay", "target_radius", "train_model", "write_report",
 ]  # fmt: skip
 
-_found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home]})
+_found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})
 
 
 def __getattr__(name: str) -> Any:
@@ -156,5 +152,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """All names but those whose extra is not installed: ``help`` looks at each."""
-    missing = () if find_spec("torch") else _NAMES["learning"]
+    missing = () if find_spec("torch") else _NAMES["learning"].split()
     return [name for name in __all__ if name not in missing]

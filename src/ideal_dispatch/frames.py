@@ -1,12 +1,11 @@
 """Results as pandas DataFrames, for those who have pandas installed."""
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.errors import MissingExtraError
 
-__all__ = ["DataFrame", "frame", "frame_of_csv"]
+__all__ = ["DataFrame", "frame", "pandas"]
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
@@ -17,11 +16,6 @@ else:
 def frame(columns: Mapping[str, Any]) -> DataFrame:
     """A DataFrame of named columns, all of one length."""
     return pandas().DataFrame(dict(columns))
-
-
-def frame_of_csv(text: str) -> DataFrame:
-    """The DataFrame of a table that was written as CSV."""
-    return pandas().read_csv(io.StringIO(text))
 
 
 def pandas() -> Any:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,6 @@ class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-    @property
-    def overloaded(self) -> bool:
-        """True where the same request may well be answered later: 429 and 5xx."""
-        return self.status == 429 or self.status >= 500
 
     @property
     def retry_after_s(self) -> float | None:
@@ -125,7 +121,7 @@ class HttpClient:
             return HttpAnswer(response.status_code, response.headers, bytes(content))
 
         try:
-            answer = _within(limit_s, ask, client)
+            return _within(limit_s, ask, client)
         except (TimeoutError, httpx.TimeoutException):
             raise NoAnswerError(f"{where}: no whole answer within {limit_s:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
@@ -136,7 +132,6 @@ class HttpClient:
         finally:
             if not client.is_closed:
                 self._idle.append(client)
-        return answer
 
 
 def _within(limit_s: float, ask: Callable[[], HttpAnswer], client: "httpx.Client") -> HttpAnswer:
@@ -149,17 +144,14 @@ def _within(limit_s: float, ask: Callable[[], HttpAnswer], client: "httpx.Client
     result: Future[HttpAnswer] = Future()
 
     def run() -> None:
-        answer, failure = None, None
+        finish: Callable[[], None]
         try:
-            answer = ask()
+            finish = partial(result.set_result, ask())
         except BaseException as error:
-            failure = error
+            finish = partial(result.set_exception, error)
         if not result.set_running_or_notify_cancel():
-            client.close()  # the caller has stopped waiting
-        elif answer is None:
-            result.set_exception(failure)
-        else:
-            result.set_result(answer)
+            finish = client.close  # the caller has stopped waiting
+        finish()
 
     Thread(target=run, name="http exchange", daemon=True).start()
     try:

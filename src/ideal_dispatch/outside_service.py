@@ -152,7 +152,7 @@ class OutsideService:
                 answer = self._http.exchange(method, url, timeout_s=left_s, **request)
                 for secret in self._secrets:
                     answer = replace(answer, body=answer.body.replace(secret, b"[key]"))
-                if not answer.overloaded:
+                if answer.status != 429 and answer.status < 500:
                     found = read(answer)
                     self._note("")
                     return found
@@ -163,7 +163,10 @@ class OutsideService:
             except IdealError:  # a refusal is an answer
                 self._note("")
                 raise
-            pause_s = self._pause_s(tries - 1) + (asked_s or 0.0)
+            doubled_s = self.patience.pause_s * 2.0 ** (tries - 1)
+            longest_s = min(self.patience.longest_pause_s, doubled_s)
+            with self._lock:
+                pause_s = float(self._rng.uniform(0.0, longest_s)) + (asked_s or 0.0)
             if tries == self.patience.attempts or self._timer.monotonic() + pause_s >= until:
                 failure += f"; it asks to wait {asked_s:g} s" if asked_s else ""
                 break
@@ -191,11 +194,6 @@ class OutsideService:
             self._failures = self._failures + 1 if failure else 0
             self._rests_until = self._timer.monotonic() + self.patience.rest_s
             self._reason = failure
-
-    def _pause_s(self, retry: int) -> float:
-        longest_s = min(self.patience.longest_pause_s, self.patience.pause_s * 2.0**retry)
-        with self._lock:
-            return float(self._rng.uniform(0.0, longest_s))
 
 
 # --- answers in JSON -------------------------------------------------------------------

@@ -101,7 +101,11 @@ def make_plugin(
     missing = [name for name in open_names if known[name] and name not in table]
     if missing:
         raise InputError(f"{where}.{missing[0]} is missing")
-    hints = _annotations(made_by)
+    try:
+        signed = inspect.signature(made_by, eval_str=True).parameters
+        hints = {name: parameter.annotation for name, parameter in signed.items()}
+    except Exception:  # names that only a type checker imports
+        hints = {}
     values = {
         name: checked_value(value, hints.get(name), f"{where}.{name}")
         for name, value in table.items()
@@ -146,15 +150,6 @@ def place_of(method: Callable[..., Any], error: Exception | None) -> str:
     lines = [one.lineno for one in frames if one.filename == code.co_filename]
     line = lines[-1] if lines else code.co_firstlineno
     return f" ({PurePath(code.co_filename).name}, line {line})"
-
-
-def _annotations(made_by: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a constructor; none where they cannot be resolved."""
-    try:
-        signature = inspect.signature(made_by, eval_str=True)
-    except Exception:  # names that only a type checker imports
-        return {}
-    return {name: parameter.annotation for name, parameter in signature.parameters.items()}
 
 
 def _imported(target: str, what: str) -> Any:

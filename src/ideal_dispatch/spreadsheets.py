@@ -9,9 +9,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import IO, Any
 
 import numpy as np
@@ -36,83 +35,33 @@ _TOLD = re.compile(r"sep=([,;\t|])[,;\t|]*", re.IGNORECASE)
 _WORKBOOKS = (".xlsx", ".xlsm")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a table is written. ``delimiter`` and ``encoding`` are of a CSV, ``sheet`` of a workbook.
+def open_table(
+    source: Any, *, delimiter: str = "", encoding: str = "", sheet: str = ""
+) -> tuple[str, str, Iterator[Row]]:
+    """What to call a table, how it is written, and its rows, of which the first names the columns.
 
-    ``guessed`` says that the encoding is only the most likely one.
+    It is a file or a pandas DataFrame. Of a file's form what is given is taken, the rest is
+    found by looking at it. Blank rows are left out.
     """
-
-    delimiter: str = ""
-    encoding: str = ""
-    sheet: str = ""
-    guessed: bool = False
-
-    @property
-    def says(self) -> str:
-        """The form in words."""
-        if self.sheet:
-            return f"Excel, sheet {self.sheet!r}"
-        parts = _DELIMITERS.get(self.delimiter, repr(self.delimiter))
-        guess = " (a guess: it is not UTF-8)" if self.guessed else ""
-        return f"CSV divided by {parts}, {self.encoding.removesuffix('-sig')}{guess}"
-
-
-def detect(
-    path: str | os.PathLike[str], *, delimiter: str = "", encoding: str = "", sheet: str = ""
-) -> Form:
-    """The form of a file; what is given is taken, the rest is found by looking at it."""
-    check_source(path)
-    where = os.fspath(path)
+    if not isinstance(source, (str, os.PathLike)):
+        if not hasattr(source, "itertuples"):
+            kind = type(source).__name__
+            raise InputError(f"a file or a pandas DataFrame is needed, not {kind}")
+        header = [str(name).strip() for name in source.columns]
+        return "DataFrame", "pandas", chain([(1, header)], _frame_rows(source, 2))
+    check_source(source)
+    where = os.fspath(source)
     if where.lower().endswith(_WORKBOOKS):
-        with _workbook(where) as book:
-            if sheet and sheet not in book.sheet_names:
-                names = ", ".join(map(repr, book.sheet_names))
-                raise InputError(f"{where}: no sheet {sheet!r}; it has {names}")
-            return Form(sheet=sheet or str(book.sheet_names[0]))
+        return where, *_read_workbook(where, sheet)
     if where.lower().endswith(".xls"):
         raise FileFormatError(f"{where}: the old Excel form is not read; save it as .xlsx or .csv")
     found = encoding or _encoding(where)
     if codecs.lookup(found).name == "utf-8":
         found = "utf-8-sig"  # the mark at the start is no part of the first name
-    form = Form(delimiter or ",", found, guessed=not encoding and found == "cp1252")
-    if delimiter:
-        return form
-    with _text(where, found) as text:
-        lines = [line for line in islice(text, _SAMPLE_ROWS) if line.strip()]
-    return Form(_delimiter(lines), found, guessed=form.guessed)
-
-
-def read(path: str | os.PathLike[str], form: Form) -> Iterator[Row]:
-    """The rows of a file that are not blank."""
-    where = os.fspath(path)
-    if form.sheet:
-        with _workbook(where) as book:
-            frame = pandas().read_excel(
-                book, form.sheet, header=None, dtype=object, keep_default_na=False
-            )
-        yield from _frame_rows(frame, 1)
-        return
-    with _text(where, form.encoding) as text:
-        reader = csv.reader(text, delimiter=form.delimiter, strict=True)
-        for row, cells in _filled(_csv_rows(where, reader)):
-            if row > 1 or not _TOLD.fullmatch(form.delimiter.join(cells)):
-                yield row, cells
-
-
-def open_table(source: Any, **form: str) -> tuple[str, str, Iterator[Row]]:
-    """What to call a table, how it is written, and its rows, of which the first names the columns.
-
-    It is a file, with what is known of its ``form`` (see :func:`detect`), or a pandas DataFrame.
-    """
-    if isinstance(source, (str, os.PathLike)):
-        found = detect(source, **form)
-        return os.fspath(source), found.says, read(source, found)
-    if not hasattr(source, "itertuples"):
-        kind = type(source).__name__
-        raise InputError(f"a file or a pandas DataFrame is needed, not {kind}")
-    header = [str(name).strip() for name in source.columns]
-    return "DataFrame", "pandas", chain([(1, header)], _frame_rows(source, 2))
+    mark = delimiter or _delimiter(where, found)
+    guess = "" if encoding or found != "cp1252" else " (a guess: it is not UTF-8)"
+    form = f"{_DELIMITERS.get(mark, repr(mark))}, {found.removesuffix('-sig')}{guess}"
+    return where, f"CSV divided by {form}", _csv_rows(where, mark, found)
 
 
 def column_places(header: Sequence[str]) -> dict[str, int]:
@@ -126,8 +75,10 @@ def plain_column(name: str) -> str:
 
 
 def _frame_rows(frame: Any, first: int) -> Iterator[Row]:
-    rows = frame.itertuples(index=False)
-    return _filled(enumerate((list(map(_cell, row)) for row in rows), first))
+    for row, values in enumerate(frame.itertuples(index=False), first):
+        cells = list(map(_cell, values))
+        if any(cells):
+            yield row, cells
 
 
 def decimal_mark(cells: Iterable[str], otherwise: str = ".") -> str:
@@ -147,28 +98,27 @@ def number(text: str, mark: str = ".") -> float:
     return float(text.replace(",", "."))
 
 
-def _filled(rows: Iterable[Row]) -> Iterator[Row]:
-    return (row for row in rows if isinstance(row[1], str) or any(map(str.strip, row[1])))
-
-
-def _csv_rows(where: str, reader: Any) -> Iterator[Row]:
-    row, last = 0, 0
-    while True:
-        row += 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if "end of data" in str(error) and reader.line_num - last > 1:
-                raise FileFormatError(
-                    f"{where}: a quotation mark opened in row {row} (line {last + 1}) is never "
-                    "closed; close it, or the rows after it are lost"
-                ) from None
-            yield row, f"cannot be taken apart into cells: {error}"
-        else:
-            yield row, cells
-        last = reader.line_num
+def _csv_rows(where: str, delimiter: str, encoding: str) -> Iterator[Row]:
+    with _text(where, encoding) as text:
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        last = 0
+        for row in count(1):
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if "end of data" in str(error) and reader.line_num - last > 1:
+                    raise FileFormatError(
+                        f"{where}: a quotation mark opened in row {row} (line {last + 1}) is "
+                        "never closed; close it, or the rows after it are lost"
+                    ) from None
+                yield row, f"cannot be taken apart into cells: {error}"
+            else:
+                told = row == 1 and _TOLD.fullmatch(delimiter.join(cells))
+                if not told and any(map(str.strip, cells)):
+                    yield row, cells
+            last = reader.line_num
 
 
 def _encoding(where: str) -> str:
@@ -190,11 +140,13 @@ def _encoding(where: str) -> str:
         raise
 
 
-def _delimiter(lines: list[str]) -> str:
+def _delimiter(where: str, encoding: str) -> str:
     """The mark that gives the header, or else most rows, the most cells of one count.
 
     Of equals it is not the comma, which may divide decimals. Excel's own first line tells it.
     """
+    with _text(where, encoding) as text:
+        lines = [line for line in islice(text, _SAMPLE_ROWS) if line.strip()]
     told = _TOLD.fullmatch(lines[0].strip("\r\n")) if lines else None
     if told:
         return told[1]
@@ -249,8 +201,7 @@ def _undecodable(where: str, encoding: str) -> str:
     return ""
 
 
-@contextmanager
-def _workbook(where: str) -> Iterator[Any]:
+def _read_workbook(where: str, sheet: str) -> tuple[str, Iterator[Row]]:
     try:
         book = pandas().ExcelFile(where, engine="openpyxl")
     except ImportError:
@@ -258,7 +209,12 @@ def _workbook(where: str) -> Iterator[Any]:
     except Exception as error:  # its readers raise whatever they meet
         raise FileFormatError(f"{where}: not a readable Excel workbook ({error})") from None
     with book:
-        yield book
+        if sheet and sheet not in book.sheet_names:
+            names = ", ".join(map(repr, book.sheet_names))
+            raise InputError(f"{where}: no sheet {sheet!r}; it has {names}")
+        sheet = sheet or str(book.sheet_names[0])
+        frame = pandas().read_excel(book, sheet, header=None, dtype=object, keep_default_na=False)
+    return f"Excel, sheet {sheet!r}", _frame_rows(frame, 1)
 
 
 def _cell(cell: Any) -> str:

@@ -64,8 +64,8 @@ def checked_value(value: Any, wanted: Any, key: str) -> Any:
     if origin in (*UNIONS, Annotated):  # the range is checked with the whole
         return checked_value(value, arguments[0], key)
     if origin is Literal:
-        if value not in arguments:
-            raise InputError(f"{key} {value!r}: one of {', '.join(map(repr, arguments))} is needed")
+        known = ", ".join(map(repr, arguments))
+        require(value in arguments, f"{key} {value!r}: one of {known} is needed")
         return value
     if origin is tuple:
         items = [value] if isinstance(value, str) else value

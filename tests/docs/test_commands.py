@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch import Calendar, RoadNetwork
-from ideal_dispatch.cities import harbour_city, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.conftest import ROOT
@@ -93,7 +93,7 @@ def run(page: Path, workplace: Workplace) -> None:
 
 
 def shipped_model(folder: Path) -> None:
-    shutil.copytree(harbour_model_folder(), folder / "model")
+    shutil.copytree(HARBOUR_MODEL, folder / "model")
 
 
 def city_traffic(folder: Path) -> None:
@@ -111,7 +111,7 @@ def centre(folder: Path) -> None:
     rows = [f"{one.name},{city.network.lon[one.node]},{city.network.lat[one.node]}"
             for one in city.depots]  # fmt: skip
     (files / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]))
-    shutil.copytree(harbour_model_folder(), files / "model")
+    shutil.copytree(HARBOUR_MODEL, files / "model")
     (folder / "centre.toml").write_text(
         '[city]\nnetwork = "centre/city.network"\ndepots = "centre/depots.csv"\n'
         'time_zone = "Asia/Hong_Kong"\ncountry = "HK"\n[model]\nfolder = "centre/model"\n'

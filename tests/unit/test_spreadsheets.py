@@ -10,7 +10,7 @@ ROWS = [["id", "lon", "lat"], ["A", "7,01", "43,5"]]
 
 
 def _table(file: Path) -> list[spreadsheets.Row]:
-    return list(spreadsheets.read(file, spreadsheets.detect(file)))
+    return list(spreadsheets.open_table(file)[2])
 
 
 def test_words_for_nothing_stay_words_in_a_workbook(tmp_path: Path) -> None:
@@ -29,8 +29,8 @@ def test_the_line_that_tells_the_delimiter_is_no_header(
     text = "\r\n".join([line, *(";".join(cells) for cells in ROWS)])
     (tmp_path / "nodes.csv").write_bytes(text.encode(encoding))
     assert _table(tmp_path / "nodes.csv") == [(2, ROWS[0]), (3, ROWS[1])]
-    given = spreadsheets.detect(tmp_path / "nodes.csv", delimiter=";")
-    assert next(spreadsheets.read(tmp_path / "nodes.csv", given)) == (2, ROWS[0])
+    _, _, given = spreadsheets.open_table(tmp_path / "nodes.csv", delimiter=";")
+    assert next(given) == (2, ROWS[0])
 
 
 def test_the_told_delimiter_counts_more_than_the_widths(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from no other day. What the experiment's folder already has is not fitted again.
 import argparse
 from pathlib import Path
 
-from ideal_dispatch.cities import harbour_gain_file, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.fitting import fit_parts
@@ -26,8 +26,8 @@ def write_city_model(experiment_file: Path, folder: Path) -> None:
     parts = fit_parts(experiment, ground, past, experiment.learning_days, place / ALL)
     assert parts.model is not None
     assert parts.gain is not None
-    parts.model.save(harbour_model_folder())
-    parts.gain.save(harbour_gain_file())
+    parts.model.save(HARBOUR_MODEL)
+    parts.gain.save(HARBOUR_MODEL / "gain.json")
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where what it learns is kept")
     given = parser.parse_args()
     write_city_model(given.experiment, given.folder)
-    print(f"wrote {harbour_model_folder()}")
+    print(f"wrote {HARBOUR_MODEL}")
 
 
 if __name__ == "__main__":

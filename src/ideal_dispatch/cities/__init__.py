@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 TRAINING_DAYS = 8
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
+HARBOUR_MODEL = HARBOUR_STEM.with_name("harbour_model")
+"""A model with its spread of gains, fitted on the training days; made by ``make city-model``."""
 
 
 def harbour_city() -> "City":
     """The embedded harbour city, Port Almery, with its model: fictional, at the paper's scale."""
     from ideal_dispatch.cities.city import City
 
-    return City.load(HARBOUR_STEM, model=harbour_model_folder())
+    return City.load(HARBOUR_STEM, model=HARBOUR_MODEL)
 
 
 def harbour_traffic(city: "City") -> "RecordedTraffic":
@@ -51,29 +53,6 @@ def held_out_dates(recording: "RecordedTraffic", file: Path) -> "frozenset[date]
     )  # fmt: skip
 
 
-def harbour_model_folder() -> Path:
-    """A model of the harbour city with its spread of gains, fitted on the training days.
-
-    Made by ``make city-model``.
-    """
-    return HARBOUR_STEM.with_name("harbour_model")
-
-
-def harbour_gain_file() -> Path:
-    """How much gains vary in the harbour city, beside its model."""
-    return harbour_model_folder() / "gain.json"  # GAIN of model_directory, which loads numpy
-
-
-__all__ = [
-    "TRAINING_DAYS",
-    "City",
-    "Hospital",
-    "depots_of",
-    "harbour_city",
-    "harbour_gain_file",
-    "harbour_model_folder",
-    "harbour_traffic",
-    "held_out_dates",
-]
+__all__ = ["City", "Hospital", "depots_of", "harbour_city", "harbour_traffic", "held_out_dates"]
 
 __getattr__ = on_first_use(__name__, dict.fromkeys(("City", "Hospital", "depots_of"), "city"))

@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
@@ -87,11 +87,8 @@ class City:
         The CSV has the columns name, lon and lat; a warning names depots off the network.
         """
         roads = RoadNetwork.load(network)
-        folder = None if model is None else Path(model)
-        return cls(
-            name or Path(network).stem, roads, depots_of(depots, roads), time_zone, country,
-            model_folder=folder,
-        )  # fmt: skip
+        made = cls(name or Path(network).stem, roads, depots_of(depots, roads), time_zone, country)
+        return made if model is None else replace(made, model_folder=Path(model))
 
     @classmethod
     def load(
@@ -177,13 +174,11 @@ class City:
         what the calendar knows, to add weather for instance.
         """
         moment = datetime.now(UTC) if at is None else at
-        if context is None:
-            context = self.calendar.context(moment)
-        source = traffic
-        if source is None:
+        context = self.calendar.context(moment) if context is None else context
+        if traffic is None:
             if self.model is None:
                 raise InputError(f"{self.name}: no travel times; give traffic, or a city a model")
-            source = ForecastRouter(self.model, self.network, context)
+            traffic = ForecastRouter(self.model, self.network, context)
         target = self._node(node, lon, lat, trace)
         free = [2] * len(self.depots)
         for name, count in (units or {}).items():
@@ -197,7 +192,7 @@ class City:
             sent=None if sent is None else self._station(sent),
         )
         incident = Incident("call", target, moment)
-        return observe(source, self.network, incident, context, ready, trace=trace)
+        return observe(traffic, self.network, incident, context, ready, trace=trace)
 
     def _node(self, node: int | None, lon: float | None, lat: float | None, trace: Trace) -> int:
         if node is not None:

@@ -83,14 +83,14 @@ class PolicyOptions:
         from ideal_dispatch.dispatch import policy_tables as tables
         from ideal_dispatch.plugins import parameters
 
-        kind, threshold = self.policy, self._threshold()
-        takes = parameters(tables.policy_class(kind, "--policy"))
-        rule = None if threshold is None else tables.threshold_from(threshold)
+        threshold = self._threshold()
+        takes = parameters(tables.policy_class(self.policy, "--policy"))
+        table: dict[str, Any] = {"kind": self.policy}
+        if threshold is not None:
+            rule = tables.threshold_from(threshold)  # checked where the policy takes none, too
+            table |= {"threshold": rule} if "threshold" in takes else {}
         if "model" in takes and parts.model is None:
-            raise InputError(f"--policy {kind} needs a trained model: {_TRAIN}")
-        table: dict[str, Any] = {"kind": kind}
-        if "threshold" in takes and rule is not None:
-            table["threshold"] = rule
+            raise InputError(f"--policy {self.policy} needs a trained model: {_TRAIN}")
         try:
             return tables.advising_policy(table, parts, "--policy")
         except InputError as error:
@@ -98,22 +98,20 @@ class PolicyOptions:
 
     def _threshold(self) -> Any:
         """The threshold as an experiment file would say it; None if it was not given."""
-        seconds, curve, cost = self.threshold, self.curve, self.cost
-        if seconds is None and curve is None and cost is None:
-            return None
-        if seconds is None:
-            from ideal_dispatch.dispatch.threshold import USUAL_COST
+        from ideal_dispatch.dispatch.threshold import USUAL_COST
 
-            table: dict[str, Any] = {"cost": USUAL_COST if cost is None else cost}
-            return table | ({} if curve is None else {"curve": curve})
-        if curve is not None or cost is not None:
+        given = {"curve": self.curve, "cost": self.cost}
+        clinical = {name: value for name, value in given.items() if value is not None}
+        if self.threshold is None:
+            return {"cost": USUAL_COST} | clinical if clinical else None
+        if clinical:
             raise InputError(
                 "--threshold is in seconds, --curve and --cost make one: choose one way"
             )
         try:
-            return seconds if seconds == "always" else float(seconds)
+            return "always" if self.threshold == "always" else float(self.threshold)
         except ValueError:
-            raise InputError(f"--threshold {seconds}: seconds or always is needed") from None
+            raise InputError(f"--threshold {self.threshold}: seconds or always is needed") from None
 
     def parts(self, city: "City") -> "FittedParts":
         """What policies are fitted with; the gain is the model's own where none is given."""

@@ -39,7 +39,8 @@ def print_json(answer: Answer) -> None:
 
     A threshold of null means that a second always goes.
     """
-    made, advised = _decision(answer), answer.refusal is None
+    made, advised = answer.decision, answer.refusal is None
+    assert made is not None  # the command raises where it cannot decide
     situation, sooner = made.about, made.sooner if advised else None
     incident, steps = situation.incident, situation.trace.steps
     told = {
@@ -63,12 +64,12 @@ def print_json(answer: Answer) -> None:
             "advice": answer.advice,
             "send_second": made.send_second if advised else None,
             "primary": _assignment(situation, made.primary),
-            "second": None if made.second is None else _assignment(situation, made.second),
+            "second": _assignment(situation, made.second),
             "sooner_unit": None if sooner is None else asdict(sooner),
             "score_s": made.score_s,
             "threshold_s": made.threshold_s,
             "threshold": answer.threshold,
-            "reason": _reason(answer),
+            "reason": _reason(answer, made),
             "details": log_details(made),
         },
         "explanation": str(made.explain()),
@@ -79,12 +80,11 @@ def print_json(answer: Answer) -> None:
     print(json.dumps(plain(told), ensure_ascii=False, allow_nan=False, indent=1))
 
 
-def _assignment(situation: Situation, one: Assignment) -> dict[str, Any]:
-    return {
-        "depot": situation.stations[one.station].depot.name,
-        "edges": one.path.edges.tolist(),
-        "follow": one.follow,
-    }
+def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    depot = situation.stations[one.station].depot.name
+    return {"depot": depot, "edges": one.path.edges.tolist(), "follow": one.follow}
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
@@ -104,7 +104,8 @@ def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
 
 def print_answer(answer: Answer, city: City) -> None:
     """Print the decision in a frame, then what it rests on; ``city`` knows names of districts."""
-    made = _decision(answer)
+    made = answer.decision
+    assert made is not None  # the command raises where it cannot decide
     situation = made.about
     title, colour = _TITLES[answer.advice]
     width = min(out.width, _WIDTH)
@@ -122,13 +123,8 @@ def print_answer(answer: Answer, city: City) -> None:
         _print_steps(situation.trace.steps, width)
 
 
-def _decision(answer: Answer) -> Decision:
-    assert answer.decision is not None  # the command raises where it cannot decide
-    return answer.decision
-
-
-def _reason(answer: Answer) -> str:
-    return _decision(answer).reason if answer.refusal is None else answer.refusal[1]
+def _reason(answer: Answer, made: Decision) -> str:
+    return made.reason if answer.refusal is None else answer.refusal[1]
 
 
 def _considered(made: Decision) -> list[str]:
@@ -183,7 +179,7 @@ def _stations(situation: Situation) -> dict[str, str]:
 
 
 def _why(answer: Answer, made: Decision) -> dict[str, str]:
-    rows = {"decision": _reason(answer)}
+    rows = {"decision": _reason(answer, made)}
     if answer.threshold:
         rows["threshold"] = answer.threshold
     if (worth := made.worth) is not None:

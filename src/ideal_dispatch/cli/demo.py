@@ -50,12 +50,13 @@ def demo(output: Path = Path("out/demo"), seed: Whole = 7) -> None:
 def tell(folder: Path, seed: int, scale: "Scale") -> None:
     """Tell the story at some scale."""
     from ideal_dispatch.cli.decision_view import print_answer
-    from ideal_dispatch.cli.demo_story import Story
+    from ideal_dispatch.cli.demo_story import OWN, WORLD, Story
+    from ideal_dispatch.evaluation.call_maps import words
 
     _clear(folder)
     began = time.monotonic()
     with stages("Loading the embedded city"):
-        story = Story(folder, seed, scale, lambda step, share, remark: None)
+        story = Story(folder, seed, scale)
         city, ground = story.city, story.ground
     _say(
         f"[bold]{city.name}[/], a fictional harbour city: {city.network.num_nodes:,} junctions, "
@@ -66,7 +67,12 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     )
     trips = None
     if not story.can_learn:
-        _show_lacking()
+        out.print()
+        _say(
+            "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'. Without it the model is "
+            "the one that comes with the city. It has learned from the days that are replayed "
+            "here, so it looks better than it is."
+        )
     else:
         _chapter(1, "An agency's records", "ideal records prepare")
         with bars() as story.watch:
@@ -86,7 +92,10 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     with stages("Searching other roads"):
         answer = story.decide(entry, parts, judged)
     print_answer(answer, story.city)
-    _show_what_happened(entry)
+    out.print()
+    out.print("What happened then", style="bold")
+    told, _, _ = words(entry, OWN, WORLD).partition(f" {OWN}: ")  # the log's threshold is another
+    _say(told)
     _chapter(5, "The report", "ideal report")
     with bars() as story.watch:
         page = story.report(judged, entry["incident"]["name"])
@@ -119,15 +128,6 @@ def _say(text: str, markup: bool = False) -> None:
 def _chapter(number: int, title: str, command: str) -> None:
     out.print()
     out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
-
-
-def _show_lacking() -> None:
-    out.print()
-    _say(
-        "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'. Without it "
-        "the model is the one that comes with the city. It has learned from the days that are "
-        "replayed here, so it looks better than it is.",
-    )
 
 
 def _show_records(facts: dict[str, Any]) -> None:
@@ -191,13 +191,3 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
         f"router's one ambulance ({router_s.mean():.0f} s; {how_sure(sooner_s)}). Two days show "
         "how it works, not how well: docs/evidence.md does that.",
     )
-
-
-def _show_what_happened(entry: dict[str, Any]) -> None:
-    from ideal_dispatch.cli.demo_story import OWN, WORLD
-    from ideal_dispatch.evaluation.call_maps import words
-
-    out.print()
-    out.print("What happened then", style="bold")
-    told, _, _ = words(entry, OWN, WORLD).partition(f" {OWN}: ")  # the log's threshold is another
-    _say(told)

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.cities import (
-    TRAINING_DAYS,
-    City,
-    harbour_city,
-    harbour_traffic,
-)
+from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch.policy_tables import USUAL, FittedParts, policies_from
 from ideal_dispatch.dispatch.situation import Assignment, Incident, Readiness
@@ -84,7 +79,7 @@ class Story:
     folder: Path
     seed: int
     scale: Scale
-    watch: Watch
+    watch: Watch = lambda step, share, remark: None
 
     @cached_property
     def city(self) -> City:
@@ -114,7 +109,7 @@ class Story:
         from ideal_dispatch.records.data_report import write_outputs
         from ideal_dispatch.records.prepare import prepare_records
 
-        agency, prepared_at = self.folder / "agency", self.folder / "prepared"
+        agency, output = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
         settings = self._write_agency(agency)
         self.watch(step, 0.0, "")
@@ -123,8 +118,8 @@ class Story:
             lambda stage: self.watch(step, 0.3, stage),
         )  # fmt: skip
         self.watch(step, 0.6, "writing the report")
-        prepared_at.mkdir()
-        facts = write_outputs(prepared, network, settings, prepared_at)
+        output.mkdir()
+        facts = write_outputs(prepared, network, settings, output)
         self.watch(step, 1.0, "")
         return prepared.trips, facts
 
@@ -158,17 +153,18 @@ class Story:
             smoothness=1e-4,
         ).with_architecture(features="attributes", dimension=8, width=32)  # fmt: skip
         self.watch("training", 0.0, "")
-        run = train(self.city.network, trips, TrainingSettings(params), watch=self._training)
+
+        def watch(progress: "TrainingProgress") -> None:
+            epoch = progress.epoch
+            remark = "" if epoch is None else f"error {epoch.validation_mae_s:.1f} s"
+            self.watch(progress.stage, progress.done, remark)
+
+        run = train(self.city.network, trips, TrainingSettings(params), watch=watch)
         folder = self.folder / "learned"
         run.model.save(model_folder(folder, USUAL))
         paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))
         paper.save(model_folder(folder, ("practical", "paper")))
         return run
-
-    def _training(self, progress: "TrainingProgress") -> None:
-        epoch = progress.epoch
-        remark = "" if epoch is None else f"error {epoch.validation_mae_s:.1f} s"
-        self.watch(progress.stage, progress.done, remark)
 
     def replay(self, trips: "Trips | None") -> tuple[FittedParts, Judged]:
         """What the policies learned from past days, and how they did on other days."""
@@ -177,7 +173,11 @@ class Story:
         if trips is None:  # the model that comes with the city has learned from all days here
             parts = FittedParts(self.city.model, gain=self.city.gain)
         else:
-            parts = self._fitted(trips)
+            past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
+            parts = fit_parts(  # quick: two policies, sooner done than processes are started
+                self.experiment, self.ground, past, LEARNED, self.folder / "learned",
+                report=self._report(f"learning from {len(LEARNED)} days"),
+            )  # fmt: skip
         outcomes = [
             self._replayed(parts, days, self.folder / name)
             for name, days in (("calibration", CALIBRATED), ("replay", REPLAYED))
@@ -185,26 +185,16 @@ class Story:
         curve = survival_curve(USUAL_CURVE)
         return parts, Judged(outcomes[1], outcomes[0], curve, self.seed)
 
-    def _fitted(self, trips: "Trips") -> FittedParts:
-        past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
-        step = f"learning from {len(LEARNED)} days"
-        self.watch(step, 0.0, "")
-        return fit_parts(  # quick: two policies, sooner done than processes are started
-            self.experiment, self.ground, past, LEARNED, self.folder / "learned",
-            report=self._report(step),
-        )  # fmt: skip
-
     def _replayed(self, parts: FittedParts, days: Sequence[int], folder: Path) -> Outcomes:
-        step = f"{folder.name} of {len(days)} days"
-        self.watch(step, 0.0, "")
-        ground, experiment = self.ground, self.experiment
+        experiment = self.experiment
         policies = policies_from(experiment.policies, parts)
-        calls = ground.calls(experiment, days)
-        ground.replay(experiment, calls, policies, folder, workers=None, report=self._report(step))
-        title = f"{self.city.name}, the demo"
-        return replace(Outcomes.load(folder).only(WORLD), title=title)
+        report = self._report(f"{folder.name} of {len(days)} days")
+        calls = self.ground.calls(experiment, days)
+        self.ground.replay(experiment, calls, policies, folder, workers=None, report=report)
+        return replace(Outcomes.load(folder).only(WORLD), title=f"{self.city.name}, the demo")
 
     def _report(self, step: str) -> Callable[[int, int], None]:
+        self.watch(step, 0.0, "")
         return lambda done, whole: self.watch(step, done / whole, f"{done} of {whole} calls")
 
     def telling_call(self, judged: Judged) -> dict[str, Any]:
@@ -258,6 +248,7 @@ class Story:
         return made[-1]
 
 
+@dataclass(frozen=True, slots=True)
 class RecordedDrives:
     """Travel times of made-up records: driven through recorded days at the same time of day.
 
@@ -266,32 +257,25 @@ class RecordedDrives:
     draws another call. ``progress`` is told after every drive.
     """
 
-    def __init__(self, world: ReplayedTraffic, progress: Callable[[], None]) -> None:
-        self._world, self._progress = world, progress
+    world: ReplayedTraffic
+    progress: Callable[[], None]
 
     def __call__(self, origin: int, destination: int, at: datetime, weather: Weather) -> float:
-        world, moments = self._world, self._moments(at)
-        if not moments:
-            return 0.0
-        moment = moments[at.toordinal() % len(moments)]
-        try:
-            told = Assignment(0, world.quote(origin, destination, moment).path)
-            took_s = drive(
-                world, world.network, told, destination, moment, World.EXPERIENCED
-            ).total_s
-        except DriveError:
-            return 0.0
-        self._progress()
-        return took_s
-
-    def _moments(self, at: datetime) -> list[datetime]:
-        """The same time of day on every recorded day that has it."""
-        recording = self._world.recording
-        local, found = recording.calendar.local(at), []
+        world, recording = self.world, self.world.recording
+        local, moments = recording.calendar.local(at), []
         clock = timedelta(hours=local.hour, minutes=local.minute, seconds=local.second)
         for stretch in recording.stretches:
             start = recording.calendar.local(stretch.start)
             moment = start.replace(hour=0, minute=0) + clock
             if start <= moment < recording.end(stretch):
-                found.append(moment)
-        return found
+                moments.append(moment)
+        if not moments:
+            return 0.0
+        moment = moments[at.toordinal() % len(moments)]
+        try:
+            told = Assignment(0, world.quote(origin, destination, moment).path)
+            driven = drive(world, world.network, told, destination, moment, World.EXPERIENCED)
+        except DriveError:
+            return 0.0
+        self.progress()
+        return driven.total_s

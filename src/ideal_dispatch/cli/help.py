@@ -45,17 +45,34 @@ _WIDEST = 100
 _HELP = "Show this text and exit."
 
 
-class Command(TyperCommand):
+class _ForPeople:
+    """What prints the help of a command or of a group of commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from rich.console import Group
+
+        from ideal_dispatch.cli.terminal import out
+
+        with out.capture() as captured:
+            out.print(Group(*_parts(self, ctx)), width=min(out.width, _WIDEST))
+        formatter.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+class Command(_ForPeople, TyperCommand):
     """A command with a help for people."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return _usage(self.get_params(ctx))
+        """What must be given, then that there is more."""
+        arguments, options = [], []
+        for one in self.get_params(ctx):
+            if one.param_type_name == "argument":
+                arguments.append(f"{one.metavar}" if one.required else f"[{one.metavar}]")
+            elif one.required:
+                options.append(f"{min(one.opts, key=len)} {one.metavar}")
+        return [*arguments, *options, "[options]"]
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(_rendered(self, ctx))
 
-
-class Commands(TyperGroup):
+class Commands(_ForPeople, TyperGroup):
     """A group of commands with a help for people, shown where no command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -66,9 +83,6 @@ class Commands(TyperGroup):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["COMMAND", "..."]
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(_rendered(self, ctx))
 
 
 class CommandLine(typer.Typer):
@@ -85,10 +99,9 @@ class CommandLine(typer.Typer):
         The options of the docstring stand under ``Options:`` and ``For specialists:``,
         as in ``-o, --output FILE  The file to write.`` An option belongs to the parameter
         of its name, with or without ``_``, ``_file`` or ``_folder`` at the end. Words
-        without a dash describe the other parameters, in their order. An option of
-        several commands is described here, once. A number's limits are those of its
-        type, as in :mod:`ideal_dispatch.ranges`. The fields of a dataclass are options,
-        too: those that belong together stand in one class with what is made of them.
+        without a dash describe the other parameters, in their order. A number's limits
+        are those of its type, as in :mod:`ideal_dispatch.ranges`. The fields of a dataclass
+        are options, too; its docstring may describe them, for several commands at once.
         """
         add = super().command
 
@@ -121,18 +134,19 @@ def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 def described(function: Callable[..., Any]) -> tuple[Callable[..., Any], str, str]:
     """The function with Typer's descriptions of its parameters, its text and its examples."""
     text, *sections, examples = re.split(_SECTION, inspect.getdoc(function) or "")
-    told = list(_entries(sections))
-    own = {name: about for name, about in told if name}
-    options = dict(_entries(re.split(_SECTION, _SHARED))) | own
-    arguments = [about for name, about in told if not name]
     groups: dict[str, Any] = {}
     flat: list[inspect.Parameter] = []
     for one in inspect.signature(function).parameters.values():
         if is_dataclass(one.annotation):
             groups[one.name] = one.annotation
             flat += inspect.signature(groups[one.name]).parameters.values()
+            sections += re.split(_SECTION, inspect.getdoc(one.annotation) or "")[1:]
         else:
             flat.append(one)
+    told = list(_entries(sections))
+    own = {name: about for name, about in told if name}
+    options = dict(_entries(re.split(_SECTION, _SHARED))) | own
+    arguments = [about for name, about in told if not name]
     parameters = []
     for one in flat:
         if one.annotation is not typer.Context:
@@ -169,27 +183,6 @@ def _limits(wanted: Any) -> tuple[Any, tuple[float | None, float | None]]:
     return kind, (limits.least, limits.most if limits.most < math.inf else None)
 
 
-def _usage(params: Iterable[Any]) -> list[str]:
-    """What must be given, then that there is more."""
-    arguments, options = [], []
-    for one in params:
-        if one.param_type_name == "argument":
-            arguments.append(one.metavar if one.required else f"[{one.metavar}]")
-        elif one.required:
-            options.append(f"{min(one.opts, key=len)} {one.metavar}")
-    return [*arguments, *options, "[options]"]
-
-
-def _rendered(command: Any, ctx: Any) -> str:
-    from rich.console import Group
-
-    from ideal_dispatch.cli.terminal import out
-
-    with out.capture() as captured:
-        out.print(Group(*_parts(command, ctx)), width=min(out.width, _WIDEST))
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
-
-
 def _parts(command: Any, ctx: Any) -> "Iterator[RenderableType]":
     from rich.padding import Padding
     from rich.table import Table
@@ -221,15 +214,11 @@ def _examples(group: Any, ctx: Any) -> str:
 
 def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     """Rows of names and texts by heading."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    if isinstance(command, TyperGroup):
-        names = command.list_commands(ctx)
-        inner: list[Any] = [command.get_command(ctx, name) for name in names]
-        sections[_COMMANDS] = [
-            (name, " ".join((one.help or "").split("\n\n")[0].split()))
-            for name, one in zip(names, inner, strict=True)
-        ]
-    sections |= {_GIVEN: [], _OPTIONAL: [], SPECIAL: []}
+    sections: dict[str, list[tuple[str, str]]]
+    sections = {_COMMANDS: [], _GIVEN: [], _OPTIONAL: [], SPECIAL: []}
+    for name in command.list_commands(ctx) if isinstance(command, TyperGroup) else ():
+        told = command.get_command(ctx, name).help.split("\n\n")[0]
+        sections[_COMMANDS].append((name, " ".join(told.split())))
     for one in command.get_params(ctx):
         title = _GIVEN if one.required else one.rich_help_panel or _OPTIONAL
         sections[title].append((_name(one), _text(one)))

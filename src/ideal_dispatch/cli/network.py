@@ -1,5 +1,6 @@
 """``ideal network``: road networks from OpenStreetMap, CSV or GraphML."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,11 +8,52 @@ from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import check_file
 from ideal_dispatch.cli.terminal import out, print_facts, stages, warn
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import check_source
 
 if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
 
 app = CommandLine("Build and look at road networks: the streets that ambulances can take.")
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """A map of the network, where one is asked for.
+
+    Options:
+      --map FILE  Also draw a map: .png, .svg or .pdf.
+      --depots FILE  A .csv of depots, columns name, lon and lat, to mark on the map.
+    """
+
+    map_file: Path | None = None
+    depots: Path | None = None
+
+    def check(self, others: list[Path | None], force: bool) -> None:
+        """Refuse before the work a map that would overwrite something or fail after it."""
+        if self.map_file is None:
+            if self.depots is not None:
+                raise InputError("--depots marks a map: add --map FILE.png")
+            return
+        from ideal_dispatch.pages import figure_kind
+
+        figure_kind(self.map_file)
+        check_file(self.map_file, force, [self.depots, *others], "--map")
+
+    def draw(self, network: "RoadNetwork", title: str) -> None:
+        """Draw it, with the depots that are on the network."""
+        if self.map_file is None:
+            return
+        from ideal_dispatch.network.drawing import draw_network
+        from ideal_dispatch.network.readers.depot_table import read_depots
+        from ideal_dispatch.pages import save_figure
+
+        depots, elsewhere = read_depots(self.depots, network) if self.depots else ([], [])
+        if elsewhere:
+            first = f"the first: {elsewhere[0]}"
+            warn(f"{len(elsewhere)} depots are not on this network; {first}", "note")
+        with stages("Drawing"):
+            save_figure(draw_network(network, depots, title=title), self.map_file)
+        out.print(f"wrote {self.map_file}")
 
 
 @app.command()
@@ -24,8 +66,8 @@ def build(
     bbox: str | None = None,
     place: str | None = None,
     simplify: bool = True,
-    map_file: Path | None = None,
-    depots: Path | None = None,
+    *,
+    drawn: MapOptions,
     force: bool = False,
 ) -> None:
     r"""Read a road network, report what was kept and dropped, and write one file.
@@ -43,8 +85,6 @@ def build(
           if no map is given.
       --place NAME  Download a place by its name (needs ideal-dispatch[geo]).
       --simplify/--no-simplify  Join small pieces of road from junction to junction, or keep them.
-      --map FILE  Also draw a map: .png, .svg or .pdf.
-      --depots FILE  A .csv of depots, columns name, lon and lat, to mark on the map.
 
     Examples:
       ideal network build city.osm.pbf -o city.network --map city.png
@@ -54,7 +94,9 @@ def build(
     """
     from ideal_dispatch.network.readers import read_network
 
-    _check_files([source, nodes], output, map_file, depots, force)
+    drawn.check([source, nodes, output], force)
+    check_file(output, force, [drawn.depots, source, nodes])
+    check_source(drawn.depots, source, nodes)
     with stages("Building") as progress:
         network = read_network(
             source,
@@ -69,54 +111,28 @@ def build(
         progress("writing")
         network.save(output)
     _show(network, output.name)
-    _draw(network, map_file, depots, output.stem)
+    drawn.draw(network, output.stem)
     out.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 @app.command()
-def info(
-    file: Path, map_file: Path | None = None, depots: Path | None = None, force: bool = False
-) -> None:
+def info(file: Path, drawn: MapOptions, force: bool = False) -> None:
     """Show what a network file holds and how it was built.
 
     Options:
       FILE  A .network file.
-      --map FILE  Also draw a map: .png, .svg or .pdf.
-      --depots FILE  A .csv of depots, columns name, lon and lat, to mark on the map.
 
     Example:
       ideal network info city.network --map city.svg
     """
     from ideal_dispatch.network import RoadNetwork
 
-    _check_files([file], None, map_file, depots, force)
+    drawn.check([file], force)
+    check_source(drawn.depots, file)
     with stages("Loading"):
         network = RoadNetwork.load(file)
     _show(network, file.name)
-    _draw(network, map_file, depots, file.stem)
-
-
-def _check_files(
-    inputs: list[Path | None],
-    output: Path | None,
-    map_file: Path | None,
-    depots: Path | None,
-    force: bool,
-) -> None:
-    """Refuse before the work what would overwrite something or fail after it."""
-    from ideal_dispatch.files import check_source
-
-    if depots is not None and map_file is None:
-        raise InputError("--depots marks a map: add --map FILE.png")
-    inputs = [depots, *inputs]
-    if output is not None:
-        check_file(output, force, inputs)
-    if map_file is not None:
-        from ideal_dispatch.pages import figure_kind
-
-        figure_kind(map_file)
-        check_file(map_file, force, [*inputs, output], "--map")
-    check_source(*inputs)
+    drawn.draw(network, file.stem)
 
 
 def _columns(options: list[str]) -> dict[str, list[str]]:
@@ -177,20 +193,3 @@ def _show(network: "RoadNetwork", title: str) -> None:
     ):
         if report.get(part):
             print_facts(heading, {what: f"{n:,}" for what, n in report[part].items()})
-
-
-def _draw(
-    network: "RoadNetwork", map_file: Path | None, depots_file: Path | None, title: str
-) -> None:
-    if map_file is None:
-        return
-    from ideal_dispatch.network.drawing import draw_network
-    from ideal_dispatch.network.readers.depot_table import read_depots
-    from ideal_dispatch.pages import save_figure
-
-    depots, elsewhere = read_depots(depots_file, network) if depots_file else ([], [])
-    if elsewhere:
-        warn(f"{len(elsewhere)} depots are not on this network; the first: {elsewhere[0]}", "note")
-    with stages("Drawing"):
-        save_figure(draw_network(network, depots, title=title), map_file)
-    out.print(f"wrote {map_file}")

@@ -79,7 +79,7 @@ def check_file(
     that continue earlier work (replay, train --resume, traffic record) say so themselves.
     """
     check_target(target, option)
-    _check(option, target, [target], force, inputs, "choose another name")
+    _check(option, target, [target], force, inputs)
 
 
 def check_folder(
@@ -88,18 +88,13 @@ def check_folder(
     """Refuse, before the work, a folder in which ``files`` cannot or must not be written."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"-o {folder}: is a file; name a folder")
-    targets = [folder / name for name in files]
-    _check("-o", folder, targets, force, inputs, "choose another folder")
+    _check("-o", folder, [folder / name for name in files], force, inputs)
 
 
 def _check(
-    option: str,
-    named: Path,
-    targets: list[Path],
-    force: bool,
-    inputs: Iterable[Path | None],
-    advice: str,
+    option: str, named: Path, targets: list[Path], force: bool, inputs: Iterable[Path | None]
 ) -> None:
+    advice = f"choose another {'name' if targets == [named] else 'folder'}"
     resolved = {target.resolve() for target in targets}
     for path in inputs:
         if path is not None and path.resolve() in resolved:

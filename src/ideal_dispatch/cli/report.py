@@ -1,6 +1,6 @@
 """``ideal report``: a run becomes tables, figures and one page; several stand side by side."""
 
-from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,46 +16,15 @@ if TYPE_CHECKING:
     from ideal_dispatch.network import RoadNetwork
 
 
-@dataclass(frozen=True, slots=True)
-class JudgingOptions:
-    """How runs are judged: at which thresholds, in which world, by which curve."""
-
-    calibration: list[Path] | None = None
-    world: str | None = None
-    survival: str = "waalewijn-2001"
-    seed: Whole = 0
-
-    def judged(self, runs: list[Path]) -> "list[Judged]":
-        """The runs, each with the thresholds of its calibration run."""
-        from ideal_dispatch.dispatch.survival import survival_curve
-        from ideal_dispatch.evaluation.judged import Judged
-        from ideal_dispatch.evaluation.outcomes import Outcomes
-
-        trained: list[Outcomes | None]
-        trained = [Outcomes.load(folder) for folder in self.calibration or ()]
-        if len(trained) not in (0, 1, len(runs)):
-            raise InputError(
-                f"--calibration given {len(trained)} times for {len(runs)} runs; give one for "
-                "all, or one for each in the same order"
-            )
-        curve = survival_curve(self.survival)
-        others = trained if len(trained) == len(runs) else (trained or [None]) * len(runs)
-        judged = []
-        for folder, other in zip(runs, others, strict=True):
-            outcomes = Outcomes.load(folder)
-            if self.world is not None:
-                outcomes = outcomes.only(self.world)
-            judged.append(Judged(outcomes, other, curve, self.seed))
-        return judged
-
-
 def report(
     runs: list[Path],
     output: Path = Path("report"),
     incident: str | None = None,
     network_file: Path | None = None,
-    *,
-    how: JudgingOptions,
+    calibration: list[Path] | None = None,
+    world: str | None = None,
+    survival: str = "waalewijn-2001",
+    seed: Whole = 0,
     force: bool = False,
 ) -> None:
     r"""Make tables, figures and one HTML page of a replay; compare several replays.
@@ -81,7 +50,10 @@ def report(
         -o out/report
       ideal report out/seed-1 out/seed-2 -o out/comparison
     """
+    from ideal_dispatch.dispatch.survival import survival_curve
     from ideal_dispatch.evaluation.comparison import write_comparison
+    from ideal_dispatch.evaluation.judged import Judged
+    from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import caveats, write_report
 
     if incident is not None and len(runs) > 1:
@@ -90,7 +62,17 @@ def report(
     check_folder(output, (page, "tables", "figures"), force)
     with stages("Reporting") as progress:
         progress("reading")
-        judged = how.judged(runs)
+        trained = [Outcomes.load(folder) for folder in calibration or ()]
+        if len(trained) not in (0, 1, len(runs)):
+            raise InputError(
+                f"--calibration given {len(trained)} times for {len(runs)} runs; give one for "
+                "all, or one for each in the same order"
+            )
+        curve, judged = survival_curve(survival), []
+        for folder, other in zip(runs, cycle(trained or [None]), strict=False):
+            outcomes = Outcomes.load(folder)
+            shown = outcomes if world is None else outcomes.only(world)
+            judged.append(Judged(shown, other, curve, seed))
         if len(judged) > 1:
             progress("comparing")
             made = write_comparison(judged, output)

@@ -62,23 +62,23 @@ def serve(
         _demo(host, port, workers, check, ctx.obj)
         return
     if check:
-        _check(_read(config))
+        _check(config)
         return
     app: FastAPI | str = worker.FACTORY
     with worker.starting(ctx.obj) as solver:
-        given = _read(config)
+        from ideal_dispatch.service import logs
+        from ideal_dispatch.service.settings import ServiceSettings, hand_down
+
+        hand_down(str(config.resolve()))
+        given = ServiceSettings.load(config)
         if workers > 1:
             worker.check(given, solver)
+            logs.configure(given.server.log_level)
         else:
             app = worker.application(given, solver)
-    _run(app, given, host, port, workers)
+    from ideal_dispatch.service.http.server import run
 
-
-def _read(config: Path) -> "ServiceSettings":
-    from ideal_dispatch.service.settings import ServiceSettings, hand_down
-
-    hand_down(str(config.resolve()))
-    return ServiceSettings.load(config)
+    run(app, given, host, port, workers)
 
 
 def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
@@ -101,24 +101,18 @@ def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | 
     err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
     err.print(f"token: {token}", markup=False, soft_wrap=True)
     err.print(f"audit: {settings.database_url}", markup=False, soft_wrap=True)
-    _run(app, settings, host, port)
-
-
-def _run(
-    app: "FastAPI | str", given: "ServiceSettings", host: str, port: int, workers: int = 1
-) -> None:
-    from ideal_dispatch.service import logs
     from ideal_dispatch.service.http.server import run
 
-    logs.configure(given.server.log_level)
-    run(app, given, host, port, workers)
+    run(app, settings, host, port, workers)
 
 
-def _check(given: "ServiceSettings") -> None:
+def _check(config: Path) -> None:
     """Load all that is named, try the audit, and say what was found; nothing is left behind."""
     from ideal_dispatch.service.polling import weather_provider
+    from ideal_dispatch.service.settings import ServiceSettings
     from ideal_dispatch.service.solver.assets import load_assets
 
+    given = ServiceSettings.load(config)
     assets = load_assets(given)
     weather_provider(given)
     rule, words = getattr(assets.policy, "threshold", None), "no threshold"

@@ -109,8 +109,7 @@ def simulate(
     recording = replace(recording, provenance={**recording.provenance, **made})
     recording.save(output)
     _show(recording, output, held_out_dates(recording, output))
-    size = f"{output.stat().st_size / 1e6:.1f} MB"
-    say(f"wrote {output} ({size})")
+    say(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 @app.command()

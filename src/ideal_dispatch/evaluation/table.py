@@ -9,7 +9,7 @@ from pathlib import Path
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.files import write_file
-from ideal_dispatch.frames import DataFrame, frame_of_csv
+from ideal_dispatch.frames import DataFrame, pandas
 
 Cell = str | float | int | Interval | None
 
@@ -63,7 +63,7 @@ class Table:
 
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with the columns and numbers of :meth:`csv`."""
-        return frame_of_csv(self.csv())
+        return pandas().read_csv(io.StringIO(self.csv()))
 
     @property
     def header(self) -> list[str]:

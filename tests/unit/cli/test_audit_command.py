@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ideal_dispatch.cli.audit import export, migrate, prune, verify
+from ideal_dispatch.cli.audit import RecordOptions, export, migrate, prune, verify
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.record import StoreError
 from ideal_dispatch.service.audit.store import AuditStore
@@ -28,16 +28,16 @@ def url(tmp_path: Path) -> str:
 
 
 def test_a_whole_chain(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    verify(url)
+    verify(RecordOptions(url))
     said, head = capsys.readouterr().out.splitlines()
     assert said == "whole: 4 rows"
-    verify(url, head=head.removeprefix("head: "))
+    verify(RecordOptions(url), head=head.removeprefix("head: "))
 
 
 def test_a_broken_chain_ends_with_code_1(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     execute(url, "DROP TRIGGER audit_no_update", "UPDATE audit SET kind = 'x' WHERE number = 2")
     with pytest.raises(typer.Exit) as ended:
-        verify(url)
+        verify(RecordOptions(url))
     assert ended.value.exit_code == 1
     said = capsys.readouterr()
     assert said.err == "broken: row 2 was edited: its contents do not give its hash\n"
@@ -47,10 +47,10 @@ def test_a_broken_chain_ends_with_code_1(url: str, capsys: pytest.CaptureFixture
 def test_pruning_and_exporting(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prune(url, keep_days=364)
-    verify(url)
-    export(tmp_path / "all.csv", url)
-    export(tmp_path / "new.jsonl", url, since=datetime.now(UTC).date().isoformat())
+    prune(RecordOptions(url), keep_days=364)
+    verify(RecordOptions(url))
+    export(tmp_path / "all.csv", RecordOptions(url))
+    export(tmp_path / "new.jsonl", RecordOptions(url), since=datetime.now(UTC).date().isoformat())
     lines = capsys.readouterr().out.replace("\n/", " /").splitlines()
     assert lines[0] == "1 rows removed"
     assert lines[1] == "whole: 4 rows, 1 older ones pruned"
@@ -64,29 +64,29 @@ def test_tables_are_made_by_migrating_alone(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'new.db'}"
     with pytest.raises(InputError, match="new.db: no such file"):
-        verify(url)
-    migrate(url)
-    verify(url)
+        verify(RecordOptions(url))
+    migrate(RecordOptions(url))
+    verify(RecordOptions(url))
     assert capsys.readouterr().out.startswith("tables are of version 0002\nwhole: 0 rows\n")
     (tmp_path / "empty.db").touch()
     with pytest.raises(StoreError, match="it has no tables, .* run `ideal audit migrate`"):
-        verify(f"sqlite:///{tmp_path / 'empty.db'}")
+        verify(RecordOptions(f"sqlite:///{tmp_path / 'empty.db'}"))
 
 
 def test_what_is_asked_for_wrongly(url: str, tmp_path: Path) -> None:
     for arguments in ({}, {"url": url, "config": tmp_path / "x.toml"}):
         with pytest.raises(InputError, match="which database. Give its URL, or .* --config"):
-            verify(**arguments)  # type: ignore[arg-type]
+            verify(RecordOptions(**arguments))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="--keep-days 30: .* at least six months; give 183 or"):
-        prune(url, keep_days=30)
+        prune(RecordOptions(url), keep_days=30)
     with pytest.raises(InputError, match="how long are rows kept. Give --keep-days"):
-        prune(url)
+        prune(RecordOptions(url))
     with pytest.raises(InputError, match="--since yesterday: write it as 2023-05-08 or"):
-        export(tmp_path / "out.csv", url, since="yesterday")
+        export(tmp_path / "out.csv", RecordOptions(url), since="yesterday")
     with pytest.raises(InputError, match="--head 7: write it as 734:"):
-        verify(url, head="7")
+        verify(RecordOptions(url), head="7")
     with pytest.raises(InputError, match="audit database: not a URL"):
-        verify("audit.db")
+        verify(RecordOptions("audit.db"))
 
 
 def test_the_command_itself(url: str, tmp_path: Path) -> None:

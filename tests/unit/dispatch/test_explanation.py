@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Calendar, Model, RoadNetwork
-from ideal_dispatch.cities import harbour_city, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
 from ideal_dispatch.dispatch.candidate import routed
@@ -22,7 +22,7 @@ from tests.unit.dispatch.worlds import random_model, situation
 
 def city_decisions() -> list[tuple[Situation, Decision]]:
     """Many calls of the embedded city, decided by what comes with it, the primary as sent."""
-    city, folder = harbour_city(), harbour_model_folder()
+    city, folder = harbour_city(), HARBOUR_MODEL
     model = Model.load(folder)
     policy = Ideal(model, GainModel.load(folder / "gain.json"), method="multistart")
     at = datetime.fromisoformat("2023-05-08T08:10+08:00")

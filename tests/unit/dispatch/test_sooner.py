@@ -10,9 +10,9 @@ from scipy.stats import t as student
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import (
+    HARBOUR_MODEL,
     TRAINING_DAYS,
     harbour_city,
-    harbour_model_folder,
     harbour_traffic,
 )
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
@@ -147,7 +147,7 @@ def test_what_is_said_comes_true() -> None:
     city = harbour_city()
     recording = harbour_traffic(city)
     streets = ReplayedTraffic(recording)
-    policy = Ideal(gain=GainModel.load(harbour_model_folder() / "gain.json"), seconds=QUICK)
+    policy = Ideal(gain=GainModel.load(HARBOUR_MODEL / "gain.json"), seconds=QUICK)
     rng = np.random.default_rng(3)
     right: list[bool] = []
     stretches = [recording.stretches[day[0]] for day in recording.days[:TRAINING_DAYS]]

@@ -2,7 +2,7 @@
 
 import json
 
-from ideal_dispatch.cities import HARBOUR_STEM, harbour_gain_file, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM
 from ideal_dispatch.service import settings as tables
 from ideal_dispatch.service.tokens import new_token
 
@@ -13,7 +13,7 @@ def demo() -> tuple[tables.ServiceSettings, str]:
     token, hashed = new_token()
     settings = tables.ServiceSettings(
         city=tables.CityFiles("", "", city["time_zone"], city["country"], city["name"]),
-        model=tables.ModelFiles(str(harbour_model_folder()), str(harbour_gain_file())),
+        model=tables.ModelFiles(str(HARBOUR_MODEL), str(HARBOUR_MODEL / "gain.json")),
         server=tables.Server(public_metrics=True, log_level="warning"),
         policy={"threshold": {"cost": 0.002}, "method": "multistart"},
         traffic=tables.TrafficTable("recorded", "harbour.traffic"),

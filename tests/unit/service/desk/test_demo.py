@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from ideal_dispatch import Model
-from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_model_folder
+from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city
 from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.gap.warm_up import warm_up
 
@@ -21,10 +21,10 @@ PATIENCE_S = 600.0
 
 
 def test_the_shipped_model_is_the_citys_own_and_small() -> None:
-    model = Model.load(harbour_model_folder())
+    model = Model.load(HARBOUR_MODEL)
     assert model.network_checksum == harbour_city().network.checksum
-    assert GainModel.load(harbour_model_folder() / "gain.json").rows > 100
-    size = sum(path.stat().st_size for path in harbour_model_folder().iterdir())
+    assert GainModel.load(HARBOUR_MODEL / "gain.json").rows > 100
+    size = sum(path.stat().st_size for path in HARBOUR_MODEL.iterdir())
     assert size < 1_000_000
 
 
