@@ -114,7 +114,7 @@ def _source(
         )
     place = named[given[0]]
     if answers is not None:
-        from ideal_dispatch.traffic.answers import RecordedAnswers
+        from ideal_dispatch.traffic.routing_service import RecordedAnswers
 
         options["answers"] = RecordedAnswers(answers)
     if given == ["--traffic"]:
@@ -141,5 +141,5 @@ def _source(
 
         if not place.startswith(("http://", "https://")):
             raise InputError(f"--valhalla {place}: write it as http://127.0.0.1:8002")
-        with closing(Valhalla.connect(network, place, **options)) as server:
+        with closing(Valhalla(network, url=place, **options)) as server:
             yield server

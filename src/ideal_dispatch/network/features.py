@@ -24,16 +24,6 @@ from ideal_dispatch.network.shortest_path import canonical_edges
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-FEATURE_NAMES = (
-    "length_m",
-    "speed_kmh",
-    "neighbours_tail",
-    "neighbours_head",
-    "oneway",
-    "lanes",
-    *(f"class_{name}" for name in ROAD_CLASSES),
-)
-
 _WIDE = np.isin(ROAD_CLASSES, ("motorway", "trunk"))
 _PAIRS = 3000
 _AROUND_M = 300.0
@@ -41,8 +31,10 @@ _AT_ONCE = 10_000  # edges, each near tens of nodes
 
 
 def edge_features(network: RoadNetwork) -> FloatArray:
-    """The (E, 20) matrix 𝒜, one row per edge, columns as :data:`FEATURE_NAMES`."""
-    neighbours = neighbour_counts(network)
+    """The (E, 20) matrix 𝒜, one row per edge, columns as said above."""
+    ends = np.sort(np.column_stack([network.tail, network.head]), axis=1)
+    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)  # in either direction, no loops
+    neighbours = np.bincount(pairs.ravel(), minlength=network.num_nodes)
     columns = [
         network.length_m,
         np.where(np.isnan(network.speed_kmh), DEFAULT_SPEED_KMH, network.speed_kmh),
@@ -60,13 +52,6 @@ def filled_lanes(network: RoadNetwork) -> FloatArray:
     per_direction = np.where(_WIDE[network.road_class], 2.0, 1.0)
     assumed = per_direction * np.where(network.oneway, 1.0, 2.0)
     return np.where(np.isnan(network.lanes), assumed, network.lanes)
-
-
-def neighbour_counts(network: RoadNetwork) -> FloatArray:
-    """How many other nodes each node is joined to, in either direction."""
-    ends = np.sort(np.column_stack([network.tail, network.head]), axis=1)
-    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-    return np.bincount(pairs.ravel(), minlength=network.num_nodes).astype(np.float64)
 
 
 # --- what the shape of the network says about its streets ---------------------------

@@ -92,14 +92,10 @@ def roads(network: "RoadNetwork", path: Path) -> list[Road]:
         if name:
             found.append((name, 0))
         else:
-            described = _unnamed(ROAD_CLASSES[network.road_class[edge]])
+            kind = ROAD_CLASSES[network.road_class[edge]]
+            link = kind.endswith("_link")
+            described = f"an unnamed {'slip road' if link else _KINDS.get(kind, 'road')}"
             stretch += described != before
             found.append((described, stretch))
         before = found[-1][0]
     return found
-
-
-def _unnamed(road_class: str) -> str:
-    if road_class.endswith("_link"):
-        return "an unnamed slip road"
-    return f"an unnamed {_KINDS.get(road_class, 'road')}"

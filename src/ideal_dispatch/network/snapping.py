@@ -82,7 +82,13 @@ class Snapper:
 
     def node(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> NodeSnap:
         """The nearest node, or an :class:`OffNetworkError` beyond ``limit_m``."""
-        lon, lat = self._checked(lon, lat, limit_m)
+        try:
+            lon, lat = float(lon), float(lat)
+        except (TypeError, ValueError):
+            raise InputError(f"longitude {lon!r}, latitude {lat!r}: not numbers") from None
+        if not isinstance(limit_m, (int, float, np.number)) or not limit_m >= 0:
+            raise InputError(f"snap limit {limit_m} m: it must be zero or more")
+        check_degrees(lon, lat)
         node, distance = self.nodes(np.array([lon]), np.array([lat]))
         if distance[0] > limit_m:
             raise OffNetworkError(
@@ -102,17 +108,6 @@ class Snapper:
         row, edge = self._edges.query(shapely.points(points), "dwithin", distance=radius_m)
         order = np.lexsort((edge, row))
         return row[order], edge[order].astype(np.int32)
-
-    @staticmethod
-    def _checked(lon: float, lat: float, limit_m: float) -> tuple[float, float]:
-        try:
-            lon, lat = float(lon), float(lat)
-        except (TypeError, ValueError):
-            raise InputError(f"longitude {lon!r}, latitude {lat!r}: not numbers") from None
-        if not isinstance(limit_m, (int, float, np.number)) or not limit_m >= 0:
-            raise InputError(f"snap limit {limit_m} m: it must be zero or more")
-        check_degrees(lon, lat)
-        return lon, lat
 
     def why_off(self, lon: float, lat: float, far_m: float, limit_m: float) -> str:
         """Why a point so far from the nearest node is off the network; tells no coordinates."""

@@ -18,10 +18,6 @@ _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 _LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
 
 
-class MatchError(TrafficError):
-    """A route cannot be laid on our network well enough to be used, or not in its time."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignRoute:
     """What another engine said: where, how long, and its parts in order.
@@ -81,15 +77,15 @@ def decode_polyline(text: str, precision: int = 5) -> FloatArray:
 
 
 def laid_on(network: RoadNetwork, points: FloatArray, origin: int, destination: int) -> Path:
-    """The path of ours that the route follows, or a :class:`MatchError` that says how far off."""
+    """The path of ours that the route follows, or a :class:`TrafficError` that says how far off."""
     what = f"route from node {origin} to node {destination}"
     try:
         match = match_route(network, points, origin, destination)
     except IdealError as error:
-        raise MatchError(f"{what} is not on this network: {error}") from None
+        raise TrafficError(f"{what} is not on this network: {error}") from None
     if not match.agrees(LEAST_SHARE):
         low, high = LENGTH_RATIO
-        raise MatchError(
+        raise TrafficError(
             f"{what} fits this network badly: {match.matched_share:.0%} of it on our path, "
             f"{match.supported_share:.0%} of our path on it (at least {LEAST_SHARE:.0%}), "
             f"length ratio {match.length_ratio:.2f} ({low:g} … {high:g}); "

@@ -16,7 +16,6 @@ from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.ranges import Checked
-from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
     decode_polyline,
@@ -24,7 +23,7 @@ from ideal_dispatch.traffic.foreign_route import (
     number_or_nan,
     part,
 )
-from ideal_dispatch.traffic.routing_service import NOW_WITHIN_S, RoutingService, joined
+from ideal_dispatch.traffic.routing_service import NOW_WITHIN_S, Question, RoutingService, joined
 from ideal_dispatch.traffic.source import RouteQuote
 
 URL = "https://routes.googleapis.com"

@@ -21,13 +21,11 @@ from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.source import RouteQuote
+from ideal_dispatch.traffic.source import TIMES, RouteQuote
 
 KIND = JsonKind(
     "ideal-dispatch quote log", 2, "quote log", "make one with `ideal traffic record`", oldest=2
 )
-TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
-"""Numbers of every quote; null where the source gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +177,6 @@ class QuoteLog:
     def keys(self) -> frozenset[tuple[datetime, int, int]]:
         """Every asking in the log, answered or not."""
         return frozenset(line.key for line in (*self.lines, *self.failures))
-
-
-def header_text(
-    network: RoadNetwork, source: Mapping[str, Any], start: datetime, every_s: float
-) -> str:
-    """The first line of a log, without its end."""
-    header = {
-        "kind": KIND.format,
-        "version": KIND.version,
-        "network": network.checksum,
-        "source": source,
-        "schedule": {"start": start.isoformat(), "every_s": every_s},
-    }
-    return row_text(header)
 
 
 def row_text(row: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from ideal_dispatch.files import check_target, write_file
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.outside_service import BudgetError, RequestBudget
 from ideal_dispatch.ranges import POSITIVE
-from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog, header_text, row_text
+from ideal_dispatch.traffic.quote_log import KIND, LogLine, QuoteLog, row_text
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 EVERY_S = 300.0
@@ -38,11 +38,9 @@ class Clock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """The present moment, aware."""
         return utc_now()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
 
 
@@ -193,8 +191,7 @@ def _asked(
     except (BudgetError, PluginError):
         raise
     except IdealError as error:
-        nothing: dict[str, float] = {}
-        return LogLine(due, *pair, now, nothing, (), error=str(error) or type(error).__name__)
+        return LogLine(due, *pair, now, {}, (), error=str(error) or type(error).__name__)
     line = LogLine.of(due, quote)
     if truth is None:
         return line
@@ -223,8 +220,14 @@ def _begin(
     first = schedule.start or (clock or Clock()).now()
     interval_s = float(schedule.every_s or EVERY_S)
     _dues(first, interval_s, schedule.count)  # before anything is written
-    header = header_text(network, description, first.astimezone(UTC), interval_s)
-    write_file(where, header + "\n")
+    header = {
+        "kind": KIND.format,
+        "version": KIND.version,
+        "network": network.checksum,
+        "source": description,
+        "schedule": {"start": first.astimezone(UTC).isoformat(), "every_s": interval_s},
+    }
+    write_file(where, row_text(header) + "\n")
 
 
 def _dues(first: datetime, interval_s: float, count: int) -> list[datetime]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,7 @@ import numpy.typing as npt
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, read_only, whole_number
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.context import (
-    WEATHER_VARIABLES,
-    Calendar,
-    Context,
-    Weather,
-    WeatherValue,
-)
+from ideal_dispatch.context import WEATHER_VARIABLES, Calendar, Context, Weather, WeatherValue
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network import RoadNetwork
@@ -55,7 +49,7 @@ class Stretch:
     zone is not. ``codes`` count a passage in the
     bin in which it ended: known when the bin is over, and so what a router may
     see. ``truth`` has the same shape and says what met those who entered in the
-    bin (:func:`by_entry` gives it where only ``codes`` were recorded); it is
+    bin (:func:`counted_by` gives it where only ``codes`` were recorded); it is
     ``codes`` where nothing is given. ``weather`` holds the five
     variables as they are known when each hour begins, from the hour of ``start``
     on: those of the hour before, and so a row more where the last hour's own are
@@ -108,32 +102,18 @@ def _levels(ratios: FloatArray) -> Codes:
     return levels
 
 
-def by_entry(codes: Codes, network: RoadNetwork, bin_s: int) -> Codes:
-    """Passages counted in the bin in which they ended, counted where they began.
+def counted_by(
+    end: Literal["entry", "exit"], codes: Codes, network: RoadNetwork, bin_s: int
+) -> Codes:
+    """Passages counted in the bin of their other end, counted in the bin of this one.
 
-    Vehicles leave in the middle of their bin. Who entered before the first bin is
-    left out.
-    """
-    return _moved(codes, network, bin_s, later=False)
-
-
-def by_exit(truth: Codes, network: RoadNetwork, bin_s: int) -> Codes:
-    """Passages counted in the bin in which they began, counted where they ended.
-
-    Vehicles enter in the middle of their bin; who leaves after the last bin is
-    left out.
-    """
-    return _moved(truth, network, bin_s, later=True)
-
-
-def _moved(codes: Codes, network: RoadNetwork, bin_s: int, *, later: bool) -> Codes:
-    """Every passage moved from the bin of one of its ends to that of the other.
-
-    Where vehicles of several bins come together, their times are averaged.
+    Vehicles enter or leave in the middle of the bin in which they were counted. Who
+    enters before the first bin or leaves after the last is left out. Where vehicles
+    of several bins come together, their times are averaged.
     """
     moved = np.zeros(codes.shape, np.uint8)
     total, count = np.zeros(codes.shape, np.float32), np.zeros(codes.shape, np.uint16)
-    _move(codes, RATIOS, network.free_flow_times_s / bin_s, later, moved, total, count)
+    _move(codes, RATIOS, network.free_flow_times_s / bin_s, end == "exit", moved, total, count)
     several = count > 1
     moved[several] = _levels(total[several] / count[several])
     return moved
@@ -285,7 +265,7 @@ class RecordedTraffic:
         for number, stretch in enumerate(self.stretches):
             codes, truth = stretch.codes, np.asarray(stretch.truth)
             arrays[f"codes_{number}"] = np.ascontiguousarray(codes.T)  # a quarter smaller
-            if not np.array_equal(truth, by_entry(codes, self.network, self.bin_s)):
+            if not np.array_equal(truth, counted_by("entry", codes, self.network, self.bin_s)):
                 arrays[f"truth_{number}"] = np.ascontiguousarray(truth.T)
             arrays[f"weather_{number}"] = stretch.weather
         KIND.write(path, manifest, arrays)
@@ -299,36 +279,21 @@ class RecordedTraffic:
                     f"recorded on another network (checksum {manifest['network']}, this one has "
                     f"{network.checksum})"
                 )
-            zone, country, subdivision, categories = manifest["calendar"]
-            return cls(
-                network,
-                Calendar(zone, country, subdivision, tuple(categories) if categories else None),
-                manifest["bin_s"],
-                tuple(
-                    _stretch(row, number, arrays, network, manifest["bin_s"])
-                    for number, row in enumerate(manifest["stretches"])
-                ),
-                manifest["provenance"],
-            )
-
-
-def _stretch(
-    row: Mapping[str, Any],
-    number: int,
-    arrays: Mapping[str, npt.NDArray[Any]],
-    network: RoadNetwork,
-    bin_s: int,
-) -> Stretch:
-    stored, own = arrays[f"codes_{number}"], arrays.get(f"truth_{number}")
-    if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != network.num_edges:
-        raise FileFormatError(
-            f"stretch {number}: codes are {stored.dtype} of shape {stored.shape}, not a byte for "
-            f"each of {network.num_edges} edges and every bin"
-        )
-    codes = stored.T
-    truth = by_entry(codes, network, bin_s) if own is None else own.T
-    start, weather = datetime.fromisoformat(row["start"]), arrays[f"weather_{number}"]
-    return Stretch(start, codes, weather, row["notes"], truth)
+            bin_s, stretches = manifest["bin_s"], []
+            for number, row in enumerate(manifest["stretches"]):
+                stored, own = arrays[f"codes_{number}"], arrays.get(f"truth_{number}")
+                if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != network.num_edges:
+                    raise FileFormatError(
+                        f"stretch {number}: codes are {stored.dtype} of shape {stored.shape}, not "
+                        f"a byte for each of {network.num_edges} edges and every bin"
+                    )
+                codes, start = stored.T, datetime.fromisoformat(row["start"])
+                truth = counted_by("entry", codes, network, bin_s) if own is None else own.T
+                weather = arrays[f"weather_{number}"]
+                stretches.append(Stretch(start, codes, weather, row["notes"], truth))
+            *place, categories = manifest["calendar"]
+            calendar = Calendar(*place, tuple(categories) if categories else None)
+            return cls(network, calendar, bin_s, tuple(stretches), manifest["provenance"])
 
 
 def _hour_of(at: datetime) -> datetime:

@@ -1,46 +1,118 @@
-"""What all routing services share: quotes on our own network, live or from recorded answers."""
+"""What all routing services share: quotes on our own network, live or from recorded answers.
 
+Recorded answers are files in a folder, one per question, named by a hash of the
+question: what was asked, of which endpoint, and the moment. Keys and other
+headers do not enter and are not written.
+"""
+
+import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import datetime
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path as FilePath
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
-from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
+from ideal_dispatch.errors import (
+    FileFormatError,
+    InputError,
+    TrafficError,
+    TrafficServiceError,
+    UnreachableError,
+)
+from ideal_dispatch.files import write_file
 from ideal_dispatch.http_client import HttpAnswer, NoAnswerError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.outside_service import (
-    OutsideService,
-    RequestBudget,
-    parsed,
-    reason,
-    refusal,
-)
-from ideal_dispatch.traffic.answers import (
-    MissingAnswerError,
-    Question,
-    RecordedAnswers,
-    StoredAnswer,
-)
-from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, MatchError, laid_on
+from ideal_dispatch.outside_service import OutsideService, RequestBudget, parsed, reason, refusal
+from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, laid_on
 
 NOW_WITHIN_S = 120.0
 """A moment so near the present counts as now."""
+
+_SENT_TIMES = ("departureTime", "date_time")  # say the moment asked in a way the clock decides
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of an endpoint: ``body``, and of the answer only ``fields``, if any."""
+
+    endpoint: str
+    fields: str
+    body: Mapping[str, Any]
+    asked_at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        """All that tells one question from another."""
+        return {
+            "endpoint": self.endpoint,
+            "fields": self.fields,
+            "body": {k: v for k, v in self.body.items() if k not in _SENT_TIMES},
+            "asked_at": self.asked_at.astimezone(UTC).isoformat(),
+        }
+
+    @property
+    def key(self) -> str:
+        """The name of its answer's file."""
+        text = json.dumps(self.as_json(), sort_keys=True, allow_nan=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A status and the JSON that came with it, or how asking failed in the end."""
+
+    status: int
+    answer: Any
+    failure: str = ""
+
+
+class RecordedAnswers:
+    """A folder of answers."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = FilePath(folder)
+        if not self.folder.is_dir():
+            raise InputError(f"{self.folder}: no such folder; create it first")
+
+    def get(self, question: Question) -> StoredAnswer | None:
+        """The answer recorded for this question, or None."""
+        path = self._path(question)
+        try:
+            content = json.loads(path.read_bytes())
+            asked = content["question"]
+            answer = StoredAnswer(content["status"], content["answer"], content["failure"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise FileFormatError(f"{path}: damaged recorded answer; delete it") from None
+        if asked != question.as_json():
+            raise FileFormatError(f"{path}: answers another question; delete it")
+        return answer
+
+    def keep(self, question: Question, answer: StoredAnswer) -> None:
+        """Record an answer in place of an earlier one to the same question."""
+        content = {"question": question.as_json(), **asdict(answer)}
+        text = json.dumps(content, sort_keys=True, allow_nan=False, indent=1)
+        write_file(self._path(question), text + "\n")
+
+    def _path(self, question: Question) -> FilePath:
+        return self.folder / f"{question.key}.json"
 
 
 class RefusedError(TrafficError):
     """A service understood a request and refuses it; ``body`` is the JSON it sent."""
 
-    def __init__(self, text: str, status: int, body: Any) -> None:
+    def __init__(self, text: str, body: Any) -> None:
         super().__init__(text)
-        self.status, self.body = status, body
+        self.body = body
 
 
 class RoutingService:
@@ -73,11 +145,6 @@ class RoutingService:
         self._headers, self._answers, self._now = dict(headers or {}), answers, now
         self._outside = OutsideService(self.service, secrets=self._headers.values(), **options)
 
-    @classmethod
-    def replayed(cls, network: RoadNetwork, answers: RecordedAnswers, params: Any = None) -> Self:
-        """A source that repeats recorded answers and asks no service."""
-        return cls(network, params, answers=answers)
-
     @property
     def budget(self) -> RequestBudget:
         """How many requests were sent, and may be."""
@@ -96,12 +163,12 @@ class RoutingService:
         """The JSON of a good answer.
 
         :class:`RefusedError` where the service says no, :class:`TrafficServiceError`
-        where it says nothing useful until ``deadline``, :class:`MissingAnswerError`
+        where it says nothing useful until ``deadline``, :class:`TrafficError`
         where answers come from a recording that has none.
         """
         stored = self._answers.get(question) if self._answers is not None else None
         if not self.live and stored is None:
-            raise MissingAnswerError(
+            raise TrafficError(
                 f"{self._answers and self._answers.folder}: no recorded answer to this "
                 f"{question.endpoint} of {question.asked_at.isoformat()} (key {question.key}); "
                 "record it with a live run"
@@ -116,7 +183,6 @@ class RoutingService:
             raise RefusedError(
                 f"{self.service}: refused with HTTP {stored.status}{reason(stored.answer)}; "
                 "check the request, the key and the address",
-                stored.status,
                 stored.answer,
             )
         return stored.answer
@@ -160,7 +226,7 @@ class RoutingService:
         least_s, greatest_s = float(bounds.least_s.sum()), float(bounds.greatest_s.sum())
         if not least_s <= route.duration_s <= greatest_s:
             length_km = path.length_m(self.network) / 1000
-            raise MatchError(
+            raise TrafficError(
                 f"route from node {origin} to node {destination}: {length_km:.1f} km in "
                 f"{route.duration_s:.0f} s cannot be driven; it takes {least_s:.0f} s to "
                 f"{greatest_s:.0f} s"

@@ -10,7 +10,8 @@ from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 
-_ALWAYS_KNOWN = ("duration_s", "next_segment_s")
+TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s")
+"""Numbers of every quote; NaN where the source gives none of the last three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class RouteQuote:
 
     def __post_init__(self) -> None:
         require_zone(self.asked_at)
-        for name in ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_age_s"):
-            value, or_nan = getattr(self, name), "" if name in _ALWAYS_KNOWN else ", or NaN"
+        for name in TIMES:
+            value, or_nan = getattr(self, name), "" if name in TIMES[:2] else ", or NaN"
             number = isinstance(value, (float, int, np.number))
             if not number or not (0.0 <= value < np.inf or (or_nan and np.isnan(value))):
                 raise InputError(

@@ -33,7 +33,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import meetings
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.ranges import Count, Range, Share, Whole, ZeroOrMore, check_fields
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_exit, encode
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, counted_by, encode
 
 _MAIN = np.isin(ROAD_CLASSES, ("motorway", "trunk", "primary", "motorway_link", "trunk_link"))
 _MIDDLE = np.isin(ROAD_CLASSES, ("secondary", "tertiary", "primary_link", "secondary_link"))
@@ -98,7 +98,7 @@ def synthetic_traffic(
             truth = encode(times, network)
             hidden = looks.random(times.shape) > roads.visibility(params.seen)
             entered = np.where(hidden, 0, truth).astype(np.uint8)
-            codes = by_exit(entered, network, params.bin_s)
+            codes = counted_by("exit", entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": roads.incidents}
             weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size + 1, 1))
             weather[:-1, 1] = _rain_of_hours(calendar, start, until, fell)

@@ -14,8 +14,6 @@ import numpy as np
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
-from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.answers import Question
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
     decode_polyline,
@@ -26,6 +24,7 @@ from ideal_dispatch.traffic.foreign_route import (
 )
 from ideal_dispatch.traffic.routing_service import (
     NOW_WITHIN_S,
+    Question,
     RefusedError,
     RoutingService,
     joined,
@@ -36,7 +35,6 @@ SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
 """Speed sources that Valhalla can be told to use, where it has them."""
 
 _NO_WAY = frozenset({170, 441, 442})  # unconnected regions, unreachable, no path found
-_ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +69,6 @@ class Valhalla(RoutingService):
     usual = ValhallaParams
     params: ValhallaParams
 
-    @classmethod
-    def connect(
-        cls,
-        network: RoadNetwork,
-        url: str,
-        rng: np.random.Generator,
-        params: ValhallaParams | None = None,
-        **options: Any,
-    ) -> "Valhalla":
-        """A live source; ``options`` are those of :class:`RoutingService`."""
-        return cls(network, params, url=url, rng=rng, **options)
-
     def describe(self) -> dict[str, Any]:
         """What a recording says about its source: that, and which server it is."""
         return super().describe() | {"server": urlsplit(self.url).netloc.rpartition("@")[2]}
@@ -93,7 +79,7 @@ class Valhalla(RoutingService):
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, np.nan, np.nan, at, np.nan)
-        question = Question(_ROUTE, "", self._request(origin, destination, at), at)
+        question = Question("route", "", self._request(origin, destination, at), at)
         try:
             answer = self._ask(question, self._outside.deadline())
         except RefusedError as error:

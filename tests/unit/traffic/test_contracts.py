@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.traffic.recording import by_entry
+from ideal_dispatch.traffic.recording import counted_by
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.contracts.traffic_source import ReplayedTrafficContract
@@ -30,7 +30,8 @@ class TestDerivedTruth(TestReplayedTraffic):
     def source(self, grid: RoadNetwork) -> ReplayedTraffic:
         made = recording(grid)
         stretches = tuple(
-            replace(one, truth=by_entry(one.codes, grid, made.bin_s)) for one in made.stretches
+            replace(one, truth=counted_by("entry", one.codes, grid, made.bin_s))
+            for one in made.stretches
         )
         return ReplayedTraffic(replace(made, stretches=stretches))
 

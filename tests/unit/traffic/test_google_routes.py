@@ -8,10 +8,9 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.errors import InputError, TrafficServiceError, UnreachableError
-from ideal_dispatch.traffic.answers import RecordedAnswers
-from ideal_dispatch.traffic.foreign_route import MatchError
+from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
+from ideal_dispatch.traffic.routing_service import RecordedAnswers
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Asked, serve
 from tests.unit.traffic.google_stand_in import (
@@ -48,7 +47,7 @@ class TestReplayedContract(TestContract):
         with connected(town(grid), answers=answers) as (source, _):
             for trip in trips:
                 source.quote(*trip, NOW)
-        return GoogleRoutes.replayed(grid, answers)
+        return GoogleRoutes(grid, answers=answers)
 
 
 def test_the_quote_is_googles_route_and_times(grid: RoadNetwork) -> None:
@@ -239,7 +238,7 @@ def test_a_route_elsewhere(grid: RoadNetwork, line: str, message: str) -> None:
     spoil = _set(polyline={"encodedPolyline": line})
     with (
         connected(town(grid, spoil=spoil), PLAIN) as (source, _),
-        pytest.raises(MatchError, match=f"route from node 3 to node 116 {message}"),
+        pytest.raises(TrafficError, match=f"route from node 3 to node 116 {message}"),
     ):
         source.quote(3, 116, NOW)
 
@@ -252,7 +251,7 @@ def test_a_route_over_roads_we_do_not_have(grid: RoadNetwork) -> None:
     spoil = _set(polyline={"encodedPolyline": encode_polyline(detour)})
     with (
         connected(town(grid, spoil=spoil), PLAIN) as (source, _),
-        pytest.raises(MatchError, match="fits this network badly: .*is the network up to date"),
+        pytest.raises(TrafficError, match="fits this network badly: .*is the network up to date"),
     ):
         source.quote(0, 119, NOW)
 
@@ -308,7 +307,7 @@ def test_a_refused_further_request_leaves_the_quote(
     assert np.isnan(quote.optimistic_s)
     assert quote.pessimistic_s > quote.duration_s > 0
     assert f"no optimistic time (Google Routes: refused with HTTP {status}" in quote.fell_back
-    assert repr(GoogleRoutes.replayed(grid, answers).quote(3, 116, NOW)) == repr(quote)
+    assert repr(GoogleRoutes(grid, answers=answers).quote(3, 116, NOW)) == repr(quote)
 
 
 def test_a_further_answer_that_was_not_recorded_leaves_the_quote(
@@ -317,7 +316,7 @@ def test_a_further_answer_that_was_not_recorded_leaves_the_quote(
     answers = RecordedAnswers(tmp_path)
     with connected(town(grid), PLAIN, answers=answers) as (source, _):
         plain = source.quote(3, 116, NOW)
-    quote = GoogleRoutes.replayed(grid, answers, GoogleParams("stopover")).quote(3, 116, NOW)
+    quote = GoogleRoutes(grid, GoogleParams("stopover"), answers=answers).quote(3, 116, NOW)
     assert (quote.path, quote.duration_s) == (plain.path, plain.duration_s)
     assert quote.next_segment_s == plain.next_segment_s
     assert np.isnan([quote.optimistic_s, quote.pessimistic_s]).all()

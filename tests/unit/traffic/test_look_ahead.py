@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, by_entry, encode
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, counted_by, encode
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo.output import Passages, left_times_s
 from tests.unit.traffic.small import CALENDAR, START
@@ -30,7 +30,7 @@ def _world(network: RoadNetwork, passages: Passages) -> ReplayedTraffic:
     """As a SUMO day is recorded."""
     times_s = left_times_s(passages, network.free_flow_times_s, 0.0, BINS, BIN_S)
     codes = encode(times_s, network)
-    truth = by_entry(codes, network, BIN_S)
+    truth = counted_by("entry", codes, network, BIN_S)
     stretch = Stretch(START, codes, np.zeros((2, 5)), truth=truth)
     return ReplayedTraffic(RecordedTraffic(network, CALENDAR, BIN_S, (stretch,)))
 

@@ -16,8 +16,7 @@ from ideal_dispatch.traffic.recording import (
     RATIOS,
     RecordedTraffic,
     Stretch,
-    by_entry,
-    by_exit,
+    counted_by,
     encode,
 )
 from tests.unit.traffic.small import CALENDAR, START, recording
@@ -156,7 +155,7 @@ def test_a_passage_is_seen_when_it_is_over(grid: RoadNetwork) -> None:
     slowness = np.array([0.4, 1.0, 3.0]) * bin_s / grid.free_flow_times_s[0]
     truth[[0, 1, 2], 0] = encode(slowness[:, None] * grid.free_flow_times_s, grid)[:, 0]
     truth[5, 1] = encode(2.0 * bin_s * np.ones((1, grid.num_edges)), grid)[0, 1]
-    seen = by_exit(truth, grid, bin_s)
+    seen = counted_by("exit", truth, grid, bin_s)
     expected = np.zeros_like(truth)
     expected[[0, 2, 5], 0] = truth[[0, 1, 2], 0]  # after 24 s, one minute and three
     np.testing.assert_array_equal(seen, expected)  # who leaves after the last bin is not seen
@@ -167,7 +166,7 @@ def test_those_who_leave_together_are_averaged(grid: RoadNetwork) -> None:
     slow, quick = 2.0 * 60.0, 1.0 * 60.0
     times = np.full((3, grid.num_edges), np.nan)
     times[0, 0], times[1, 0] = slow, quick
-    seen = by_exit(encode(times, grid), grid, 60)
+    seen = counted_by("exit", encode(times, grid), grid, 60)
     assert np.flatnonzero(seen.any(axis=1)).tolist() == [2]
     assert RATIOS[seen[2, 0]] * free_flow == pytest.approx(90.0, rel=0.03)
 
@@ -175,25 +174,25 @@ def test_those_who_leave_together_are_averaged(grid: RoadNetwork) -> None:
 def test_entry_and_exit_are_each_others_inverse(grid: RoadNetwork) -> None:
     truth = np.zeros((40, grid.num_edges), np.uint8)
     truth[::20] = encode(np.linspace(5, 500, grid.num_edges)[None], grid)
-    ended = by_exit(truth, grid, 60)
+    ended = counted_by("exit", truth, grid, 60)
     assert (ended != truth).any()
-    np.testing.assert_array_equal(by_entry(ended, grid, 60), truth)
+    np.testing.assert_array_equal(counted_by("entry", ended, grid, 60), truth)
 
 
 def test_nothing_that_is_over_is_still_to_come(grid: RoadNetwork) -> None:
     """The truth of a bin follows from passages that end in it or later: none was seen before."""
     codes = recording(grid, days=1).stretches[0].codes
     present = len(codes) // 2
-    truth = by_entry(codes, grid, 60)
+    truth = counted_by("entry", codes, grid, 60)
     past = codes.copy()
     past[:present] = 0
-    np.testing.assert_array_equal(by_entry(past, grid, 60)[present:], truth[present:])
+    np.testing.assert_array_equal(counted_by("entry", past, grid, 60)[present:], truth[present:])
 
 
 def test_what_follows_from_what_was_seen_is_not_stored(grid: RoadNetwork, tmp_path: Path) -> None:
     made = recording(grid, days=1)
     codes = made.stretches[0].codes
-    truth = by_entry(codes, grid, made.bin_s)
+    truth = counted_by("entry", codes, grid, made.bin_s)
     plain = replace(made, stretches=(replace(made.stretches[0], codes=codes, truth=truth),))
     plain.save(tmp_path / "a.traffic")
     with zipfile.ZipFile(tmp_path / "a.traffic") as archive:

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError
+from ideal_dispatch.errors import IdealError, InputError, TrafficError, TrafficServiceError
 from ideal_dispatch.outside_service import BudgetError, Patience, RequestBudget
-from ideal_dispatch.traffic.answers import MissingAnswerError, RecordedAnswers
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
-from ideal_dispatch.traffic.routing_service import RefusedError
+from ideal_dispatch.traffic.routing_service import RecordedAnswers, RefusedError
 from tests.stand_in import Answer
 from tests.unit.traffic.google_stand_in import NOW, PLAIN, QUICK, connected, error, town
 
@@ -140,7 +139,7 @@ def test_a_replay_says_what_an_open_circuit_said(grid: RoadNetwork, tmp_path: Fi
     with connected(town(grid, first=[BUSY[1]] * 9), **options) as (source, _):
         live = source.quote(3, 116, NOW)
     assert "left alone for 30 s" in live.fell_back
-    assert GoogleRoutes.replayed(grid, answers).quote(3, 116, NOW).fell_back == live.fell_back
+    assert GoogleRoutes(grid, answers=answers).quote(3, 116, NOW).fell_back == live.fell_back
 
 
 def test_the_budget_ends_a_run_and_counts_retries(grid: RoadNetwork) -> None:
@@ -193,12 +192,12 @@ def test_recorded_answers_are_replayed_to_the_byte(
         asked = len(server.asked)
         again = source.quote(3, 116, NOW + timedelta(minutes=116))
         assert len(server.asked) == asked  # recorded: not asked again
-    replay = GoogleRoutes.replayed(grid, answers, params)
+    replay = GoogleRoutes(grid, params, answers=answers)
     assert repr(replay.quote(3, 116, NOW + timedelta(minutes=116))) == repr(said[0]) == repr(again)
     assert repr(replay.quote(3, 40, NOW + timedelta(minutes=40))) == repr(said[1])
-    with pytest.raises(MissingAnswerError, match="no recorded answer to this .*record it with a"):
+    with pytest.raises(TrafficError, match="no recorded answer to this .*record it with a"):
         replay.quote(3, 41, NOW)
-    with pytest.raises(MissingAnswerError, match="2026-03-02T08:01:00"):
+    with pytest.raises(TrafficError, match="2026-03-02T08:01:00"):
         replay.quote(3, 116, NOW + timedelta(minutes=1))
 
 
@@ -210,7 +209,7 @@ def test_failures_are_replayed_as_failures_but_asked_again_live(
     with connected(place, PLAIN, answers=answers) as (source, _):
         with pytest.raises(TrafficServiceError, match="HTTP 429"):
             source.quote(3, 116, NOW)
-        replay = GoogleRoutes.replayed(grid, answers, PLAIN)
+        replay = GoogleRoutes(grid, PLAIN, answers=answers)
         with pytest.raises(TrafficServiceError, match="HTTP 429"):
             replay.quote(3, 116, NOW)
         source.quote(3, 116, NOW)
@@ -224,7 +223,7 @@ def test_damaged_recordings(grid: RoadNetwork, tmp_path: FilePath) -> None:
         source.quote(3, 116, NOW)
         source.quote(3, 117, NOW)
     first, second = sorted(tmp_path.iterdir())
-    replay = GoogleRoutes.replayed(grid, answers, PLAIN)
+    replay = GoogleRoutes(grid, PLAIN, answers=answers)
     second.write_bytes(first.read_bytes())
     first.write_text("{")
     messages = set()

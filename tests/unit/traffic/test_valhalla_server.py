@@ -116,9 +116,7 @@ def _wait(url: str, process: "subprocess.Popen[bytes]", log: FilePath) -> None:
 
 @pytest.fixture
 def source(server: str, city: RoadNetwork) -> Iterator[Valhalla]:
-    source = Valhalla.connect(
-        city, server, np.random.default_rng(0), ValhallaParams(time_zone="Asia/Hong_Kong")
-    )
+    source = Valhalla(city, ValhallaParams(time_zone="Asia/Hong_Kong"), url=server)
     yield source
     source.close()
 
@@ -130,7 +128,7 @@ class TestContract(TrafficSourceContract):
 
     @pytest.fixture
     def source(self, server: str, city: RoadNetwork) -> Iterator[Valhalla]:
-        source = Valhalla.connect(city, server, np.random.default_rng(0))
+        source = Valhalla(city, url=server)
         yield source
         source.close()
 
@@ -162,7 +160,7 @@ def test_other_moments_are_understood(source: Valhalla) -> None:
 
 def test_refusals_have_codes(server: str, city: RoadNetwork) -> None:
     params = ValhallaParams(costing="autoo")
-    source = Valhalla.connect(city, server, np.random.default_rng(0), params)
+    source = Valhalla(city, params, url=server)
     with pytest.raises(RefusedError, match="HTTP 400 error 125: No costing method found"):
         source.quote(16, 700, datetime.now(UTC))
     source.close()

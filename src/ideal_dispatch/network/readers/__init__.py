@@ -24,7 +24,9 @@ def read_network(
     progress: Progress = lambda stage: None,
 ) -> RoadNetwork:
     """The network of a file, cut to ``box`` if given, or of a download where there is no file."""
-    _check_box(box)
+    west, south, east, north = box or (-180, -90, 180, 90)
+    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+        raise InputError(f"box {box}: west,south,east,north in degrees are needed, in this order")
     if source is None:
         if (box is None) == (place is None):
             raise InputError("give a file, or one of --bbox and --place to download")
@@ -55,11 +57,3 @@ def read_network(
         known = ", ".join((*_OSM, *_GRAPHML, *_CSV))
         raise InputError(f"{where}: unknown kind of file; one of {known} is needed")
     return build_network(roads, box=box, simplify=simplify, progress=progress)
-
-
-def _check_box(box: Box | None) -> None:
-    if box is None:
-        return
-    west, south, east, north = box
-    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
-        raise InputError(f"box {box}: west,south,east,north in degrees are needed, in this order")

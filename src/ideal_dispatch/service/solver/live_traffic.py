@@ -250,7 +250,7 @@ def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str)
         from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 
         params = ValhallaParams(time_zone=time_zone)
-        return Valhalla.connect(network, table.url, rng, params, patience=patience)
+        return Valhalla(network, params, url=table.url, rng=rng, patience=patience)
     with complaints_about(settings.path):
         if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
             raise InputError(f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has")

@@ -22,7 +22,7 @@ from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, by_entry, encode
+from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, counted_by, encode
 from ideal_dispatch.traffic.sumo import demand, output, scenario_files, simulation
 from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 from ideal_dispatch.traffic.sumo.engine import sumo_version
@@ -146,7 +146,7 @@ def _pack(
             weather = np.array(plan.weather[first : last + 1])  # known when each hour begins
             start = plan.moment(first * 3600)
             codes = arrays[f"codes_{number}"]
-            truth = by_entry(codes, network, bin_s)
+            truth = counted_by("entry", codes, network, bin_s)
             stretches.append(Stretch(start, codes, weather, notes, truth))
     provenance = {
         "engine": "sumo",
