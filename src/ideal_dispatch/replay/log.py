@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.decision import Decision, log_details
-from ideal_dispatch.dispatch.situation import Assignment, Situation, Station
+from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.replay.drive import Drive, World
@@ -51,7 +50,16 @@ def incident_entry(
             "day": day,
         },
         "region": situation.region,
-        "stations": [_station(station) for station in situation.stations],
+        "stations": [
+            {
+                "depot": station.depot.name,
+                "node": station.depot.node,
+                "units": station.units,
+                "quote": _quote(station.quote),
+                "alternative": _quote(station.alternative),
+            }
+            for station in situation.stations
+        ],
         "decisions": {one.policy: _decision(one) for one in decisions},
         "drives": {
             key: {
@@ -60,7 +68,7 @@ def incident_entry(
                 "follow": len(told.prefix),
             }
             | {
-                world: _driven(one) | {"expected_s": _rounded(one.expected_s)}
+                world: _driven(one) | {"expected_s": np.round(one.expected_s, 3).tolist()}
                 for world, one in driven.items()
             }
             for key, (told, driven) in drives.items()
@@ -120,16 +128,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _station(station: Station) -> dict[str, Any]:
-    return {
-        "depot": station.depot.name,
-        "node": station.depot.node,
-        "units": station.units,
-        "quote": _quote(station.quote),
-        "alternative": _quote(station.alternative),
-    }
-
-
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
     if quote is None:
         return None
@@ -150,9 +148,4 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 
 def _driven(driven: Drive) -> dict[str, Any]:
-    return {"edges": driven.edges.tolist(), "seconds": _rounded(driven.seconds)}
-
-
-def _rounded(values: FloatArray) -> list[float]:
-    rounded: list[float] = np.round(values, 3).tolist()
-    return rounded
+    return {"edges": driven.edges.tolist(), "seconds": np.round(driven.seconds, 3).tolist()}

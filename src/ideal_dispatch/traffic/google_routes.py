@@ -29,13 +29,6 @@ from ideal_dispatch.traffic.source import RouteQuote
 URL = "https://routes.googleapis.com"
 
 _ENDPOINT = "directions/v2:computeRoutes"
-_ROUTE_FIELDS = (
-    "routes.duration,routes.polyline.encodedPolyline,routes.legs.duration,"
-    "routes.legs.staticDuration,routes.legs.steps.distanceMeters,"
-    "routes.legs.steps.staticDuration,fallbackInfo"
-)
-_DURATION_FIELDS = "routes.duration,fallbackInfo"
-_LEG_FIELDS = "routes.legs.duration,fallbackInfo"
 _BEST_GUESS = "BEST_GUESS"  # which may lie outside the optimistic and the pessimistic time
 _DURATION = re.compile(r"\d{1,9}(\.\d{1,9})?s")
 
@@ -105,24 +98,17 @@ class GoogleRoutes(RoutingService):
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, 0.0, 0.0, at, np.nan)
         quoting, ends = _Quoting(at, self._outside.deadline()), (origin, destination)
-        route = self._told(quoting, ends, _ROUTE_FIELDS, _route)
+        route = self._told(quoting, ends, _route)
         path = self._laid(route, origin, destination)
         segment_s = self._next_segment_s(quoting, path, route)
-        ranges = {"OPTIMISTIC": np.nan, "PESSIMISTIC": np.nan}
-        if self.params.ranges:
-            for model in ranges:
-                lost = f"no {model.lower()} time"
-                ranges[model] = self._extra(quoting, lost, ends, _DURATION_FIELDS, _duration, model)
-        return RouteQuote(
-            path=path,
-            duration_s=route.duration_s,
-            next_segment_s=segment_s,
-            optimistic_s=ranges["OPTIMISTIC"],
-            pessimistic_s=ranges["PESSIMISTIC"],
-            asked_at=at,
-            data_age_s=np.nan,
-            fell_back=joined(quoting.notes),
+        low_s, high_s = (
+            self._extra(quoting, f"no {model.lower()} time", ends, _duration, model)
+            if self.params.ranges
+            else np.nan
+            for model in ("OPTIMISTIC", "PESSIMISTIC")
         )
+        notes = joined(quoting.notes)
+        return RouteQuote(path, route.duration_s, segment_s, low_s, high_s, at, np.nan, notes)
 
     def _next_segment_s(self, quoting: _Quoting, path: Path, route: ForeignRoute) -> float:
         by_ratio_s, note = first_edge_s(self.network, path, route)
@@ -134,10 +120,9 @@ class GoogleRoutes(RoutingService):
         lost = f"no {way} time of the next segment, static_ratio used"
         if way == "stopover":
             nodes = [path.origin, end, path.destination]
-            segment_s = self._extra(quoting, lost, nodes, _LEG_FIELDS, _first_leg_duration)
+            segment_s = self._extra(quoting, lost, nodes, _first_leg_duration)
         else:
-            nodes = [path.origin, end]
-            segment_s = self._extra(quoting, lost, nodes, _DURATION_FIELDS, _duration)
+            segment_s = self._extra(quoting, lost, [path.origin, end], _duration)
         return by_ratio_s if np.isnan(segment_s) else segment_s
 
     def _extra(
@@ -145,13 +130,12 @@ class GoogleRoutes(RoutingService):
         quoting: _Quoting,
         lost: str,
         nodes: Sequence[int],
-        fields: str,
         read: Callable[[_Object], float],
         model: str = _BEST_GUESS,
     ) -> float:
         """A further time, or NaN and a note of what is ``lost`` where it cannot be had."""
         try:
-            return self._told(quoting, nodes, fields, read, model)
+            return self._told(quoting, nodes, read, model)
         except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
             quoting.notes.append(f"{lost} ({error})")
             return np.nan
@@ -160,7 +144,6 @@ class GoogleRoutes(RoutingService):
         self,
         quoting: _Quoting,
         nodes: Sequence[int],
-        fields: str,
         read: Callable[[_Object], _Read],
         model: str = _BEST_GUESS,
     ) -> _Read:
@@ -177,7 +160,7 @@ class GoogleRoutes(RoutingService):
         } | self._departure(quoting.at)
         if len(places) > 2:
             body["intermediates"] = places[1:-1]
-        answer = self._ask(Question(_ENDPOINT, fields, body, quoting.at), quoting.deadline)
+        answer = self._ask(Question(_ENDPOINT, _FIELDS[read], body, quoting.at), quoting.deadline)
         with self._reading():
             routes = part(part(answer, dict, "answer").get("routes", []), list, "routes")
             if not routes:
@@ -261,3 +244,13 @@ def _fallback(answer: _Object) -> str:
     info = info if isinstance(info, dict) else {}
     mode, reason = (one_line(str(info.get(k, "not said")), 60) for k in ("routingMode", "reason"))
     return f"Google fell back to {mode} ({reason})"
+
+
+_FIELDS: dict[Callable[[_Object], Any], str] = {
+    _route: "routes.duration,routes.polyline.encodedPolyline,routes.legs.duration,"
+    "routes.legs.staticDuration,routes.legs.steps.distanceMeters,"
+    "routes.legs.steps.staticDuration,fallbackInfo",
+    _duration: "routes.duration,fallbackInfo",
+    _first_leg_duration: "routes.legs.duration,fallbackInfo",
+}
+"""The fields of an answer that are asked for, by who reads it."""

@@ -79,6 +79,8 @@ def synthetic_traffic(
     """Recorded traffic that follows the laws above."""
     params = params or SyntheticParams()
     roads = _Roads(network, np.random.default_rng([params.seed, 0]))
+    # the chance that a vehicle is seen on each edge in one bin
+    visible = 1.0 if params.seen == 1 else params.seen * _PEAK[network.road_class] / _PEAK.max()
     stretches, before_midnight = [], 0.0
     for number in range(params.days):
         rng = np.random.default_rng([params.seed, 1, number])
@@ -86,35 +88,30 @@ def synthetic_traffic(
         fell = np.concatenate([[before_midnight], rain[:-1]])  # known when an hour begins
         before_midnight = rain[-1]
         day = params.first + timedelta(days=number)
+        midnight = datetime.combine(day, time(), zone(calendar.time_zone))
         for begin, end in params.hours:
-            start, until = (_moment(calendar, day, hour) for hour in (begin, end))
+            # an hour that the clocks skip is the next there is
+            start, until = (
+                (midnight + timedelta(hours=hour)).astimezone(UTC) for hour in (begin, end)
+            )
             bins = int((until - start).total_seconds()) // params.bin_s
             if not bins:
                 continue  # an hour that the clocks skip on this day
             falls = _rain_of_hours(calendar, start, until, rain)
             times = roads.times(calendar, start, bins, params, demand, falls, rng)
-            local = calendar.local(start)
             looks = np.random.default_rng([params.seed, 2, number, begin])
             truth = encode(times, network)
-            hidden = looks.random(times.shape) > roads.visibility(params.seen)
+            hidden = looks.random(times.shape) > visible
             entered = np.where(hidden, 0, truth).astype(np.uint8)
             codes = counted_by("exit", entered, network, params.bin_s)
             notes = {"demand": demand, "incidents": roads.incidents}
             weather = np.tile([22.0, 0.0, 75.0, 10.0, 1012.0], (falls.size + 1, 1))
             weather[:-1, 1] = _rain_of_hours(calendar, start, until, fell)
             weather[-1, 1] = falls[-1]
-            stretches.append(Stretch(local, codes, weather, notes, truth))
-    return RecordedTraffic(
-        network,
-        calendar,
-        params.bin_s,
-        tuple(stretches),
-        {
-            "engine": "synthetic",
-            "seed": params.seed,
-            "params": asdict(params) | {"first": params.first.isoformat()},
-        },
-    )
+            stretches.append(Stretch(calendar.local(start), codes, weather, notes, truth))
+    said = asdict(params) | {"first": params.first.isoformat()}
+    provenance = {"engine": "synthetic", "seed": params.seed, "params": said}
+    return RecordedTraffic(network, calendar, params.bin_s, tuple(stretches), provenance)
 
 
 class _Roads:
@@ -129,11 +126,6 @@ class _Roads:
         unit = self._diffuse(rng.standard_normal((network.num_edges, 64)))
         self._scale = unit.std(axis=1)
         self.incidents: list[dict[str, float]] = []
-
-    def visibility(self, seen: float) -> FloatArray:
-        """Chance that a vehicle is seen on each edge in one bin."""
-        peak = _PEAK[self._network.road_class]
-        return np.ones_like(peak) if seen == 1 else seen * peak / _PEAK.max()
 
     def times(
         self, calendar: Calendar, start: datetime, bins: int, params: SyntheticParams,
@@ -211,12 +203,6 @@ def _rain_of_hours(
     hours = int(np.ceil((until - start) / timedelta(hours=1)))
     moments = (start + timedelta(hours=hour) for hour in range(hours))
     return np.array([rain[calendar.local(at).hour] for at in moments])
-
-
-def _moment(calendar: Calendar, day: date, hour: int) -> datetime:
-    """A full hour of the local day, in UTC; one that the clocks skip is the next there is."""
-    at = datetime.combine(day, time(), zone(calendar.time_zone)) + timedelta(hours=hour)
-    return at.astimezone(UTC)
 
 
 def _offset(at: datetime) -> timedelta:

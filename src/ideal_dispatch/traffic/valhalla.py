@@ -92,16 +92,8 @@ class Valhalla(RoutingService):
             route, note = _read_trip(answer)
         path = self._laid(route, origin, destination)
         segment_s, segment_note = first_edge_s(self.network, path, route)
-        return RouteQuote(
-            path=path,
-            duration_s=route.duration_s,
-            next_segment_s=segment_s,
-            optimistic_s=np.nan,
-            pessimistic_s=np.nan,
-            asked_at=at,
-            data_age_s=np.nan,
-            fell_back=joined([note, segment_note]),
-        )
+        notes = joined([note, segment_note])
+        return RouteQuote(path, route.duration_s, segment_s, np.nan, np.nan, at, np.nan, notes)
 
     def _request(self, origin: int, destination: int, at: datetime) -> dict[str, Any]:
         costing = self.params.costing
