@@ -86,7 +86,7 @@ class Manifest:
         """Begin a run in a folder that is empty, or take up the one that is there."""
         leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
         made = cls(folder, json.loads(json.dumps(settings)))
-        if there := (folder / NAME).exists():
+        if (folder / NAME).exists():
             found = read_manifest(folder)
             differ = [name for name, value in made.settings.items() if found.get(name) != value]
             if differ:
@@ -97,10 +97,10 @@ class Manifest:
             made.replayed, made.dropped = found["replayed"], found["dropped"]
         elif set(folder.iterdir()) - {folder / LOCK, *leftovers}:
             raise InputError(f"{folder}: holds other files and no replay; name a new folder")
+        else:
+            made._write()
         for leftover in leftovers:
             leftover.unlink()
-        if not there:
-            made._write()
         return made
 
     def finish(self, replayed: int, dropped: Sequence[Mapping[str, str]]) -> None:

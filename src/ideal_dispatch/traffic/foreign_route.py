@@ -1,11 +1,10 @@
 """A route of another engine, laid on our own network."""
 
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, first_where, read_only
+from ideal_dispatch.arrays import FloatArray, first_where
 from ideal_dispatch.errors import IdealError, InputError, TrafficError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
@@ -18,8 +17,7 @@ _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 _LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ForeignRoute:
+class ForeignRoute(NamedTuple):
     """What another engine said: where, how long, and its parts in order.
 
     ``part_m`` and ``part_s`` hold metres and seconds of each part (step,
@@ -30,12 +28,6 @@ class ForeignRoute:
     duration_s: float
     part_m: FloatArray
     part_s: FloatArray
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "points", read_only(self.points, np.float64, (None, 2), "route"))
-        for name in ("part_m", "part_s"):
-            parts = read_only(getattr(self, name), np.float64, (None,), name)
-            object.__setattr__(self, name, parts)
 
 
 def decode_polyline(text: str, precision: int = 5) -> FloatArray:

@@ -28,10 +28,7 @@ _SAME_S = 1e-3
 class NetworkSource(TrafficSource, Protocol):
     """A source of quotes that says which network they are on."""
 
-    @property
-    def network(self) -> RoadNetwork:
-        """The network of its paths."""
-        ...
+    network: RoadNetwork
 
 
 class Clock:

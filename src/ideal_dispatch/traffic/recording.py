@@ -291,8 +291,8 @@ class RecordedTraffic:
                 truth = counted_by("entry", codes, network, bin_s) if own is None else own.T
                 weather = arrays[f"weather_{number}"]
                 stretches.append(Stretch(start, codes, weather, row["notes"], truth))
-            *place, categories = manifest["calendar"]
-            calendar = Calendar(*place, tuple(categories) if categories else None)
+            zone, country, part, categories = manifest["calendar"]
+            calendar = Calendar(zone, country, part, tuple(categories) if categories else None)
             return cls(network, calendar, bin_s, tuple(stretches), manifest["provenance"])
 
 

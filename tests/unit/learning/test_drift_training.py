@@ -21,9 +21,10 @@ from ideal_dispatch.learning.drift_training import DRIFT_PARAMS, fit_drift
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import GivenRoutes, LowerLevel, Routes
 from ideal_dispatch.learning.training_data import TrainingData
-from ideal_dispatch.traffic.quote_log import TIMES, LogLine, QuoteLog
+from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog
 from ideal_dispatch.traffic.quote_recorder import Schedule, record_quotes
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.source import TIMES
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.learning.worlds import SMALL, town, trips
 

@@ -13,7 +13,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.outside_service import RequestBudget
 from ideal_dispatch.traffic.google_routes import GoogleParams
-from ideal_dispatch.traffic.quote_log import TIMES, QuoteLog
+from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.quote_recorder import (
     EVERY_S,
     Clock,
@@ -23,7 +23,7 @@ from ideal_dispatch.traffic.quote_recorder import (
     record_quotes,
 )
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-from ideal_dispatch.traffic.source import RouteQuote
+from ideal_dispatch.traffic.source import TIMES, RouteQuote
 from tests.unit.traffic.google_stand_in import connected, error, town
 from tests.unit.traffic.small import START, recording
 

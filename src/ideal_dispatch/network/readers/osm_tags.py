@@ -73,10 +73,14 @@ def way_rule(tags: Mapping[str, str]) -> WayRule | str:
     if _closed(tags):
         return "ways closed to motor vehicles"
     forward, backward = _directions(tags, plain_class(highway))
+    limit_kmh = speed_kmh(tags.get("maxspeed", ""))
+    if limit_kmh != limit_kmh:  # not known: the lower of those of the two directions
+        each = (tags.get(f"maxspeed:{way}", "") for way in ("forward", "backward"))
+        limit_kmh = speed_kmh(";".join(each))
     return WayRule(
         road_class=code,
         known_class=known,
-        speed_kmh=_limit_kmh(tags),
+        speed_kmh=limit_kmh,
         lanes=lane_count(tags.get("lanes", "")),
         forward=forward,
         backward=backward,
@@ -87,13 +91,6 @@ def way_rule(tags: Mapping[str, str]) -> WayRule | str:
 def is_road(highway: str) -> bool:
     """Whether a ``highway`` value is a carriageway, additions set aside."""
     return bool(highway) and plain_class(highway) not in _NOT_ROADS
-
-
-def _limit_kmh(tags: Mapping[str, str]) -> float:
-    """The limit, or the lower of those of the two directions."""
-    both = speed_kmh(tags.get("maxspeed", ""))
-    each = ";".join(tags.get(f"maxspeed:{way}", "") for way in ("forward", "backward"))
-    return both if both == both else speed_kmh(each)
 
 
 def _closed(tags: Mapping[str, str]) -> bool:
