@@ -217,17 +217,15 @@ class _TreeCheck:
     def _without_dead_ends(self, inside: BoolArray) -> BoolArray:
         """Without the roads to nodes with one neighbour, from where a path can but return."""
         tail, head = self._problem.network.tail, self._problem.network.head
-        ends = {*self._problem.depots.tolist(), self._problem.destination}
         inside = inside & (tail != head)
         while True:
-            neighbours: dict[int, set[int]] = {}
-            for first, second in zip(tail[inside].tolist(), head[inside].tolist(), strict=True):
-                neighbours.setdefault(first, set()).add(second)
-                neighbours.setdefault(second, set()).add(first)
-            dead = [v for v, others in neighbours.items() if len(others) == 1 and v not in ends]
-            if not dead:
+            ways = np.stack([tail[inside], head[inside]])
+            pairs = np.unique(np.hstack([ways, ways[::-1]]), axis=1)
+            dead = np.bincount(pairs[0], minlength=self._problem.network.num_nodes) == 1
+            dead[[*self._problem.depots, self._problem.destination]] = False
+            if not dead.any():
                 return inside
-            inside = inside & ~np.isin(tail, dead) & ~np.isin(head, dead)
+            inside &= ~dead[tail] & ~dead[head]
 
     def _least_spread(self, corridor: BoolArray) -> FloatArray:
         """The least Σ ĉ off over the ways on inside the corridor, direction by direction."""
