@@ -2,9 +2,10 @@
 
 import time
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import plain
@@ -95,8 +96,9 @@ class Search:
             np.full(count, kernels.OPEN, np.uint8), none, none, first, order,
         )  # fmt: skip
         self._labels = _with_room(roots, room)
+        no, numbers, matrices = none[:0], zero[:0], np.empty((0, size, size))
         bases = kernels.Bases(
-            none[:0], *[zero[:0]] * 4, np.empty((0, size, size)), np.empty((0, nodes))
+            no, numbers, numbers, numbers, numbers, matrices, np.empty((0, nodes))
         )
         self._bases = _with_room(bases, max(room // 8, count + 1))
         first_at[depots] = order
@@ -211,7 +213,9 @@ class Search:
 
 def _with_room(columns: Columns, room: int) -> Columns:
     """The same columns with room for so many rows; memory is taken only as it is filled."""
-    wider = type(columns)(*(np.empty((room, *each.shape[1:]), each.dtype) for each in columns))
-    for new, old in zip(wider, columns, strict=True):
-        new[: len(old)] = old
-    return wider
+    given: tuple[npt.NDArray[Any], ...] = columns
+    wider: list[npt.NDArray[Any]] = []
+    for column in given:
+        wider.append(np.empty((room, *column.shape[1:]), column.dtype))
+        wider[-1][: len(column)] = column
+    return type(columns)(*wider)

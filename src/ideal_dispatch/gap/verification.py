@@ -55,9 +55,7 @@ def _verify_lower(gap: OptimisticGap, problem: GapProblem, slack_s: float) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """γ, γρ − γ log det A, the spread in units of γ², Y = A⁻¹, and under Y the lengths of edges
-    and of the ways on.
-    """
+    """γ, γρ − γ log det A, spread/γ², Y = A⁻¹, and lengths under Y of edges and of ways on."""
 
     multiplier: float
     constant: float
@@ -80,9 +78,7 @@ class _Base:
 
 
 class _TreeCheck:
-    """Every second path runs through a leaf of the tree, and no leaf allows more than the upper
-    end.
-    """
+    """Every second path runs through a leaf of the tree, and no leaf exceeds the upper end."""
 
     def __init__(self, proof: Proof, problem: GapProblem, upper_s: float) -> None:
         self._proof, self._problem, self._upper_s = proof, problem, upper_s
@@ -198,9 +194,7 @@ class _TreeCheck:
         )
 
     def _corridor(self) -> BoolArray:
-        """Edges of the second paths that may exceed the upper end, as far as bases at the depots
-        tell.
-        """
+        """Edges of the second paths that bases at the depots allow above the upper end."""
         network = self._problem.network
         inside = np.zeros(network.num_edges, np.bool_)
         reach = self._problem.nominal_to_destination
