@@ -213,9 +213,10 @@ class Search:
 
 def _with_room(columns: Columns, room: int) -> Columns:
     """The same columns with room for so many rows; memory is taken only as it is filled."""
-    given: tuple[npt.NDArray[Any], ...] = columns
-    wider: list[npt.NDArray[Any]] = []
-    for column in given:
-        wider.append(np.empty((room, *column.shape[1:]), column.dtype))
-        wider[-1][: len(column)] = column
-    return type(columns)(*wider)
+    return type(columns)(*(_wider(each, room) for each in columns))
+
+
+def _wider(column: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    wider = np.empty((room, *column.shape[1:]), column.dtype)
+    wider[: len(column)] = column
+    return wider
