@@ -28,13 +28,14 @@ def test_descent_and_sum_bound(seed: int, restarts: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_converged_runs_are_critical(seed: int) -> None:
+def test_converged_runs_are_critical(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end the metric is the linear minimum of its own shortest path's direction."""
     town = random_town(seed)
     problem = GapProblem.ask(*town.question(0.3))
-    run = dca.estimate(problem, np.random.default_rng(seed), tolerance_s=1e-12)
+    monkeypatch.setattr(dca, "TOLERANCE_S", 1e-12)
+    run = dca.estimate(problem, np.random.default_rng(seed))
     assert run.gap_s >= -1e-9
-    if not run.converged:
+    if len(run.steps) > dca.MOST_STEPS:
         return
     own = town.advantage(run.secondary.edges, 0.3)
     assert own == pytest.approx(run.gap_s, abs=1e-6)

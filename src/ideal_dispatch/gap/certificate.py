@@ -2,9 +2,10 @@
 
 import time
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import plain
@@ -19,7 +20,7 @@ _ROUNDING = 1e-9  # of a length
 _MOST_CORRIDOR = 8192  # edges: its spread takes time with their square
 _SECONDS_PER_PAIR = 2e-9
 
-Columns = TypeVar("Columns", kernels.Labels, kernels.Queue, kernels.Bases)
+Columns = TypeVar("Columns", kernels.Labels, kernels.Bases)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,44 +81,28 @@ class Search:
         problem = self._problem
         size, nodes = problem.scenarios.dimension, problem.network.num_nodes
         depots = problem.depots[np.isfinite(problem.nominal_to_destination[problem.depots])]
-        room = max(_FIRST_ROOM, 2 * depots.size)
+        count, room = depots.size, max(_FIRST_ROOM, 2 * depots.size)
         self._corridor, self._corridor_multiplier = plain(corridor), corridor_multiplier
         self._end = kernels.PAUSED
         self._counters = np.zeros(4, np.int64)
         self._target = np.array([target_s, -1.0])
         first_at = np.full(nodes, -1, np.int32)
         self._tally = kernels.Tally(self._counters, self._target, first_at)
-        self._labels = kernels.Labels(
-            node=np.empty(room, np.int32),
-            parent=np.empty(room, np.int32),
-            via=np.empty(room, np.int32),
-            nominal_time=np.empty(room),
-            matrix=np.empty((room, size, size)),
-            base=np.empty(room, np.int32),
-            since_base=np.empty(room),
-            fate=np.empty(room, np.uint8),
-            dominator=np.empty(room, np.int32),
-            next_at=np.empty(room, np.int32),
-        )
-        self._queue = kernels.Queue(np.empty(room), np.empty(room, np.int32))
-        room = max(room // 8, depots.size + 1)
-        self._bases = kernels.Bases(
-            label=np.empty(room, np.int32),
-            multiplier=np.empty(room),
-            constant=np.empty(room),
-            spread=np.empty(room),
-            limit=np.empty(room),
-            metric=np.empty((room, size, size)),
-            ahead=np.empty((room, nodes)),
-        )
-        roots = kernels.Labels(depots, -1, -1, 0.0, 0.0, -1, 0.0, kernels.OPEN, -1, -1)  # type: ignore[arg-type]
-        for name, value in roots._asdict().items():
-            getattr(self._labels, name)[: depots.size] = value
-        first_at[depots] = np.arange(depots.size)
+        none, zero = np.full(count, -1, np.int32), np.zeros(count)
         # depots first, in their order, which is a heap: their bases bound everything
-        self._queue.keys[: depots.size] = -np.inf
-        self._queue.labels[: depots.size] = np.arange(depots.size)
-        self._counters[[kernels.LABELS, kernels.WAITING]] = depots.size
+        order, first = np.arange(count, dtype=np.int32), np.full(count, -np.inf)
+        roots = kernels.Labels(
+            depots, none, none, zero, np.zeros((count, size, size)), none, zero,
+            np.full(count, kernels.OPEN, np.uint8), none, none, first, order,
+        )  # fmt: skip
+        self._labels = _with_room(roots, room)
+        no, numbers, matrices = none[:0], zero[:0], np.empty((0, size, size))
+        bases = kernels.Bases(
+            no, numbers, numbers, numbers, numbers, matrices, np.empty((0, nodes))
+        )
+        self._bases = _with_room(bases, max(room // 8, count + 1))
+        first_at[depots] = order
+        self._counters[[kernels.LABELS, kernels.WAITING]] = count
 
     def run(self, *, most_pops: int | None = None, time_limit_s: float = np.inf) -> "Search":
         """Go on for so many labels or seconds, or to the end."""
@@ -126,16 +111,15 @@ class Search:
         pops_per_look = max(1, _NODES_PER_LOOK // self._problem.network.num_nodes)
         while self._end not in (kernels.CLOSED, kernels.FOUND) and left > 0:
             before = counters[kernels.POPS]
-            structures = (self._tally, self._labels, self._queue, self._bases)
             self._end = kernels.explore(
                 self._claim, self._corridor, int(min(left, pops_per_look)),
-                *map(plain, structures),
+                *map(tuple, (self._tally, self._labels, self._bases)),
             )  # fmt: skip
             left -= counters[kernels.POPS] - before
             if self._end == kernels.LABELS_FULL:
-                self._labels, self._queue = _doubled(self._labels), _doubled(self._queue)
+                self._labels = _with_room(self._labels, 2 * self._labels.node.size)
             elif self._end == kernels.BASES_FULL:
-                self._bases = _doubled(self._bases)
+                self._bases = _with_room(self._bases, 2 * self._bases.label.size)
             late = time.perf_counter() - started > time_limit_s
             if late and counters[kernels.POPS] >= self._problem.depots.size:
                 break  # not before every depot has a bound
@@ -198,7 +182,7 @@ class Search:
         """What is proved: no less than the target, and what open labels leave possible."""
         upper = float(self._target[0])
         labels, bases = self._labels, self._bases
-        waiting = self._queue.labels[: self._counters[kernels.WAITING]]
+        waiting = labels.waiting[: self._counters[kernels.WAITING]]
         for label in () if self.closed else waiting[labels.fate[waiting] == kernels.OPEN]:
             base = labels.base[label]
             if base < 0:  # a depot that was never looked at: the widest bound there is
@@ -227,5 +211,12 @@ class Search:
         return Proof(**{name: frozen(column) for name, column in columns.items()})
 
 
-def _doubled(columns: Columns) -> Columns:
-    return type(columns)(*(np.concatenate([each, np.empty_like(each)]) for each in columns))
+def _with_room(columns: Columns, room: int) -> Columns:
+    """The same columns with room for so many rows; memory is taken only as it is filled."""
+    return type(columns)(*(_wider(each, room) for each in columns))
+
+
+def _wider(column: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    wider = np.empty((room, *column.shape[1:]), column.dtype)
+    wider[: len(column)] = column
+    return wider

@@ -62,6 +62,7 @@ class Labels(NamedTuple):
     """Labels: their place in the tree, G(P) and its trace, their base and fate.
 
     ``since_base`` is the length since the base; ``next_at`` chains labels of one node.
+    ``keys`` and ``waiting`` are the heap of labels that wait.
     """
 
     node: IntArray
@@ -74,6 +75,8 @@ class Labels(NamedTuple):
     fate: npt.NDArray[np.uint8]
     dominator: IntArray
     next_at: IntArray
+    keys: FloatArray
+    waiting: IntArray
 
 
 class Bases(NamedTuple):
@@ -86,13 +89,6 @@ class Bases(NamedTuple):
     limit: FloatArray
     metric: FloatArray
     ahead: FloatArray
-
-
-class Queue(NamedTuple):
-    """The heap of labels that wait."""
-
-    keys: FloatArray
-    labels: IntArray
 
 
 class Tally(NamedTuple):
@@ -239,7 +235,7 @@ def _visits(node, parent, label, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: ignore[no-untyped-def]
+def explore(claim, corridor, budget, tally, labels, bases):  # type: ignore[no-untyped-def]
     """Expand labels in the order of nominal time until none is left.
 
     ``target[0]`` is T; a complete path above it becomes T, or ends the search
@@ -249,8 +245,8 @@ def explore(claim, corridor, budget, tally, labels, queue, bases):  # type: igno
     embeddings, nominal, destination, primary_matrix, radius, width, stop_at_found = claim
     (out_start, out_edge, out_other), _, to_destination, _, spread = corridor
     counters, target, first_at = tally
-    node, parent, via, nominal_time, matrix, base, since_base, fate, dominator, next_at = labels
-    keys, waiting = queue
+    node, parent, via, nominal_time, matrix, base, since_base = labels[:7]
+    fate, dominator, next_at, keys, waiting = labels[7:]
     base_label, base_multiplier, base_constant, base_spread = bases[:4]
     base_limit, base_metric, base_ahead = bases[4:]
     size = embeddings.shape[1]

@@ -1,11 +1,7 @@
 """The corridor: the roads of those second paths that may still exceed the target.
 
-Its spread, how the ways on in it spread over directions, keeps the bound of a label
-from being loose.
-
 Symbols: ``S`` a way on from a node, ``t = tr G(S)`` its nominal time, ``φ̂`` the unit
-direction of an edge's embedding, ``C`` the corridor: the edges of all second
-paths that may still exceed the target.
+direction of an edge's embedding.
 
 A bound that knows but the length of S must fear that all of it lies in one
 direction of the embedding space. It does not: for an edge e of S, what of S lies off

@@ -22,7 +22,6 @@ TOLERANCE_S = 1e-6
 
 MOST_STEPS = 50
 
-CONVERGED, RESTART, EXHAUSTED = 0, 1, 2
 _ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0
 _EVEN = 1e-3
 _PRIME = 1099511628211  # of the hash FNV-1
@@ -40,27 +39,18 @@ class DcaStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DcaEstimate:
-    """The gap attained by ``metric`` and ``secondary``, and how it was reached.
-
-    ``converged`` is False when the steps ran out first.
-    """
+class AttainedGap:
+    """The best gap found, attained by ``metric`` and ``secondary``, and the DCA steps to it."""
 
     gap_s: float
     metric: FloatArray
     secondary: Path
-    converged: bool
-    steps: tuple[DcaStep, ...]
+    steps: tuple[DcaStep, ...] = ()
 
 
 def estimate(
-    problem: GapProblem,
-    rng: np.random.Generator,
-    *,
-    restarts: bool = True,
-    tolerance_s: float = TOLERANCE_S,
-    most_steps: int = MOST_STEPS,
-) -> DcaEstimate:
+    problem: GapProblem, rng: np.random.Generator, *, restarts: bool = True
+) -> AttainedGap:
     """The DCA estimate from X⁽⁰⁾ = I ([IDEAL] Algorithm 2); a lower bound of the gap.
 
     At the zero-gap fixed point, where the shortest path is the primary itself,
@@ -68,37 +58,30 @@ def estimate(
     run ends there. The answer is the last iterate, as printed, not the best.
     """
     scenarios, arrays = problem.scenarios, problem.arrays
-    size = scenarios.dimension
-    room = most_steps + 1
+    size, room = scenarios.dimension, MOST_STEPS + 1
     metrics = np.empty((room, size, size))
     values, decreases = np.empty(room), np.empty(room)
     restarted = set()
     metric, smallest = np.eye(size), 1.0
     done = 0
     while True:
-        end, steps, edges = descend(
-            arrays, metric, smallest, tolerance_s, most_steps - done,
+        stuck, steps, edges = descend(
+            arrays, metric, smallest, TOLERANCE_S, MOST_STEPS - done,
             metrics[done:], values[done:], decreases[done:],
         )  # fmt: skip
         done += steps
-        if end != RESTART or not restarts or scenarios.radius == 0:
+        if not stuck or not restarts or scenarios.radius == 0:
             break
         done += 1
         restarted.add(done)
         metric = scenarios.sample(1, rng)[0]
         smallest = float(np.linalg.eigvalsh(metric)[0])
     decrease_s = [*decreases[:done].tolist(), None]
-    kept = [
+    kept = tuple(
         DcaStep(metrics[k], gap_s, decrease_s[k], k in restarted)
         for k, gap_s in enumerate(values[: done + 1].tolist())
-    ]
-    return DcaEstimate(
-        gap_s=kept[-1].gap_s,
-        metric=kept[-1].metric,
-        secondary=problem.secondary(edges),
-        converged=end != EXHAUSTED,
-        steps=tuple(kept),
     )
+    return AttainedGap(kept[-1].gap_s, kept[-1].metric, problem.secondary(edges), kept)
 
 
 @kernel
@@ -126,45 +109,38 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
 def descend(  # type: ignore[no-untyped-def]
     problem, metric, smallest, tolerance, most, metrics, values, decreases
 ):
-    """Run DCA steps from ``metric``; how it ended, how many steps, and the last path.
+    """Run DCA steps from ``metric``; whether it is stuck, how many steps, and the last path.
 
     Step k writes X⁽ᵏ⁾, the gap f under it and W_k into row k of ``metrics``,
     ``values`` and ``decreases``; the row after the last step holds the final
-    metric and gap. Ends ``CONVERGED`` by W_k ≤ tolerance, asks for a ``RESTART``
-    at the zero-gap fixed point G⁽ᵏ⁾ = 0, or is ``EXHAUSTED``.
+    metric and gap. It ends by W_k ≤ tolerance, after the ``most`` steps, or stuck
+    at the zero-gap fixed point G⁽ᵏ⁾ = 0.
     """
     packed, depots, destination, primary_matrix, radius = problem
     roads = MetricRoads(*packed)
-    end = EXHAUSTED
-    steps = 0
-    path = np.empty(0, np.int32)
-    for _ in range(most):
+    converged, steps, path = False, 0, np.empty(0, np.int32)
+    while True:
         new_path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
         direction = path_matrix(roads.embeddings, new_path) - primary_matrix
         metrics[steps] = metric
         values[steps] = 0.0 - inner(direction, metric)
         repeats = steps > 0 and new_path.size == path.size and np.all(new_path == path)
         path = new_path
+        if converged or steps == most:
+            return False, steps, path
         if repeats:  # then so does the metric, bit for bit: W_k = 0
             decreases[steps] = 0.0
             steps += 1
             metrics[steps] = metric
             values[steps] = values[steps - 1]
-            return CONVERGED, steps, path
+            return False, steps, path
         if _is_zero(direction, primary_matrix):
             decreases[steps] = 0.0
-            return RESTART, steps, path
-        next_metric, next_smallest = linear_minimum(direction, radius)
+            return True, steps, path
+        next_metric, smallest = linear_minimum(direction, radius)
         decreases[steps] = inner(direction, metric) - inner(direction, next_metric)
+        metric, converged = next_metric, decreases[steps] <= tolerance
         steps += 1
-        metric, smallest = next_metric, next_smallest
-        if decreases[steps - 1] <= tolerance:
-            end = CONVERGED
-            break
-    path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
-    metrics[steps] = metric
-    values[steps] = 0.0 - inner(path_matrix(roads.embeddings, path) - primary_matrix, metric)
-    return end, steps, path
 
 
 @kernel

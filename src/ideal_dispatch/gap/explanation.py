@@ -82,9 +82,8 @@ class RoadComparison:
         return sum(road.length_m for road in self.shared)
 
     def __str__(self) -> str:
-        lines = []
-        if not self.primary_only and not self.second_only:
-            lines.append("Both would drive the same roads.")
+        apart = self.primary_only or self.second_only
+        lines = [] if apart else ["Both would drive the same roads."]
         lines.append(f"The two ways share {self.shared_m / 1000:.1f} km.")
         for name, seconds in self.advantage_s[:_SHOWN]:
             verb = "avoids" if seconds > 0 else "takes on"
@@ -172,8 +171,8 @@ def stressed(
         nominal_s = float(scenarios.nominal_times[there].sum())
         scenario_s = float(scenarios.times(gap.metric, there).sum())
         found.append((scenario_s / nominal_s if nominal_s else 1.0, road[0], there))
-    worst = sorted((one for one in found if one[0] > _SLOWER), key=lambda one: (-one[0], one[1]))
-    worst = worst[:_SHOWN]
+    slower = (one for one in found if one[0] > _SLOWER)
+    worst = sorted(slower, key=lambda one: (-one[0], one[1]))[:_SHOWN]
     if not worst:
         return ()
     rows = [scenarios.embeddings[there] for _, _, there in worst]

@@ -98,19 +98,30 @@ def optimistic_gap(
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
     if scenarios.radius < NO_RADIUS:
         found = starts.best_start(problem)
-        nothing = Search(problem, found.gap_s, stop_at_found=True).proof  # every depot open
-        return _answer(found, found.gap_s, nothing, method, threshold_s)
-    if method == "certified":
-        return _certified(problem, threshold_s, deadline)
-    if method == "multistart":
-        found = starts.best_start(problem, deadline=deadline)
+        search = Search(problem, found.gap_s, stop_at_found=True)  # every depot open
+    elif method == "certified":
+        if threshold_s is None:
+            found, search = _exact(problem, deadline)
+        else:
+            found, search = _decided(problem, threshold_s, deadline)
+        if search.found is not None:
+            found = starts.best_start(problem, rounds=0, second=search.found)
     else:
-        if whole_number(seed, "seed") < 0:
+        if method == "multistart":
+            found = starts.best_start(problem, deadline=deadline)
+        elif whole_number(seed, "seed") < 0:
             raise InputError(f"seed {seed}: it must be zero or more")
-        run = dca.estimate(problem, np.random.default_rng(seed))
-        found = starts.Start(run.gap_s, run.metric, run.secondary)
-    search = _bound_at_depots(problem, found.gap_s)
-    return _answer(found, search.upper_s, search.proof, method, threshold_s)
+        else:
+            found = dca.estimate(problem, np.random.default_rng(seed))
+        search = _bound_at_depots(problem, found.gap_s)
+    upper_s = found.gap_s
+    if scenarios.radius >= NO_RADIUS:
+        upper_s = max(upper_s, search.upper_s)
+    status = status_of(found.gap_s, upper_s, threshold_s)
+    return OptimisticGap(
+        found.gap_s, upper_s, found.secondary, frozen(found.metric), status, method, threshold_s,
+        search.proof,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,9 +201,8 @@ def _bound_at_depots(problem: GapProblem, target_s: float) -> Search:
     return Search(problem, target_s, stop_at_found=True).run(most_pops=problem.depots.size)
 
 
-def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) -> OptimisticGap:
-    if threshold_s is not None:
-        return _decided(problem, threshold_s, deadline)
+def _exact(problem: GapProblem, deadline: float) -> tuple[dca.AttainedGap, Search]:
+    """The gap to within the tolerance: the starts, then the narrowed search."""
     found = starts.best_start(problem, deadline=deadline)
     left_s = deadline - time.perf_counter()
     if left_s > 0:
@@ -205,10 +215,12 @@ def _certified(problem: GapProblem, threshold_s: float | None, deadline: float) 
             search.run(time_limit_s=deadline - time.perf_counter())
     else:
         search = _bound_at_depots(problem, found.gap_s)
-    return _proved(problem, search, found, None)
+    return found, search
 
 
-def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> OptimisticGap:
+def _decided(
+    problem: GapProblem, threshold_s: float, deadline: float
+) -> tuple[dca.AttainedGap, Search]:
     """Cheapest first: one descent and a short search, then the starts and the narrowed search."""
     target_s = threshold_s + TOLERANCE_S / 2
     search = _bound_at_depots(problem, target_s)
@@ -230,23 +242,4 @@ def _decided(problem: GapProblem, threshold_s: float, deadline: float) -> Optimi
         if not likely_below:
             search.narrow(deadline - time.perf_counter())
         search.run(time_limit_s=deadline - time.perf_counter())
-    return _proved(problem, search, found, threshold_s)
-
-
-def _proved(
-    problem: GapProblem, search: Search, found: starts.Start, threshold_s: float | None
-) -> OptimisticGap:
-    if search.found is not None:
-        found = starts.polished(problem, search.found)
-    return _answer(found, search.upper_s, search.proof, "certified", threshold_s)
-
-
-def _answer(
-    found: starts.Start, upper_s: float, proof: Proof, method: Method, threshold_s: float | None
-) -> OptimisticGap:
-    upper_s = max(upper_s, found.gap_s)
-    status = status_of(found.gap_s, upper_s, threshold_s)
-    return OptimisticGap(
-        found.gap_s, upper_s, found.secondary, frozen(found.metric), status, method, threshold_s,
-        proof,
-    )  # fmt: skip
+    return found, search

@@ -2,31 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen, whole_number
-from ideal_dispatch.compiled import plain
+from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
 from ideal_dispatch.network.shortest_path import search
 from ideal_dispatch.scenarios import ScenarioSet
-from ideal_dispatch.scenarios.metric_paths import MetricRoads, path_matrix
+from ideal_dispatch.scenarios.metric_paths import path_matrix
 
 NO_RADIUS = 1e-20
 """Below it no path gains a microsecond in any scenario: the set is its centre alone."""
-
-
-class GapArrays(NamedTuple):
-    """A gap problem as the kernels of :mod:`ideal_dispatch.gap.dca` take it."""
-
-    roads: MetricRoads
-    depots: IntArray
-    destination: int
-    primary_matrix: FloatArray
-    radius: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +63,9 @@ class GapProblem:
         nodes = np.array(sorted({source_node(depot) for depot in given}), np.int32)
         if not isinstance(primary, Path):
             raise InputError("the primary is not a Path; make one with network.path(edges)")
-        primary = network.path(primary.edges, primary.origin)
+        origin = whole_number(primary.origin, "origin")
+        if not (len(primary) and _connects(network.tail, network.head, primary.edges, origin)):
+            primary = network.path(primary.edges, origin)  # says what is wrong
         last = int(network.head[primary.edges[-1]]) if len(primary) else primary.origin
         if last != destination:
             raise InputError(f"primary path ends at node {last}, not at node {destination}")
@@ -85,30 +77,28 @@ class GapProblem:
                 f"node {destination} cannot be reached from "
                 f"{' or '.join(map(describe, given))}; check one-way edges there"
             )
-        return cls(
-            network,
-            scenarios,
-            nodes,
-            destination,
-            primary,
-            path_matrix(scenarios.embeddings, primary.edges),
-            to_destination,
-        )
+        matrix = path_matrix(scenarios.embeddings, primary.edges)
+        return cls(network, scenarios, nodes, destination, primary, matrix, to_destination)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The problem for compiled descents, :class:`GapArrays` made plain."""
-        scenarios = self.scenarios
-        roads = MetricRoads(
-            *self.network.outgoing,
-            scenarios.embeddings,
-            scenarios.nominal_times,
-            self.nominal_to_destination,
-        )
-        depots, matrix = self.depots, self.primary_matrix
-        return plain(GapArrays(roads, depots, self.destination, matrix, scenarios.radius))
+        """The problem for compiled descents, its ``MetricRoads`` first, in plain tuples."""
+        centre = self.scenarios.embeddings, self.scenarios.nominal_times
+        roads = (*self.network.outgoing, *centre, self.nominal_to_destination)
+        return roads, self.depots, self.destination, self.primary_matrix, self.scenarios.radius
 
     def secondary(self, edges: IntArray) -> Path:
         """The path of the given edges, which a kernel found and knows to connect."""
         origin = int(self.network.tail[edges[0]]) if edges.size else self.destination
         return Path(edges, origin, self.destination)
+
+
+@kernel
+def _connects(tail, head, edges, origin):  # type: ignore[no-untyped-def]
+    """Whether the edges exist and lead on from one another, the first from the origin."""
+    here = origin
+    for e in edges:
+        if not 0 <= e < tail.size or tail[e] != here:
+            return False
+        here = head[e]
+    return True

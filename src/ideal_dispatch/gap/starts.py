@@ -14,16 +14,14 @@ Thousands of them then fit the cache. Rounding only moves a start.
 
 import math
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen
 from ideal_dispatch.compiled import kernel, plain
-from ideal_dispatch.gap.dca import descend_to_new_paths
+from ideal_dispatch.gap.dca import AttainedGap, descend_to_new_paths
 from ideal_dispatch.gap.problem import GapProblem
-from ideal_dispatch.network import Path
 from ideal_dispatch.network.shortest_path import Adjacency
 from ideal_dispatch.scenarios.small_matrices import inner
 from ideal_dispatch.scenarios.spectrum import largest_product
@@ -40,33 +38,25 @@ _LEAST = 0.5  # of the best so far: neither will one that promises less than thi
 _ROOT = math.sqrt(2.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """The best gap found, attained by ``metric`` and ``secondary``."""
-
-    gap_s: float
-    metric: FloatArray
-    secondary: Path
-
-
 def best_start(
     problem: GapProblem,
     enough_s: float = np.inf,
     rounds: int = MOST_ROUNDS,
     deadline: float = np.inf,
-) -> Start:
-    """The largest gap that the starts lead to.
+    second: IntArray | None = None,
+) -> AttainedGap:
+    """The largest gap that the starts lead to, the first the best metric of ``second``, or X = I.
 
     The search ends early above ``enough_s``, and at the ``deadline`` of the
     clock :func:`time.perf_counter`.
     """
-    climb = _Climb(problem)
-    climb.polish(np.zeros_like(problem.primary_matrix))  # from X = I
-    for turn in range(min(rounds, MOST_ROUNDS) if problem.scenarios.radius > 0 else 0):
+    climb, scenarios = _Climb(problem), problem.scenarios
+    matrix = problem.primary_matrix if second is None else scenarios.path_matrix(second)
+    climb.polish(matrix - problem.primary_matrix)
+    for turn in range(rounds if scenarios.radius > 0 else 0):
         before = climb.gap_s
         if before > enough_s:
             break
-        scenarios = problem.scenarios
         times = scenarios.times(climb.metric) if turn else scenarios.nominal_times
         least_s = _LEAST * before if before > 0 else -np.inf
         if enough_s < np.inf:
@@ -79,14 +69,6 @@ def best_start(
             climb.polish(-directions[k])
         if climb.gap_s <= before * (1 + 1e-9) + 1e-9:
             break
-    return climb.best
-
-
-def polished(problem: GapProblem, edges: IntArray) -> Start:
-    """The gap of the path of the given edges under its own best metric, polished."""
-    direction = problem.primary_matrix - problem.scenarios.path_matrix(edges)
-    climb = _Climb(problem)
-    climb.polish(-direction)
     return climb.best
 
 
@@ -110,8 +92,8 @@ class _Climb:
             self.gap_s, self.metric, self._edges = gap_s, metric, edges
 
     @property
-    def best(self) -> Start:
-        return Start(self.gap_s, self.metric, self._problem.secondary(self._edges))
+    def best(self) -> AttainedGap:
+        return AttainedGap(self.gap_s, self.metric, self._problem.secondary(self._edges))
 
 
 def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> FloatArray:
@@ -124,20 +106,17 @@ def _directions(problem: GapProblem, times: FloatArray, least_s: float) -> Float
     if times is not scenarios.nominal_times:
         times = frozen(times)  # one type for the kernel
         to_destination = network.distances_to(times, problem.destination)
-    trees = (
-        Trees(
+    found = []
+    for depot in problem.depots.tolist():
+        trees = Trees(
             network.outgoing, network.incoming, network.tail, network.head,
             scenarios.embeddings, times, network.distances(times, depot), to_destination,
             problem.destination,
+        )  # fmt: skip
+        found.append(
+            promising_directions(plain(trees), problem.primary_matrix, scenarios.radius, least_s)
         )
-        for depot in problem.depots.tolist()
-    )  # fmt: skip
-    return np.concatenate([
-        promising_directions(
-            plain(each), problem.primary_matrix, scenarios.radius, least_s, _KEPT_PER_DEPOT
-        )
-        for each in trees
-    ])  # fmt: skip
+    return np.concatenate(found)
 
 
 class Trees(NamedTuple):
@@ -254,7 +233,7 @@ def _worth_a_look(trees, primary_matrix, radius, least):  # type: ignore[no-unty
 
 
 @kernel
-def promising_directions(trees, primary_matrix, radius, least, most):  # type: ignore[no-untyped-def]
+def promising_directions(trees, primary_matrix, radius, least):  # type: ignore[no-untyped-def]
     """The D = G₁ − G(z) of the most promising distinct paths through any edge, best first.
 
     Paths that promise no more than ``least`` seconds are left out.
@@ -291,11 +270,11 @@ def promising_directions(trees, primary_matrix, radius, least, most):  # type: i
             scores[i] = width * np.sqrt(square)
             for j in range(size):
                 scores[i] += direction[j]
-    chosen = np.empty((most, length), np.float32)
-    norms = np.empty(most)
+    chosen = np.empty((_KEPT_PER_DEPOT, length), np.float32)
+    norms = np.empty(_KEPT_PER_DEPOT)
     count = 0
     for i in np.argsort(-scores)[:_LOOKED_AT]:
-        if scores[i] == -np.inf or scores[i] <= least or count == most:
+        if scores[i] == -np.inf or scores[i] <= least or count == _KEPT_PER_DEPOT:
             break
         e = edges[i]
         _sketch(embeddings[e], direction)

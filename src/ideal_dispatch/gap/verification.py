@@ -55,9 +55,7 @@ def _verify_lower(gap: OptimisticGap, problem: GapProblem, slack_s: float) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """γ, γρ − γ log det A, the spread in units of γ², Y = A⁻¹, and under Y the lengths of edges
-    and of the ways on.
-    """
+    """γ, γρ − γ log det A, spread/γ², Y = A⁻¹, and lengths under Y of edges and of ways on."""
 
     multiplier: float
     constant: float
@@ -80,9 +78,7 @@ class _Base:
 
 
 class _TreeCheck:
-    """Every second path runs through a leaf of the tree, and no leaf allows more than the upper
-    end.
-    """
+    """Every second path runs through a leaf of the tree, and no leaf exceeds the upper end."""
 
     def __init__(self, proof: Proof, problem: GapProblem, upper_s: float) -> None:
         self._proof, self._problem, self._upper_s = proof, problem, upper_s
@@ -198,9 +194,7 @@ class _TreeCheck:
         )
 
     def _corridor(self) -> BoolArray:
-        """Edges of the second paths that may exceed the upper end, as far as bases at the depots
-        tell.
-        """
+        """Edges of the second paths that bases at the depots allow above the upper end."""
         network = self._problem.network
         inside = np.zeros(network.num_edges, np.bool_)
         reach = self._problem.nominal_to_destination
@@ -217,17 +211,15 @@ class _TreeCheck:
     def _without_dead_ends(self, inside: BoolArray) -> BoolArray:
         """Without the roads to nodes with one neighbour, from where a path can but return."""
         tail, head = self._problem.network.tail, self._problem.network.head
-        ends = {*self._problem.depots.tolist(), self._problem.destination}
         inside = inside & (tail != head)
         while True:
-            neighbours: dict[int, set[int]] = {}
-            for first, second in zip(tail[inside].tolist(), head[inside].tolist(), strict=True):
-                neighbours.setdefault(first, set()).add(second)
-                neighbours.setdefault(second, set()).add(first)
-            dead = [v for v, others in neighbours.items() if len(others) == 1 and v not in ends]
-            if not dead:
+            ways = np.stack([tail[inside], head[inside]])
+            pairs = np.unique(np.hstack([ways, ways[::-1]]), axis=1)
+            dead = np.bincount(pairs[0], minlength=self._problem.network.num_nodes) == 1
+            dead[[*self._problem.depots, self._problem.destination]] = False
+            if not dead.any():
                 return inside
-            inside = inside & ~np.isin(tail, dead) & ~np.isin(head, dead)
+            inside &= ~dead[tail] & ~dead[head]
 
     def _least_spread(self, corridor: BoolArray) -> FloatArray:
         """The least Σ ĉ off over the ways on inside the corridor, direction by direction."""

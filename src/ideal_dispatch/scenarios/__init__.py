@@ -1,7 +1,6 @@
 """Travel-time scenarios: the Burg ball of metrics and the edge times it induces."""
 
 from ideal_dispatch.scenarios.burg import (
-    EigenvalueBounds,
     LinearMinimum,
     burg_divergence,
     eigenvalue_bounds,
@@ -11,7 +10,6 @@ from ideal_dispatch.scenarios.scenario_set import ScenarioSet
 from ideal_dispatch.scenarios.target_radius import TargetRadius, target_radius
 
 __all__ = [
-    "EigenvalueBounds",
     "LinearMinimum",
     "ScenarioSet",
     "TargetRadius",

@@ -10,7 +10,7 @@ import numpy as np
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.scenarios.metric_paths import MetricRoads, fastest_edges
 from ideal_dispatch.scenarios.small_matrices import add_outer, factorise, inner, invert_root
-from ideal_dispatch.scenarios.spectrum import divergence_of_spectrum, kappa
+from ideal_dispatch.scenarios.spectrum import divergence_of_spectrum
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _MOST_STEPS = 40  # of Newton's method between two cuts; 1 to 6 are usual
@@ -106,9 +106,8 @@ def dual_bound(matrices, excess, multipliers, stretch, longest):  # type: ignore
     spectrum = np.linalg.eigvalsh(_combined(matrices, multipliers))
     if spectrum[-1] >= 1.0:
         return -np.inf, spectrum
-    value, stretched = 0.0, 0.0
+    value, stretched = -divergence_of_spectrum(1.0 - spectrum, -spectrum), 0.0
     for m in spectrum:
-        value -= kappa(-m)
         stretched += abs(m) / (1.0 - m)
     for j in range(multipliers.size):
         value += multipliers[j] * excess[j]

@@ -36,16 +36,8 @@ _ODD_RECIPROCALS = 1.0 / np.arange(3.0, 35.0, 2.0)
 
 
 @kernel(error_model="numpy")
-def kappa(offset):  # type: ignore[no-untyped-def]
-    """κ = y − log(1 + y) of an eigenvalue 1 + y, to full relative accuracy; ∞ up to y = −1."""
-    if offset <= -1.0:
-        return np.inf
-    return _kappa(offset, math.log(1.0 + offset))
-
-
-@kernel(error_model="numpy")
 def _kappa(offset, logarithm):  # type: ignore[no-untyped-def]
-    """The difference y − ``logarithm``; up to |y| = 1/2, where it cancels, by a series.
+    """κ = y − ``logarithm``; up to |y| = 1/2, where it cancels, by a series.
 
     With w = y/(2 + y): y − log(1 + y) = w (y − 2w² (1/3 + w²/5 + w⁴/7 + …)),
     and the bracket is a mild correction of y.

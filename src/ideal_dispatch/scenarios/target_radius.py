@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, frozen, non_negative, read_only, whole_number
-from ideal_dispatch.compiled import plain
 from ideal_dispatch.errors import CertificateError, InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, source_node
@@ -32,7 +31,6 @@ from ideal_dispatch.scenarios.cutting_planes import (
     dual_bound,
     fill_cut,
 )
-from ideal_dispatch.scenarios.metric_paths import MetricRoads
 from ideal_dispatch.scenarios.scenario_set import ScenarioSet
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -156,11 +154,9 @@ def target_radius(
     if nominal == 0.0 or observed / nominal == math.inf:
         return TargetRadius(math.inf, math.inf, identity, np.array([math.inf]), (path,), 1, 0)
     reached = min(observed, _FARTHEST * nominal)
+    roads = (*network.outgoing, scenarios.embeddings, scenarios.nominal_times, to_target)
     metric, multipliers, edges, ends, iterations = cutting_planes(
-        plain(MetricRoads(
-            *network.outgoing, scenarios.embeddings, scenarios.nominal_times, to_target
-        )),
-        path.edges, path.origin, destination, reached, nominal, tolerance, most_cuts,
+        roads, path.edges, path.origin, destination, reached, nominal, tolerance, most_cuts,
     )  # fmt: skip
     if reached < observed:
         metric *= observed / reached

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.scenarios.spectrum import divergence_of_spectrum
 
 getcontext().prec = 60
 UNIT = 2.0**-53
@@ -25,6 +26,11 @@ class ExactMinimum(NamedTuple):
     base: Decimal
     highest: Decimal
     squares: Decimal
+
+
+def kappa_of(offset: float) -> float:
+    """What the package takes for D of the single eigenvalue 1 + y."""
+    return float(divergence_of_spectrum(np.array([1.0 + offset]), np.array([offset])))
 
 
 def kappa(x: Decimal, y: Decimal) -> Decimal:

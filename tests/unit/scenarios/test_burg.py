@@ -18,9 +18,9 @@ from ideal_dispatch.scenarios.burg import (
     eigenvalue_bounds,
     minimise_linear,
 )
-from ideal_dispatch.scenarios.spectrum import kappa, minimum_of_spectrum
+from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
 from tests.unit.scenarios import exact
-from tests.unit.scenarios.exact import SMALLEST_NORMAL, UNIT, directions, radii
+from tests.unit.scenarios.exact import SMALLEST_NORMAL, UNIT, directions, kappa_of, radii
 
 # --- κ and D ------------------------------------------------------------------------
 
@@ -34,13 +34,13 @@ def test_kappa_is_accurate_at_every_size(sign: int) -> None:
     for size in sizes.tolist():
         y = Decimal(sign * size)
         want = exact.kappa(1 + y, y)
-        assert abs(Decimal(kappa(sign * size)) / want - 1) < 20 * UNIT
+        assert abs(Decimal(kappa_of(sign * size)) / want - 1) < 20 * UNIT
 
 
 def test_kappa_at_the_ends_of_its_domain() -> None:
-    assert kappa(0.0) == 0.0
-    assert kappa(-1.0) == np.inf
-    assert kappa(-2.0) == np.inf
+    assert kappa_of(0.0) == 0.0
+    assert kappa_of(-1.0) == np.inf
+    assert kappa_of(-2.0) == np.inf
 
 
 def test_divergence_is_the_formula() -> None:

@@ -17,8 +17,8 @@ from ideal_dispatch import Depot, Path, RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import CertificateError, IdealError, InputError, UnreachableError
 from ideal_dispatch.scenarios import ScenarioSet, burg_divergence
-from ideal_dispatch.scenarios.spectrum import kappa
 from ideal_dispatch.scenarios.target_radius import TargetRadius, target_radius
+from tests.unit.scenarios.exact import kappa_of
 
 ORIGIN, DESTINATION = 0, 119  # opposite corners of the grid
 
@@ -87,7 +87,7 @@ def test_one_dimension_only_scales(grid: RoadNetwork, stretch: float) -> None:
     """D = κ(t/t̂ − 1), and one path proves it."""
     embeddings = _embeddings(grid, 1)
     radius = _corner_to_corner(grid, embeddings, stretch)
-    assert _holds(radius, kappa(stretch - 1.0), 1e-6 if stretch < 1.0001 else 1e-12)
+    assert _holds(radius, kappa_of(stretch - 1.0), 1e-6 if stretch < 1.0001 else 1e-12)
     assert radius.cuts == 1
 
 
@@ -95,7 +95,7 @@ def test_parallel_embeddings_only_scale(grid: RoadNetwork) -> None:
     direction = np.random.default_rng(2).standard_normal(7)
     embeddings = np.sqrt(grid.free_flow_times_s)[:, None] * direction
     radius = _corner_to_corner(grid, embeddings, 1.7)
-    assert _holds(radius, kappa(0.7), 1e-12)
+    assert _holds(radius, kappa_of(0.7), 1e-12)
     assert np.linalg.eigvalsh(radius.metric) == pytest.approx([1.0] * 6 + [1.7], abs=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_a_single_path_has_the_spectrum_of_theorem_3(dimension: int, stretch: fl
         0.0, 1.0 - 1e-6, xtol=1e-15,
     )  # fmt: skip
     offsets = share * spectrum / (spectrum.max() - share * spectrum)
-    exact = sum(kappa(y) for y in offsets)
+    exact = sum(kappa_of(y) for y in offsets)
     radius = target_radius(network, embeddings, 0, 4, observed)
     assert _holds(radius, exact, 1e-8)
     assert radius.relative_gap < 1e-8
@@ -124,7 +124,7 @@ def test_perpendicular_parallel_roads_add_up() -> None:
     embeddings = np.diag([3.0, 3.5, 4.0, 9.0])
     radius = target_radius(_line(4), embeddings, 0, 1, 18.0)
     times = np.array([9.0, 12.25, 16.0])
-    assert _holds(radius, sum(kappa(18.0 / time - 1.0) for time in times))
+    assert _holds(radius, sum(kappa_of(18.0 / time - 1.0) for time in times))
     assert radius.metric.diagonal() == pytest.approx([*(18.0 / times), 1.0], rel=1e-12)
     assert radius.multipliers == pytest.approx(1 / times - 1 / 18.0)
     assert (radius.cuts, [path.edges.tolist() for path in radius.paths]) == (3, [[0], [1], [2]])
@@ -150,7 +150,7 @@ def test_the_gap_closes(grid: RoadNetwork, dimension: int, stretch: float) -> No
     assert 0.0 < radius.lower <= radius.upper
     assert radius.relative_gap <= 1e-8
     # one eigenvalue must reach t/t̂; all of them suffice
-    least = kappa(stretch - 1.0)
+    least = kappa_of(stretch - 1.0)
     assert least * (1 - 1e-12) <= radius.upper <= dimension * least * (1 + 1e-12)
     assert np.linalg.eigvalsh(radius.metric)[0] > 1 - 1e-12
 
@@ -227,7 +227,7 @@ def test_a_path_of_no_time_cannot_be_slowed() -> None:
 def test_zero_embeddings_beside_others_do_no_harm() -> None:
     embeddings = np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]])
     radius = target_radius(_line(1, 1, 1), embeddings, 0, 3, 10.0)
-    assert _holds(radius, kappa(1.0))
+    assert _holds(radius, kappa_of(1.0))
 
 
 def test_staying_takes_no_time_under_any_metric(grid: RoadNetwork) -> None:
