@@ -20,7 +20,7 @@ from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
 from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
@@ -72,10 +72,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are drawn.
+    """How calls are drawn, or the ``file`` of recorded ones that are replayed in their place.
 
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
-    at most ``contested`` times the nearest one's free-flow time, and neither in
+    at most ``contested`` times the nearest one's free-flow time. Neither kind is in
     the first ``lead_s`` of a stretch, in which the router has seen little, nor in
     its last ``margin_s``, so that drives can be finished.
     """
@@ -84,6 +84,7 @@ class Calls:
     contested: float = 2.0
     margin_s: float = 2400.0
     lead_s: float = 0.0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +292,20 @@ class Ground:
         )  # fmt: skip
         return run_replay(replay, calls, folder, **how)
 
+    def recorded_calls(self, experiment: Experiment) -> RecordedCalls | None:
+        """The calls of the experiment's file that lie in recorded time, where it names one."""
+        calls, recording = experiment.calls, self.recording
+        if not calls.file:
+            return None
+        table = experiment.folder / calls.file
+        found = RecordedCalls.read(table, self.network, self.depots, recording.calendar)
+        return found.within(recording, calls.margin_s, calls.lead_s)
+
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days."""
-        calls = experiment.calls
+        calls, recorded = experiment.calls, self.recorded_calls(experiment)
+        if recorded is not None:
+            return recorded.of_days(self.recording, days)
         return sample_incidents(
             self.recording.only(days), self.weights(calls), calls.per_day, experiment.seed,
             calls.margin_s, calls.lead_s,

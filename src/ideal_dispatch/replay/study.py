@@ -1,7 +1,9 @@
 """An experiment from its file to the logs of its training and its test days."""
 
+import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -23,10 +25,11 @@ from ideal_dispatch.replay.fitting import (
     load_parts,
     missing_parts,
 )
+from ideal_dispatch.replay.incidents import RecordedCalls
 from ideal_dispatch.replay.past import PastDays, collect_past
 from ideal_dispatch.replay.run_folder import LOCK, locked
 
-STARTS = "starts.jsonl"
+STARTS, LEFT_OUT = "starts.jsonl", "left_out_calls.csv"
 TRAINING, TEST, ALL = "training", "test", "all"
 
 Watch = Callable[[str, float], None]
@@ -64,7 +67,7 @@ def run_experiment(
             f"{experiment.name}: with a transfer nothing is fitted, so there are no training days "
             "to replay without the test days"
         )
-    ground.calls(experiment, range(experiment.warm_up_days, days))
+    recorded = _checked_calls(experiment, ground)
     ground.traffic(experiment)  # or says what is wrong with its source
     if experiment.transferred is None:
         if needed_parts(experiment.policies):
@@ -80,6 +83,9 @@ def run_experiment(
     place = Path(folder)
     with locked(place):
         _take_up(place, experiment, ground)
+        if recorded is not None and recorded.left_out:
+            warnings.warn(f"{recorded.words}; {place / LEFT_OUT} has all", stacklevel=2)
+            recorded.write_left_out(place / LEFT_OUT)
         _write_start(place, experiment, test)
         for world in experiment.worlds:
             stage = _Stage(experiment, ground, world, place / world, workers, cluster,
@@ -177,11 +183,34 @@ class _Stage:
         return {"workers": self.workers, "cluster": self.cluster, **told}
 
 
+def _checked_calls(experiment: Experiment, ground: Ground) -> RecordedCalls | None:
+    """The recorded calls, where there are; refused where training or test days have none."""
+    days, training = len(ground.recording.days), experiment.training_days
+    recorded = ground.recorded_calls(experiment)
+    if recorded is None:
+        ground.calls(experiment, range(experiment.warm_up_days, days))
+        return None
+    parts = {"test": range(training, days)}
+    if experiment.transferred is None:
+        parts["training"] = experiment.learning_days
+    for name, part in parts.items():
+        if not recorded.of_days(ground.recording, part):
+            told = recorded.words or f"{recorded.where}: {len(recorded.incidents):,} calls"
+            raise InputError(f"{told}; none is of the {len(part)} {name} days")
+    return recorded
+
+
 def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
     """Begin in a new folder, or go on with the same experiment."""
     values = asdict(experiment)
     for name in ("path", "folder", "digest"):
         values.pop(name)
+    # a key that is not used is left out: runs that were begun before it existed go on
+    for table, name in (("calls", "file"),):
+        if file := values[table].pop(name):
+            content = (experiment.folder / file).read_bytes()
+            digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+            values[table] |= {name: file, f"{name}_checksum": digest}
     values["recording"] = ground.recording.checksum
     text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     file = folder / EXPERIMENT

@@ -25,6 +25,7 @@ from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
+from ideal_dispatch.replay.run import LOG
 from ideal_dispatch.replay.study import calibration_of, run_experiment
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -400,6 +401,33 @@ def test_calls_that_are_left_out_are_told(town: Path, capsys: pytest.CaptureFixt
     replay(town / "left.toml", town / "left", workers=1)
     said = " ".join(capsys.readouterr().err.split())
     assert re.search(r"\d+ of 30 calls could not be replayed .* the first, .*: .*closed", said)
+
+
+def test_recorded_calls_replace_drawn_ones(town: Path, tmp_path: Path) -> None:
+    days = [f"2023-05-{day:02d}" for day in range(9, 15)]
+    rows = [f"{day}-{node},{node},{day} 06:{node}" for day in days for node in (17, 31, 54)]
+    rows += ["far,17,2024-01-01 06:00", "off,500,2023-05-10 06:00"]
+    (town / "calls.csv").write_text("\n".join(["name,node,at", *rows]))
+    text = TEXT.format(world="experienced", per_day=15)
+    text = text[: text.index("[policies.router]")] + '[policies.router]\nkind = "router"\n'
+    file = town / "recorded.toml"
+    file.write_text(text.replace("[calls]", '[calls]\nfile = "calls.csv"'))
+    with pytest.warns(UserWarning, match="calls.csv: 2 of 20 calls left out: 1 o.*left_out_calls"):
+        run = run_experiment(Experiment.load(file), tmp_path / "run")
+    names = {
+        part: [one["incident"]["name"] for one in read_log(run / "experienced" / part / LOG)]
+        for part in ("training", "test")
+    }
+    made = [f"{day}-{node}" for day in days for node in (17, 31, 54)]
+    assert names == {"training": made[3:12], "test": made[12:]}  # the first day is the warm-up
+    assert len((run / "left_out_calls.csv").read_text().splitlines()) == 3
+    with (town / "calls.csv").open("a") as table:
+        table.write("\nmore,18,2023-05-14 06:00")
+    with pytest.raises(InputError, match="holds another experiment"):
+        run_experiment(Experiment.load(file), tmp_path / "run")
+    (town / "calls.csv").write_text("name,node,at\n" + rows[5])
+    with pytest.raises(InputError, match=r"calls.csv: 1 calls; none is of the 2 test days"):
+        run_experiment(Experiment.load(file), tmp_path / "other")
 
 
 def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
