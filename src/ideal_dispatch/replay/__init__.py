@@ -8,6 +8,7 @@ from ideal_dispatch.replay.incidents import (
     sample_incidents,
     write_incidents,
 )
+from ideal_dispatch.replay.live import run_live
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay, resimulate
@@ -23,6 +24,7 @@ __all__ = [
     "read_incidents",
     "read_log",
     "resimulate",
+    "run_live",
     "run_replay",
     "sample_incidents",
     "write_incidents",
