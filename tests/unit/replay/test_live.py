@@ -33,6 +33,7 @@ from ideal_dispatch.replay.study import run_experiment
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.conftest import ROOT
+from tests.docs.pages import fences
 from tests.stand_in import Answer, serve
 from tests.unit.replay.small import Chancy, ScriptedSource
 from tests.unit.traffic import google_stand_in, valhalla_stand_in
@@ -355,7 +356,7 @@ def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('kind = "interval"', 'kind = "ideal"'), "policy interval needs a trained model; without one"),
+        (('kind = "interval"', 'kind = "ideal"'), "policy interval needs a trained model"),
         (('time_zone = "Asia/Hong_Kong"\n', ""), r"\[live\] time_zone and country are missing"),
         (('kind = "valhalla"', 'kind = "osrm"'), r"kind 'osrm': choose one of google, valhalla"),
         (('kind = "valhalla"', 'kind = "google"'), r'key_file is missing; kind = "google" needs'),
@@ -373,6 +374,13 @@ def test_what_is_missing_is_said_before_the_first_request(
             run_live(experiment(place, valhalla(server.url), change), place / "run", 9000)
         assert server.asked == []
     assert not (place / "run").exists()
+
+
+def test_the_file_on_the_page_can_be_read(tmp_path: Path) -> None:
+    (shown,) = (one for one in fences(ROOT / "docs" / "replay.md") if one.file == "live.toml")
+    (tmp_path / "live.toml").write_text(shown.text)
+    made = Experiment.load(tmp_path / "live.toml")
+    assert (made.live.kind, made.live.calls, made.training_days) == ("valhalla", 200, 0)
 
 
 def test_recorded_and_live_do_not_take_each_other_up(grid: RoadNetwork, place: Path) -> None:
