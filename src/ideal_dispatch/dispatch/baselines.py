@@ -28,7 +28,7 @@ class RegionPolicy:
         if situation.sent is not None:
             return self._alone(situation, situation.sent, "already sent")
         if region is None:
-            raise InputError("the territory of the call is not known")
+            raise InputError("the territory of the call is not known; give the city territories")
         free = region in situation.available
         why = "its territory" if free else "the depot of the territory has no free unit"
         station = region if free else situation.fastest

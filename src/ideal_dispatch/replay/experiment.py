@@ -21,6 +21,7 @@ from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, check_fields
 from ideal_dispatch.records.places import plain_name
+from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents
 from ideal_dispatch.replay.run import run_replay
@@ -46,6 +47,8 @@ class CityFiles:
     """Where the city is; file names are looked for beside the experiment file.
 
     Of the depots, those named by ``only`` take part, or all on the network.
+    ``territories`` are the agency's own; a network of your own has else those of
+    the nearest depot at free flow.
     Without a network it is the embedded city, with its simulated days or with
     those of ``traffic``.
     """
@@ -54,6 +57,7 @@ class CityFiles:
     depots: str = ""
     traffic: str = ""
     only: tuple[str, ...] = ()
+    territories: str = ""
 
     def __post_init__(self) -> None:
         if self.network and not self.depots:
@@ -242,28 +246,40 @@ class Experiment:
         files, live = self.city, self.live
         if not files.network:
             city = harbour_city()
-            return PresentGround(city.network, city.calendar, city.depots, city.region)
+            region = self._region(city.network, city.depots, city.region)
+            return PresentGround(city.network, city.calendar, city.depots, region)
         if not live.time_zone or not live.country:
             raise InputError(
                 "[live] time_zone and country are missing: a network of your own needs them"
             )
         network = RoadNetwork.load(self.folder / files.network)
         depots = _depots(self.folder / files.depots, network, files.only)
-        return PresentGround(network, Calendar(live.time_zone, live.country), depots)
+        region = self._region(network, depots)
+        return PresentGround(network, Calendar(live.time_zone, live.country), depots, region)
 
     def ground(self) -> "Ground":
         """The city, its traffic and its depots."""
         files = self.city
         if not files.network:
             city = harbour_city()
+            region = self._region(city.network, city.depots, city.region)
             if not files.traffic:
-                return Ground(harbour_traffic(city), city.depots, city.region)
+                return Ground(harbour_traffic(city), city.depots, region)
             other_days = RecordedTraffic.load(self.folder / files.traffic, city.network)
-            return Ground(other_days, city.depots, city.region)
+            return Ground(other_days, city.depots, region)
         network = RoadNetwork.load(self.folder / files.network)
         depots = _depots(self.folder / files.depots, network, files.only)
         recording = RecordedTraffic.load(self.folder / files.traffic, network)
-        return Ground(recording, depots)
+        return Ground(recording, depots, self._region(network, depots))
+
+    def _region(
+        self, network: RoadNetwork, depots: Sequence[Depot], otherwise: IntArray | None = None
+    ) -> IntArray | None:
+        """The territories of the file that the city names, or ``otherwise``."""
+        if not self.city.territories:
+            return otherwise
+        table = self.folder / self.city.depots if self.city.network else None
+        return region_of(self.folder / self.city.territories, network, depots, table)
 
 
 def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depot, ...]:

@@ -218,7 +218,7 @@ def take_up(folder: Path, experiment: Experiment, recording: str | None) -> None
     if not experiment.live.kind:
         del values["live"]
     # a key that is not used is left out: runs that were begun before it existed go on
-    for table, name in (("calls", "file"),):
+    for table, name in (("calls", "file"), ("city", "territories")):
         if file := values[table].pop(name):
             content = (experiment.folder / file).read_bytes()
             digest = hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -20,6 +20,9 @@ from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import SecondKinds, in_order, policies_from
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.result_tables import arrival_table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
@@ -457,6 +460,30 @@ def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> No
     file.write_text(text.replace("training_days = 4", "training_days = 6"))
     with pytest.raises(InputError, match="the recording has 6 days, and at least one must be left"):
         run_experiment(Experiment.load(file), tmp_path / "x")
+
+
+def test_an_agencys_own_territories(town: Path, grid: RoadNetwork, tmp_path: Path) -> None:
+    rows = [f"{node},{'W' if node == 0 else 'e'}" for node in range(grid.num_nodes)]
+    (town / "territories.csv").write_text("\n".join(["node,depot", *rows]))
+    text = TEXT.format(world="experienced", per_day=3)
+    text = text[: text.index("[policies.router]")] + '[policies.region]\nkind = "region"\n'
+    (town / "nearest.toml").write_text(text)
+    (town / "own.toml").write_text(text.replace("only", 'territories = "territories.csv"\nonly'))
+    labels = {}
+    for name in ("nearest", "own"):
+        run = run_experiment(Experiment.load(town / f"{name}.toml"), tmp_path / name)
+        table = arrival_table(Judged(Outcomes.load(run / "experienced" / "test")), "experienced")
+        labels[name] = table.rows[0][0]
+    assert labels == {"nearest": "region, nearest at free flow", "own": "region"}
+    entries = list(read_log(run / "experienced" / "test" / LOG))
+    assert {one["decisions"]["region"]["primary"] for one in entries} == {"s1"}
+    kept = {name: json.loads((tmp_path / name / "experiment.json").read_text()) for name in labels}
+    assert set(kept["own"]["city"]) - set(kept["nearest"]["city"]) == {
+        "territories", "territories_checksum",
+    }  # fmt: skip
+    (town / "territories.csv").write_text("node,depot\n3,Wst\n")
+    with pytest.raises(InputError, match=r"line 2: depot 'Wst': no such depot; there are W, E"):
+        run_experiment(Experiment.load(town / "own.toml"), tmp_path / "other")
 
 
 def test_two_depots_must_compete(grid: RoadNetwork, town: Path) -> None:

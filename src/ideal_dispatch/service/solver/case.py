@@ -40,7 +40,8 @@ class Case:
     The node of the incident is ``snapped_m`` away from the place told. ``sent`` is an
     ambulance that left ``sent_ago_s`` ago: its station alone where the router's route is
     assumed. ``alternatives`` says whether a depot's other route is wanted also where other
-    depots have one. ``weather_s`` and ``units_s`` are ages, None where not known.
+    depots have one. ``region`` is the station of its territory. ``weather_s`` and ``units_s``
+    are ages, None where not known.
     """
 
     incident: Incident
@@ -53,6 +54,7 @@ class Case:
     snapped_m: float = 0.0
     units_s: float | None = None
     weather_s: float | None = None
+    region: int | None = None
 
     def observed(
         self, source: TrafficSource, network: RoadNetwork, incident: Incident, context: Context
@@ -64,7 +66,7 @@ class Case:
     @property
     def ready(self) -> Readiness:
         """Who could go."""
-        return Readiness(self.depots, self.units, None, self.sent, self.sent_ago_s)
+        return Readiness(self.depots, self.units, self.region, self.sent, self.sent_ago_s)
 
     @property
     def asked(self) -> list[Depot]:
@@ -111,6 +113,7 @@ class CaseReader:
             sent if sent is None or path is None else Assignment(sent, path),
             max((now - call.received_at).total_seconds(), 0.0),
             self._alternatives, snap.distance_m, units_s, weather_s,
+            None if self._assets.region is None else int(self._assets.region[snap.node]),
         )  # fmt: skip
 
     def _check_moment(self, call: Call, now: datetime, reasons: list[Reason]) -> None:
