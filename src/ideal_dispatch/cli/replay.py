@@ -84,7 +84,8 @@ def replay(
 
 
 def _drive_live(experiment: "Experiment", output: Path, most: int) -> None:
-    from ideal_dispatch.replay.live import run_live
+    from ideal_dispatch.replay.live import WORLD, run_live
+    from ideal_dispatch.replay.study import calibration_of
 
     with bars() as bar:
         found = run_live(
@@ -113,6 +114,9 @@ def _drive_live(experiment: "Experiment", output: Path, most: int) -> None:
         raise InputError(f"{output}: no call could be driven")
     say(f"wrote {found.folder}")
     command: list[object] = ["ideal", "report", found.folder]
+    thresholds = calibration_of(output, WORLD)
+    if thresholds.exists():
+        command += ["--calibration", thresholds]
     if experiment.city.network:
         command += ["--network", experiment.folder / experiment.city.network]
     print_next(*command, "-o", found.folder.parent / "report")

@@ -35,6 +35,7 @@ from ideal_dispatch.traffic.source import RouteQuote
 from tests.conftest import ROOT
 from tests.docs.pages import fences
 from tests.stand_in import Answer, serve
+from tests.unit.dispatch.worlds import GAIN, random_model
 from tests.unit.replay.small import Chancy, ScriptedSource
 from tests.unit.traffic import google_stand_in, valhalla_stand_in
 from tests.unit.traffic.small import CALENDAR
@@ -337,6 +338,23 @@ def test_a_router_of_ones_own_has_its_questions_counted(place: Path) -> None:
     wrong = router.replace("Scripted", "Wrong")
     with pytest.raises(Exception, match="traffic source Wrong: ZeroDivisionError: oops"):
         run_live(experiment(place, wrong), place / "wrong", 9000, clock=FastClock())
+
+
+def test_policies_decide_by_a_model_that_is_given(grid: RoadNetwork, place: Path) -> None:
+    random_model(grid).save(place / "model")
+    GAIN.save(place / "gain.json")
+    parts = ('country = "HK"', 'country = "HK"\nmodel = "model"\ngain = "gain.json"')
+    own = ('kind = "interval"', 'kind = "ideal"\nmethod = "multistart"')
+    paper = ("[policies.hybrid]", '[policies.paper]\nkind = "paper-ideal"\n[policies.hybrid]')
+    with serve(town(grid).answer) as server:
+        changes = (parts, own, paper, ("calls = 6", "calls = 1"))
+        made = experiment(place, valhalla(server.url), *changes)
+        found = run_live(made, place / "run", 9000, clock=FastClock())
+    assert (found.driven, found.dropped) == (1, [])
+    decided = lines(found)[0]["decisions"]
+    assert decided["interval"]["details"]["spread_s"] > 0
+    assert "gap_status" in decided["paper"]["details"]
+    assert read_manifest(found.folder)["policies"]["interval"]["gain"] is not None
 
 
 def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
