@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -81,6 +82,25 @@ class RequestBudget:
                     f"({self.spent} sent); raise it to go on"
                 )
             self._sent += 1
+
+
+class KeptBudget(RequestBudget):
+    """A budget that outlives a crash: a file has a byte for every request, before it is sent."""
+
+    def __init__(self, limit: int, file: str | os.PathLike[str]) -> None:
+        super().__init__(limit)
+        self._file = open(file, "ab", buffering=0)  # noqa: SIM115  # closed by close()
+        self.resume(os.fspath(file), self._file.tell())
+
+    def spend(self, kind: str) -> None:
+        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
+        super().spend(kind)
+        self._file.write(b".")
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class Timer(Protocol):

@@ -25,6 +25,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import GAIN
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
+from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.traffic.source import TrafficSource
 
 
@@ -81,13 +82,19 @@ class City:
         country: str,
         model: str | os.PathLike[str] | None = None,
         name: str = "",
+        territories: str | os.PathLike[str] | None = None,
     ) -> "City":
         """A city of your own: its .network file, a CSV of depots and, where there is one, a model.
 
         The CSV has the columns name, lon and lat; a warning names depots off the network.
+        ``territories`` are the agency's own, for the policy by region: see
+        :func:`~ideal_dispatch.records.territories.read_territories`.
         """
         roads = RoadNetwork.load(network)
-        made = cls(name or Path(network).stem, roads, depots_of(depots, roads), time_zone, country)
+        there, region = depots_of(depots, roads), None
+        if territories is not None:
+            region = region_of(territories, roads, there, depots)
+        made = cls(name or Path(network).stem, roads, there, time_zone, country, region=region)
         return made if model is None else replace(made, model_folder=Path(model))
 
     @classmethod

@@ -145,6 +145,8 @@ def decide(
       --model FOLDER  A folder made by `ideal train`; the embedded city brings its own.
       --time-zone ZONE  The city's clock (with --traffic it is known).
       --country CODE  Whose public holidays: two letters (with --traffic they are known).
+      --territories FILE  Your territories, for --policy region: a .geojson of polygons with a
+          property depot, or a .csv with depot, and node or lon and lat.
       --traffic FILE  A .traffic file to take travel times from; by default the model's own are
           taken.
       --at TIME  When the call came in, such as 2023-05-08T08:10+08:00; now by default.

@@ -52,6 +52,7 @@ class CityOptions:
     depots_file: Path | None = None
     time_zone: str = "Asia/Hong_Kong"
     country: str = "HK"
+    territories_file: Path | None = None
 
     def city(self) -> "City":
         """The embedded city with what is told, or the city of a network and its depots."""
@@ -62,11 +63,18 @@ class CityOptions:
                 raise InputError("--network needs --depots: whose ambulances are there?")
             return City.from_files(
                 self.network_file, self.depots_file, time_zone=self.time_zone,
-                country=self.country, model=self.model_folder,
+                country=self.country, model=self.model_folder, territories=self.territories_file,
             )  # fmt: skip
         city = replace(harbour_city(), time_zone=self.time_zone, country=self.country)
         if self.depots_file is not None:
             city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
+        if self.territories_file is not None:
+            from ideal_dispatch.records.territories import region_of
+
+            table, depots = self.depots_file, city.depots
+            city = replace(
+                city, region=region_of(self.territories_file, city.network, depots, table)
+            )
         return city if self.model_folder is None else replace(city, model_folder=self.model_folder)
 
 

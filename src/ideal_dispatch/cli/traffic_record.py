@@ -127,19 +127,15 @@ def _source(
                 f"{place}: test days from {min(hidden)} on; a log of them is for a last check alone"
             )
         yield ReplayedTraffic(recording)
-    elif given == ["--google-key"]:
-        from ideal_dispatch.files import check_source
-        from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
+        return
+    from ideal_dispatch.traffic.routers import connect_router, read_key
 
-        check_source(place)
-        key = place.read_text(encoding="utf-8", errors="replace").strip()
-        params = GoogleParams(segment)  # type: ignore[arg-type]  # refuses any other word
-        with closing(GoogleRoutes.connect(network, key, params=params, **options)) as google:
-            yield google
+    asked: dict[str, Any]
+    if given == ["--google-key"]:
+        kind, asked = "google", {"key": read_key(place), "segment": segment}
     else:
-        from ideal_dispatch.traffic.valhalla import Valhalla
-
         if not place.startswith(("http://", "https://")):
             raise InputError(f"--valhalla {place}: write it as http://127.0.0.1:8002")
-        with closing(Valhalla(network, url=place, **options)) as server:
-            yield server
+        kind, asked = "valhalla", {"url": place}
+    with closing(connect_router(kind, network, **options, **asked)) as router:
+        yield router

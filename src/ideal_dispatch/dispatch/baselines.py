@@ -27,7 +27,9 @@ class RegionPolicy:
         region, primary, why = situation.region, situation.sent, "already sent"
         if primary is None:
             if region is None:
-                raise InputError("the territory of the call is not known")
+                raise InputError(
+                    "the territory of the call is not known; give the city territories"
+                )
             free = region in situation.available
             why = "its territory" if free else "the depot of the territory has no free unit"
             primary = routed(situation, region if free else situation.fastest)

@@ -99,7 +99,8 @@ class Judged:
     def _rows_of(self, name: str) -> list[Strategy]:
         one, roles = self.outcomes.policy(name), self.outcomes.roles
         if not is_selective(one):
-            return [as_decided(one, "")]
+            nearest = self.outcomes.nearest_region and name == roles.get("region")
+            return [as_decided(one, "nearest at free flow" if nearest else "")]
         rows = [self.at(name, share) for share in VOLUMES]
         if "router" in roles:
             router = self.outcomes.policy(roles["router"]).drives

@@ -91,7 +91,8 @@ class Outcomes:
     :data:`~ideal_dispatch.evaluation.roles.STORY`. ``name`` is for messages; ``title``
     is the experiment's name and days, empty where the run is part of none. ``worlds`` are
     those of the log that the experiment names. ``thresholds_given`` names the policies whose
-    tables give a threshold.
+    tables give a threshold. ``nearest_region`` says that nobody knew the agency's territories:
+    the region is that of the nearest depot at free flow.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Outcomes:
     worlds: tuple[str, ...]
     title: str = ""
     thresholds_given: frozenset[str] = frozenset()
+    nearest_region: bool = False
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
@@ -255,7 +257,7 @@ class _Reader:
     def outcomes(self, folder: Path) -> Outcomes:
         experiment = _experiment(folder)
         named = [World(name) for name in experiment.get("worlds", World)]
-        tables = experiment.get("policies", {})
+        tables, city = experiment.get("policies", {}), experiment.get("city", {})
         return Outcomes(
             name="/".join(folder.resolve().parts[-2:]).lstrip("/"),  # "test" alone says little
             folder=folder,
@@ -270,6 +272,7 @@ class _Reader:
             worlds=tuple(world for world in self._worlds if world in named),
             title=f"{experiment['name']}, {folder.resolve().name} days" if experiment else "",
             thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
+            nearest_region=bool(city.get("network")) and not city.get("territories"),
         )
 
     def _policy(self, name: str) -> PolicyOutcomes:

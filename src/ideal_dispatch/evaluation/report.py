@@ -214,6 +214,14 @@ def caveats(judged: Judged) -> list[str]:
         )
     if "interval" not in outcomes.roles:
         lines.append("No interval-selective policy is in this run to compare with.")
+    if outcomes.nearest_region and "region" in outcomes.roles:
+        lines.append(
+            f"Nobody told the agency's territories: {outcomes.roles['region']} sends the depot "
+            "that is nearest at free flow. [city] territories of the experiment takes them."
+        )
+    if outcomes.manifest.get("replayed", 0) is None:
+        planned = outcomes.manifest["incidents"]["count"]
+        lines.append(f"The run is not finished: of {planned} calls, {len(outcomes)} are in it.")
     dropped = outcomes.manifest.get("dropped")
     if dropped:
         lines.append(

@@ -146,7 +146,8 @@ def wilcoxon_table(judged: Judged, world: str, own: str) -> Table:
         one = outcomes.policy(outcomes.roles[role])
         baseline = dual(one) if role == "router-dual" else single(one)
         test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
-        cells.append((f"({len(cells) + 1}) {one.name}", test.incidents, test.nonzero,
+        label = judged.rows([one.name])[0].label if role == "region" else one.name
+        cells.append((f"({len(cells) + 1}) {label}", test.incidents, test.nonzero,
                       test.difference, whole(test.statistic), test.p_value))  # fmt: skip
     return Table(
         f"wilcoxon-{file_name(own)}-{world}",

@@ -149,9 +149,21 @@ def _depots(
 def _destinations(
     table: RecordTable, network: RoadNetwork, limit_m: float, quarantined: Reasons
 ) -> IntArray:
-    """The nearest node within the limit, −1 where there is none; reasons tell no coordinates."""
-    lon, lat = table.numbers["lon"], table.numbers["lat"]
-    node = np.full(len(table), -1, np.int32)
+    """The nearest node within the limit, −1 where there is none."""
+    node, why = snapped(table.numbers["lon"], table.numbers["lat"], network, limit_m)
+    for row, text in why.items():
+        quarantined[row].append(text)
+    return node
+
+
+def snapped(
+    lon: FloatArray, lat: FloatArray, network: RoadNetwork, limit_m: float
+) -> tuple[IntArray, dict[int, str]]:
+    """The nearest node of every place, −1 where none is within the limit, and why.
+
+    Reasons tell no coordinates; what is not on Earth has none.
+    """
+    node, why = np.full(lon.size, -1, np.int32), dict[int, str]()
     rows = _on_earth(lon, lat)
     if rows.size:
         nearest, far_m = network.snapper.nodes(lon[rows], lat[rows])
@@ -159,9 +171,8 @@ def _destinations(
         node[rows[near]] = nearest[near]
         for i in np.flatnonzero(~near).tolist():
             row = int(rows[i])
-            why = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
-            quarantined[row].append(why)
-    return node
+            why[row] = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
+    return node, why
 
 
 def _on_earth(lon: FloatArray, lat: FloatArray) -> npt.NDArray[np.intp]:

@@ -2,7 +2,13 @@
 
 from ideal_dispatch.replay.drive import Drive, DriveError, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
-from ideal_dispatch.replay.incidents import read_incidents, sample_incidents, write_incidents
+from ideal_dispatch.replay.incidents import (
+    RecordedCalls,
+    read_incidents,
+    sample_incidents,
+    write_incidents,
+)
+from ideal_dispatch.replay.live import run_live
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay, resimulate
@@ -10,6 +16,7 @@ from ideal_dispatch.replay.simulation import Replay, resimulate
 __all__ = [
     "Drive",
     "DriveError",
+    "RecordedCalls",
     "Replay",
     "World",
     "drive",
@@ -17,6 +24,7 @@ __all__ = [
     "read_incidents",
     "read_log",
     "resimulate",
+    "run_live",
     "run_replay",
     "sample_incidents",
     "write_incidents",

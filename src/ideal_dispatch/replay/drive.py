@@ -1,5 +1,6 @@
 """One ambulance driven through traffic ([IDEAL] appendix A)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -13,6 +14,7 @@ from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.situation import Assignment, TellsEdgeTimes
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.outside_service import BudgetError
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 
@@ -101,6 +103,26 @@ def drive(
     of a quote between its ends where it tells no edge times. A
     :class:`DriveError` says where and why a drive could not go on.
     """
+    steps = driving(source, network, assignment, destination, at, world)
+    driven = None
+    while not isinstance(driven, Drive):
+        driven = next(steps)
+    return driven
+
+
+def driving(
+    source: TrafficSource,
+    network: RoadNetwork,
+    assignment: Assignment,
+    destination: int,
+    at: datetime,
+    world: World,
+) -> Iterator[datetime | Drive]:
+    """The same segment by segment: after each, when its end is reached; at last the drive.
+
+    The router is asked as an item is taken: who drives in real time takes it at
+    the moment of the item before.
+    """
     truth = _truth(source, world)
     prefix = _prefix(network, assignment, destination)
     require_zone(at)
@@ -124,7 +146,7 @@ def drive(
             else:
                 edge, shown_s, promised_s = way_on(node, destination, now)
             took_s = shown_s if truth is None else truth.realised(edge, now)
-        except PluginError:
+        except (PluginError, BudgetError):
             raise
         except IdealError as error:
             raise DriveError(
@@ -136,7 +158,8 @@ def drive(
         expected_s.append(elapsed_s + promised_s)
         elapsed_s += took_s
         node = int(network.head[edge])
-    return Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
+        yield at + timedelta(seconds=elapsed_s)
+    yield Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
 
 
 def _truth(source: TrafficSource, world: World) -> TellsTruth | None:

@@ -5,28 +5,32 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import depots_of, harbour_city, harbour_traffic
+from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import check_policies
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
-from ideal_dispatch.plugins import TRAFFIC_SOURCES, load_plugin
+from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin
+from ideal_dispatch.ranges import Checked, Count, Positive, check_fields
 from ideal_dispatch.records.places import plain_name
+from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.incidents import sample_incidents
+from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.routers import ROUTERS
 from ideal_dispatch.traffic.source import TrafficSource
 
 Printed = Literal["hong-kong-island", "sha-tin"]
@@ -43,6 +47,8 @@ class CityFiles:
     """Where the city is; file names are looked for beside the experiment file.
 
     Of the depots, those named by ``only`` take part, or all on the network.
+    ``territories`` are the agency's own; a network of your own has else those of
+    the nearest depot at free flow.
     Without a network it is the embedded city, with its simulated days or with
     those of ``traffic``.
     """
@@ -51,11 +57,11 @@ class CityFiles:
     depots: str = ""
     traffic: str = ""
     only: tuple[str, ...] = ()
+    territories: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("depots", "traffic"):
-            if self.network and not getattr(self, name):
-                raise InputError(f"{name} is missing: a network of your own needs it")
+        if self.network and not self.depots:
+            raise InputError("depots is missing: a network of your own needs it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +78,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are drawn.
+    """How calls are drawn, or the ``file`` of recorded ones that are replayed in their place.
 
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
-    at most ``contested`` times the nearest one's free-flow time, and neither in
+    at most ``contested`` times the nearest one's free-flow time. Neither kind is in
     the first ``lead_s`` of a stretch, in which the router has seen little, nor in
     its last ``margin_s``, so that drives can be finished.
     """
@@ -84,6 +90,7 @@ class Calls:
     contested: float = 2.0
     margin_s: float = 2400.0
     lead_s: float = 0.0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,41 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Live(Checked):
+    """How calls are driven live: see :func:`~ideal_dispatch.replay.live.run_live`.
+
+    ``kind`` is "google", "valhalla" or a source of your own with its ``options``. Google's key
+    is in ``key_file``; ``segment`` and ``ranges`` are those of
+    :class:`~ideal_dispatch.traffic.google_routes.GoogleParams`, ranges at the call alone.
+    ``calls`` are drawn, or all of the calls' file taken, one each ``every_s``. A network of
+    your own needs ``time_zone`` and ``country``. ``model``, ``gain`` and ``drift`` are fitted
+    parts, where they are not those of a transfer.
+    """
+
+    kind: str = ""
+    url: str = ""
+    key_file: str = ""
+    segment: Literal["static_ratio", "stopover", "own_query"] = "static_ratio"
+    ranges: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    calls: Count = 100
+    every_s: Positive = 300.0
+    time_zone: str = ""
+    country: str = ""
+    model: str = ""
+    gain: str = ""
+    drift: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.kind:
+            check_name(TRAFFIC_SOURCES, self.kind, ROUTERS, "kind")
+        needed = {"google": "key_file", "valhalla": "url"}.get(self.kind)
+        if needed and not getattr(self, needed):
+            raise InputError(f'{needed} is missing; kind = "{self.kind}" needs it')
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """The first ``training_days`` are to learn and to choose by, the others to test.
 
@@ -120,11 +162,12 @@ class Experiment:
     ``policies`` are the tables of :func:`policies_from`, ``training`` the
     parameters of training that differ from the defaults and ``paper_training``
     those that differ from Algorithm 1's. ``printed`` names the paper's results
-    that stand beside ours. ``path`` and ``digest`` are of the file.
+    that stand beside ours. With a ``live`` table calls can be driven live, which needs
+    no days and no recorded traffic. ``path`` and ``digest`` are of the file.
     """
 
     name: str
-    training_days: int
+    training_days: int = 0
     warm_up_days: int = 0
     seed: int = 0
     folds: int = 4
@@ -138,12 +181,26 @@ class Experiment:
     training: Mapping[str, Any] = field(default_factory=dict)
     paper_training: Mapping[str, Any] = field(default_factory=dict)
     transfer: Transfer = field(default_factory=Transfer)
+    live: Live = field(default_factory=Live)
     printed: Printed = "hong-kong-island"
     path: str = ""
     folder: Path = Path()
     digest: str = ""
 
     def __post_init__(self) -> None:
+        known = {name: world for world in World for name in (world, world.letter)}
+        if not self.worlds or set(self.worlds) - set(known):
+            raise InputError(f"worlds {list(self.worlds)}: choose of {' and '.join(World)}")
+        object.__setattr__(self, "worlds", tuple(known[name] for name in self.worlds))
+        if not self.live.kind:
+            self.check_recorded()
+
+    def check_recorded(self) -> None:
+        """Refuse what cannot be replayed in recorded traffic."""
+        if self.city.network and not self.city.traffic:
+            raise InputError("[city] traffic is missing: a network of your own needs it")
+        if not self.training_days and not self.transfer.run:
+            raise InputError("training_days is missing: how many days are to learn from?")
         if not 0 <= self.warm_up_days <= self.training_days:
             raise InputError(
                 f"warm_up_days {self.warm_up_days} of {self.training_days} training days: they "
@@ -162,10 +219,6 @@ class Experiment:
                 f"from; at least {_LEAST_DAYS} are needed: give {3 + self.warm_up_days} "
                 f"training_days, {self.warm_up_days} of warm-up among them, and 3 folds, or more"
             )
-        known = {name: world for world in World for name in (world, world.letter)}
-        if not self.worlds or set(self.worlds) - set(known):
-            raise InputError(f"worlds {list(self.worlds)}: choose of {' and '.join(World)}")
-        object.__setattr__(self, "worlds", tuple(known[name] for name in self.worlds))
 
     @property
     def learning_days(self) -> range:
@@ -188,19 +241,45 @@ class Experiment:
             check_policies(tables["policies"])
             return built(cls, tables, "", path=where, folder=Path(path).parent, digest=digest)
 
+    def present_ground(self) -> "PresentGround":
+        """The city and its depots as they are now."""
+        files, live = self.city, self.live
+        if not files.network:
+            city = harbour_city()
+            region = self._region(city.network, city.depots, city.region)
+            return PresentGround(city.network, city.calendar, city.depots, region)
+        if not live.time_zone or not live.country:
+            raise InputError(
+                "[live] time_zone and country are missing: a network of your own needs them"
+            )
+        network = RoadNetwork.load(self.folder / files.network)
+        depots = _depots(self.folder / files.depots, network, files.only)
+        region = self._region(network, depots)
+        return PresentGround(network, Calendar(live.time_zone, live.country), depots, region)
+
     def ground(self) -> "Ground":
         """The city, its traffic and its depots."""
         files = self.city
         if not files.network:
             city = harbour_city()
+            region = self._region(city.network, city.depots, city.region)
             if not files.traffic:
-                return Ground(harbour_traffic(city), city.depots, city.region)
+                return Ground(harbour_traffic(city), city.depots, region)
             other_days = RecordedTraffic.load(self.folder / files.traffic, city.network)
-            return Ground(other_days, city.depots, city.region)
+            return Ground(other_days, city.depots, region)
         network = RoadNetwork.load(self.folder / files.network)
         depots = _depots(self.folder / files.depots, network, files.only)
         recording = RecordedTraffic.load(self.folder / files.traffic, network)
-        return Ground(recording, depots)
+        return Ground(recording, depots, self._region(network, depots))
+
+    def _region(
+        self, network: RoadNetwork, depots: Sequence[Depot], otherwise: IntArray | None = None
+    ) -> IntArray | None:
+        """The territories of the file that the city names, or ``otherwise``."""
+        if not self.city.territories:
+            return otherwise
+        table = self.folder / self.city.depots if self.city.network else None
+        return region_of(self.folder / self.city.territories, network, depots, table)
 
 
 def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depot, ...]:
@@ -219,13 +298,17 @@ def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depo
     return tuple(named[plain_name(name)] for name in only)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ground:
-    """Where an experiment takes place; without territories the nearest depot's are taken."""
+class _Streets:
+    """What all grounds share; without territories the nearest depot's are taken."""
 
-    recording: RecordedTraffic
+    __slots__ = ()
     depots: tuple[Depot, ...]
-    region: IntArray | None = None
+    region: IntArray | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def network(self) -> RoadNetwork: ...
 
     def __post_init__(self) -> None:
         if len(self.depots) < 2:
@@ -235,14 +318,44 @@ class Ground:
             object.__setattr__(self, "region", nearest)
 
     @property
-    def network(self) -> RoadNetwork:
-        return self.recording.network
-
-    @property
     def free_flow_s(self) -> FloatArray:
         """Seconds on empty roads, a row per depot and a column per node."""
         times = self.network.free_flow_times_s
         return np.array([self.network.distances(times, depot) for depot in self.depots])
+
+    def weights(self, calls: Calls) -> FloatArray:
+        """One for every node at which two depots compete, else zero."""
+        nearest = np.sort(self.free_flow_s, axis=0)
+        competing = (nearest[0] > 0.0) & (nearest[1] <= calls.contested * nearest[0])
+        if not competing.any():
+            raise InputError(
+                f"contested {calls.contested:g}: at no node do two depots compete; raise it"
+            )
+        weights: FloatArray = competing.astype(np.float64)
+        return weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PresentGround(_Streets):
+    """Where calls are driven live."""
+
+    network: RoadNetwork
+    calendar: Calendar
+    depots: tuple[Depot, ...]
+    region: IntArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground(_Streets):
+    """Where an experiment takes place, and its recorded traffic."""
+
+    recording: RecordedTraffic
+    depots: tuple[Depot, ...]
+    region: IntArray | None = None
+
+    @property
+    def network(self) -> RoadNetwork:
+        return self.recording.network
 
     def traffic(self, experiment: Experiment) -> ReplayedTraffic:
         """The recorded traffic, and the router that the experiment asks."""
@@ -265,17 +378,6 @@ class Ground:
         starts = [recording.stretches[stretches[0]].start for stretches in recording.days]
         return [recording.calendar.local(start).date().isoformat() for start in starts]
 
-    def weights(self, calls: Calls) -> FloatArray:
-        """One for every node at which two depots compete, else zero."""
-        nearest = np.sort(self.free_flow_s, axis=0)
-        competing = (nearest[0] > 0.0) & (nearest[1] <= calls.contested * nearest[0])
-        if not competing.any():
-            raise InputError(
-                f"contested {calls.contested:g}: at no node do two depots compete; raise it"
-            )
-        weights: FloatArray = competing.astype(np.float64)
-        return weights
-
     def replay(
         self,
         experiment: Experiment,
@@ -291,9 +393,20 @@ class Ground:
         )  # fmt: skip
         return run_replay(replay, calls, folder, **how)
 
+    def recorded_calls(self, experiment: Experiment) -> RecordedCalls | None:
+        """The calls of the experiment's file that lie in recorded time, where it names one."""
+        calls, recording = experiment.calls, self.recording
+        if not calls.file:
+            return None
+        table = experiment.folder / calls.file
+        found = RecordedCalls.read(table, self.network, self.depots, recording.calendar)
+        return found.within(recording, calls.margin_s, calls.lead_s)
+
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days."""
-        calls = experiment.calls
+        calls, recorded = experiment.calls, self.recorded_calls(experiment)
+        if recorded is not None:
+            return recorded.of_days(self.recording, days)
         return sample_incidents(
             self.recording.only(days), self.weights(calls), calls.per_day, experiment.seed,
             calls.margin_s, calls.lead_s,

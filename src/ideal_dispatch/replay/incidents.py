@@ -1,23 +1,36 @@
 """Calls to replay: drawn at random, or read from a table."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ideal_dispatch import spreadsheets
 from ideal_dispatch.arrays import first_where, whole_number
+from ideal_dispatch.context.calendar import Calendar, zone
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import write_csv
-from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.files import safe_cell, write_csv
+from ideal_dispatch.network import SNAP_LIMIT_M, Depot, RoadNetwork
 from ideal_dispatch.network.readers import table_rows
+from ideal_dispatch.records.places import snapped
+from ideal_dispatch.records.timestamps import TimeReader
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 _COLUMNS = ("name", "node", "at")
+_RECORDED: Mapping[str, tuple[str, ...]] = {
+    **table_rows.DEGREES,
+    "name": ("name", "call_id", "incident", "id"),
+    "node": ("node",),
+    "at": ("at", "call_at", "time", "timestamp", "notified_at"),
+}
+"""Columns of recorded calls, by the names that our own tables and agencies' records give them."""
 
 
 def sample_incidents(
@@ -119,3 +132,149 @@ def _incident(row: Mapping[str, str], where: str) -> Incident:
         return Incident(name, int(node), datetime.fromisoformat(at))
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+# --- recorded calls -------------------------------------------------------------------
+
+_UNREAD, _OFF, _UNREACHED = "at a time not understood", "off the network", "no depot reaches"
+_TWICE, _OUTSIDE = "under a name used before", "outside the recorded time"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCalls:
+    """The calls of a table in order of time, and its rows that cannot be replayed.
+
+    ``lines`` has the line of each call in the table. ``left_out`` has the line of
+    each other row, its reason in a few words, and details.
+    """
+
+    where: str
+    incidents: tuple[Incident, ...]
+    lines: tuple[int, ...]
+    left_out: tuple[tuple[int, str, str], ...] = ()
+
+    @classmethod
+    def read(
+        cls, source: Any, network: RoadNetwork, depots: Sequence[Depot], calendar: Calendar
+    ) -> "RecordedCalls":
+        """The calls of a CSV or Excel file or a DataFrame.
+
+        It has the columns at, and node or lon and lat; name where there is one. A time
+        without a zone is the city's own. Places go to the nearest node within the usual
+        limit, as those of an agency's records do.
+        """
+        where, rows = table_rows.read(
+            source, _RECORDED, ("at",), "at, and node or lon and lat are needed"
+        )
+        mark, times = table_rows.degrees_mark(rows), TimeReader(zone(calendar.time_zone))
+        nodes, problems = _nodes(rows, network, mark)
+        free_flow_s = network.free_flow_times_s
+        nearest_s = np.min([network.distances(free_flow_s, one) for one in depots], axis=0)
+        found: list[tuple[Incident, int]] = []
+        lost: list[tuple[int, str, str]] = []
+        names: dict[str, int] = {}
+        for (line, row), node, problem in zip(rows, nodes, problems, strict=True):
+            name = row.get("name", f"line {line}")
+            if problem:
+                lost.append((line, _OFF, problem))
+            elif np.isinf(nearest_s[node]):
+                lost.append((line, _UNREACHED, f"no way leads from any depot to node {node}"))
+            elif name in names:
+                lost.append((line, _TWICE, f"{name} is in line {names[name]} already"))
+            else:
+                try:
+                    at = calendar.local(times.read(row.get("at", "")))
+                except InputError as error:
+                    lost.append((line, _UNREAD, f"at {error}"))
+                    continue
+                names[name] = line
+                found.append((Incident(name, node, at), line))
+        found.sort(key=lambda one: (one[0].at, one[1]))
+        return cls(where, *_columns(found), tuple(lost))._not_empty()
+
+    def within(
+        self, recording: RecordedTraffic, margin_s: float, lead_s: float = 0.0
+    ) -> "RecordedCalls":
+        """Those of recorded time, but for the first ``lead_s`` and last ``margin_s`` of a stretch.
+
+        As with drawn calls, a stretch that is not longer than both is used whole: near
+        the end of one, long drives alone would be lost.
+        """
+        kept, lost = [], list(self.left_out)
+        for call, line in zip(self.incidents, self.lines, strict=True):
+            try:
+                stretch = recording.stretches[recording.find(call.at)[0]]
+            except InputError as error:
+                lost.append((line, _OUTSIDE, str(error)))
+                continue
+            whole_s = stretch.bins * recording.bin_s
+            since_s = (call.at - stretch.start).total_seconds()
+            if whole_s > margin_s + lead_s and not lead_s <= since_s < whole_s - margin_s:
+                edge = f"first {lead_s:g} s" if since_s < lead_s else f"last {margin_s:g} s"
+                lost.append((line, f"in the {edge} of a stretch", f"{call.at.isoformat()}"))
+                continue
+            kept.append((call, line))
+        return RecordedCalls(self.where, *_columns(kept), tuple(lost))._not_empty()
+
+    def of_days(self, recording: RecordedTraffic, days: Sequence[int]) -> tuple[Incident, ...]:
+        """The calls of the numbered days of a recording."""
+        stretches = {number for day in days for number in recording.days[day]}
+        return tuple(one for one in self.incidents if recording.find(one.at)[0] in stretches)
+
+    @property
+    def words(self) -> str:
+        """How many rows were left out and why, in one line; empty where none was."""
+        if not self.left_out:
+            return ""
+        counts = Counter(reason for _, reason, _ in self.left_out)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
+        line, _, details = min(self.left_out)
+        whole = len(self.incidents) + len(self.left_out)
+        return (
+            f"{self.where}: {len(self.left_out):,} of {whole:,} calls left out: {reasons}; the "
+            f"first, line {line}: {details}"
+        )
+
+    def write_left_out(self, path: str | os.PathLike[str]) -> None:
+        """A CSV with the line and the reason of every row that was left out."""
+        rows = [(line, reason, safe_cell(details)) for line, reason, details in self.left_out]
+        write_csv(path, ("line", "reason", "details"), sorted(rows))
+
+    def _not_empty(self) -> "RecordedCalls":
+        if not self.incidents:
+            raise InputError(self.words or f"{self.where}: no call in it; nothing to replay")
+        return self
+
+
+def _columns(
+    found: Sequence[tuple[Incident, int]],
+) -> tuple[tuple[Incident, ...], tuple[int, ...]]:
+    return tuple(call for call, _ in found), tuple(line for _, line in found)
+
+
+def _nodes(rows: table_rows.Rows, network: RoadNetwork, mark: str) -> tuple[list[int], list[str]]:
+    """The node of every row, and why there is none: told as such, or by its place."""
+    lon, lat = (
+        np.array([_degrees(row.get(field, ""), mark) for _, row in rows])
+        for field in table_rows.DEGREES
+    )
+    nodes, why = snapped(lon, lat, network, SNAP_LIMIT_M)
+    problems = [why.get(number, "") for number in range(len(rows))]
+    for number, (_, row) in enumerate(rows):
+        if "node" in row:
+            told = row["node"].removesuffix(".0")  # as spreadsheets write whole numbers
+            inside = told.isdecimal() and int(told) < network.num_nodes
+            nodes[number] = int(told) if inside else -1
+            problems[number] = "" if inside else (
+                f"{told[:20]!r} is not a node (0 … {network.num_nodes - 1})"
+            )  # fmt: skip
+        elif nodes[number] < 0 and not problems[number]:
+            problems[number] = "neither a node nor lon and lat of a place on Earth"
+    return nodes.tolist(), problems
+
+
+def _degrees(text: str, mark: str) -> float:
+    try:
+        return spreadsheets.number(text, mark)
+    except ValueError:
+        return float("nan")

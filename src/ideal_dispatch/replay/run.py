@@ -27,6 +27,7 @@ from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.log import DROPPED
 from ideal_dispatch.replay.run_folder import Manifest, locked, settings
 from ideal_dispatch.replay.simulation import Replay
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 LOG = "incidents.jsonl"
 INCIDENTS_PER_CHUNK = 32
@@ -56,6 +57,8 @@ def run_replay(
     """
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: at least one is needed")
+    if not isinstance(replay.traffic, ReplayedTraffic):
+        raise InputError("live traffic has no past to replay; drive in it with run_live")
     check_incidents(incidents, replay.traffic.recording)
     place = Path(folder)
     with locked(place):
@@ -92,22 +95,22 @@ def _finished(
             done += len(chunks[number])
             if report is not None:
                 report(done, len(incidents))
-        manifest.finish(*_merged(files, place / LOG))
+        manifest.finish(*merged(files, place / LOG))
     shutil.rmtree(folder, ignore_errors=True)
     return manifest
 
 
-def _merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]:
+def merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]:
     """Write the log of all chunks; returns how many incidents it has, and those left out."""
     kept, dropped = 0, []
-    with atomic_write(log) as merged:
+    with atomic_write(log) as whole:
         for file in files:
             for line in file.read_bytes().splitlines(keepends=True):
                 if line.startswith(DROPPED):
                     dropped.append(json.loads(line)["dropped"])
                 else:
                     kept += 1
-                    merged.write(line)
+                    whole.write(line)
     return kept, dropped
 
 

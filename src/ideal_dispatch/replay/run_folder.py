@@ -22,6 +22,8 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.simulation import Replay
+from ideal_dispatch.traffic.present_traffic import PresentTraffic
+from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 NAME = "run.json"
 KIND = FileKind("ideal-dispatch replay 1", 1, "replay's manifest", "name another folder")
@@ -125,14 +127,11 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
     """All that the log of a replay depends on."""
-    traffic = replay.traffic
     calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
     return {
         "format": KIND.format,
-        "network": traffic.network.checksum,
-        "recording": traffic.recording.checksum,
-        "router": asdict(traffic.params),
-        **({} if traffic.source is None else {"source": described(traffic.source)}),
+        "network": replay.traffic.network.checksum,
+        **_of_traffic(replay.traffic),
         "depots": [
             {"name": depot.name, "node": depot.node, "units": count}
             for depot, count in zip(replay.depots, replay.units or (), strict=True)
@@ -148,6 +147,14 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
             **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},
         },
     }
+
+
+def _of_traffic(traffic: ReplayedTraffic | PresentTraffic) -> dict[str, Any]:
+    if isinstance(traffic, PresentTraffic):
+        return {"live": described(traffic.source)}
+    own = {} if traffic.source is None else {"source": described(traffic.source)}
+    router = asdict(traffic.params)
+    return {"recording": traffic.recording.checksum, "router": router, **own}
 
 
 def described(value: Any) -> Any:

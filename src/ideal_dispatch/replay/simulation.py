@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only, whole_number
-from ideal_dispatch.dispatch.decision import Policy, decided
+from ideal_dispatch.dispatch.decision import Decision, Policy, decided
 from ideal_dispatch.dispatch.situation import (
     Assignment,
     Incident,
@@ -23,18 +23,31 @@ from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
+from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+
+Drives = Mapping[str, tuple[Assignment, Mapping[World, Drive]]]
+"""Every way that was driven, by its name in the log, and the drives by world."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecidedCall:
+    """A call as the policies saw it, what each decided, and the ways to drive, by name."""
+
+    situation: Situation
+    decisions: Sequence[Decision]
+    ways: Mapping[str, Assignment]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """The recorded traffic that calls are replayed in, and who decides about them.
+    """The traffic that calls are replayed in, and who decides about them.
 
     ``units`` are the free ambulances of each depot: two, where not told. ``region`` has a
     depot's number per node. Every ambulance drives in each of the ``worlds``.
     """
 
-    traffic: ReplayedTraffic
+    traffic: ReplayedTraffic | PresentTraffic
     depots: Sequence[Depot]
     policies: Sequence[Policy]
     units: Sequence[int] | None = None
@@ -95,18 +108,26 @@ class Replay:
     def entry(self, incident: Incident) -> dict[str, Any]:
         """The incident's entry in the log.
 
+        Equal assignments are driven once.
+        """
+        traffic, network, call = self.traffic, self.traffic.network, self.decided(incident)
+        node, at = incident.node, incident.at
+        return self.logged(call, {
+            key: (way, {w: drive(traffic, network, way, node, at, w) for w in self.worlds})
+            for key, way in call.ways.items()
+        })  # fmt: skip
+
+    def decided(self, incident: Incident) -> DecidedCall:
+        """What every policy decides, by the same quotes.
+
         Policies see the situation at the call and nothing later; each has a
         generator of its own, seeded by ``seed``, the incident's name and its own,
-        so that adding a policy or an incident changes no other draw. Equal
-        assignments are driven once. The hindsight optimum is the better of the
-        label setting and of the drives here: where streets are not FIFO, no drive
-        of the entry beats it. In instantaneous traffic of a router that tells no edge
-        times it is the best drive here.
+        so that adding a policy or an incident changes no other draw.
         """
         traffic, network, at = self.traffic, self.traffic.network, incident.at
         region = None if self.region is None else int(self.region[incident.node])
         ready = Readiness(self.depots, self.units, region)
-        situation = observe(traffic, network, incident, traffic.recording.context(at), ready)
+        situation = observe(traffic, network, incident, traffic.context(at), ready)
         told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
         decisions = [
             decided(policy, situation, _generator(self.seed, incident.name, policy.name))
@@ -116,16 +137,22 @@ class Replay:
             for assignment in (decision.primary, decision.second):
                 if assignment is not None:
                     told.setdefault(drive_key(assignment), assignment)
-        drives = {
-            key: (way, {w: drive(traffic, network, way, incident.node, at, w) for w in self.worlds})
-            for key, way in told.items()
-        }
+        return DecidedCall(situation, decisions, told)
+
+    def logged(self, call: DecidedCall, drives: Drives) -> dict[str, Any]:
+        """The entry of a call whose ways were driven.
+
+        The hindsight optimum is the better of the label setting and of the drives
+        here: where streets are not FIFO, no drive of the entry beats it. In live traffic, and in
+        instantaneous traffic of a router that tells no edge times, it is the best drive here.
+        """
+        situation, traffic = call.situation, self.traffic
         hindsight = {
             w: _best(traffic, situation, w, [(way, driven[w]) for way, driven in drives.values()])
             for w in self.worlds
         }
-        day = traffic.recording.calendar.local(at).date().isoformat()
-        return incident_entry(situation, day, decisions, drives, hindsight)
+        day = traffic.calendar.local(situation.incident.at).date().isoformat()
+        return incident_entry(situation, day, call.decisions, drives, hindsight)
 
 
 def resimulate(
@@ -151,7 +178,7 @@ def _generator(seed: int, *names: str) -> np.random.Generator:
 
 
 def _best(
-    traffic: ReplayedTraffic,
+    traffic: ReplayedTraffic | PresentTraffic,
     situation: Situation,
     world: World,
     drives: Sequence[tuple[Assignment, Drive]],
@@ -160,7 +187,8 @@ def _best(
     incident, network = situation.incident, situation.network
     nodes = [situation.stations[i].depot.node for i in situation.available]
     found = [(assignment.station, driven) for assignment, driven in drives]
-    if world is World.EXPERIENCED or isinstance(traffic, TellsEdgeTimes):
+    known = world is World.EXPERIENCED or isinstance(traffic, TellsEdgeTimes)
+    if known and isinstance(traffic, ReplayedTraffic):
         optimum = hindsight_optimum(traffic, network, nodes, incident.node, incident.at, world)
         start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
         found.insert(0, (situation.available[nodes.index(start)], optimum))

@@ -1,9 +1,11 @@
 """An experiment from its file to the logs of its training and its test days."""
 
+import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -15,7 +17,7 @@ from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts, pol
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground
+from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground, Live
 from ideal_dispatch.replay.fitting import (
     ByDay,
     check_training,
@@ -23,10 +25,12 @@ from ideal_dispatch.replay.fitting import (
     load_parts,
     missing_parts,
 )
+from ideal_dispatch.replay.incidents import RecordedCalls
 from ideal_dispatch.replay.past import PastDays, collect_past
 from ideal_dispatch.replay.run_folder import LOCK, locked
+from ideal_dispatch.toml_tables import complaints_about
 
-STARTS = "starts.jsonl"
+STARTS, LEFT_OUT = "starts.jsonl", "left_out_calls.csv"
 TRAINING, TEST, ALL = "training", "test", "all"
 
 Watch = Callable[[str, float], None]
@@ -52,6 +56,8 @@ def run_experiment(
     with its time and the experiment file's digest, and a second process on the
     same folder is refused.
     """
+    with complaints_about(experiment.path):
+        experiment.check_recorded()
     ground = experiment.ground()
     days = len(ground.recording.days)
     if not experiment.training_days < days:
@@ -64,23 +70,21 @@ def run_experiment(
             f"{experiment.name}: with a transfer nothing is fitted, so there are no training days "
             "to replay without the test days"
         )
-    ground.calls(experiment, range(experiment.warm_up_days, days))
+    recorded = _checked_calls(experiment, ground)
     ground.traffic(experiment)  # or says what is wrong with its source
     if experiment.transferred is None:
         if needed_parts(experiment.policies):
             check_training(experiment)
     else:
         for world in experiment.worlds:
-            other = world_folder(experiment.transferred, world)
-            if missing := missing_parts(experiment, other / ALL):
-                raise InputError(
-                    f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
-                    "experiment to the end first, with the same policies"
-                )
+            transferred_parts(experiment, world)
     place = Path(folder)
     with locked(place):
-        _take_up(place, experiment, ground)
-        _write_start(place, experiment, test)
+        take_up(place, replace(experiment, live=Live()), ground.recording.checksum)
+        if recorded is not None and recorded.left_out:
+            warnings.warn(f"{recorded.words}; {place / LEFT_OUT} has all", stacklevel=2)
+            recorded.write_left_out(place / LEFT_OUT)
+        write_start(place, experiment, test)
         for world in experiment.worlds:
             stage = _Stage(experiment, ground, world, place / world, workers, cluster,
                            watch or (lambda step, share: None))  # fmt: skip
@@ -101,6 +105,18 @@ def calibration_of(run: str | os.PathLike[str], world: str) -> Path:
         last = json.loads((place / STARTS).read_text(encoding="utf-8").splitlines()[-1])
         place /= str(last.get("transfer", ""))
     return world_folder(place, world) / TRAINING
+
+
+def transferred_parts(experiment: Experiment, world: World) -> Path:
+    """The folder of the fitted parts that an experiment takes from another run."""
+    assert experiment.transferred is not None
+    other = world_folder(experiment.transferred, world)
+    if missing := missing_parts(experiment, other / ALL):
+        raise InputError(
+            f"transfer: {other} has no {', '.join(missing)} of all training days; run its "
+            "experiment to the end first, with the same policies"
+        )
+    return other / ALL
 
 
 def world_folder(run: Path, world: str) -> Path:
@@ -145,8 +161,8 @@ class _Stage:
         if experiment.transferred is None:
             policies = self._policies(list(experiment.learning_days), ALL)
         else:
-            other = world_folder(experiment.transferred, self.world)
-            policies = policies_from(experiment.policies, load_parts(experiment, other / ALL))
+            parts = load_parts(experiment, transferred_parts(experiment, self.world))
+            policies = policies_from(experiment.policies, parts)
         days = range(experiment.training_days, len(self.ground.dates()))
         self._replay(policies, days, TEST)
 
@@ -177,12 +193,37 @@ class _Stage:
         return {"workers": self.workers, "cluster": self.cluster, **told}
 
 
-def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
-    """Begin in a new folder, or go on with the same experiment."""
+def _checked_calls(experiment: Experiment, ground: Ground) -> RecordedCalls | None:
+    """The recorded calls, where there are; refused where training or test days have none."""
+    days, training = len(ground.recording.days), experiment.training_days
+    recorded = ground.recorded_calls(experiment)
+    if recorded is None:
+        ground.calls(experiment, range(experiment.warm_up_days, days))
+        return None
+    parts = {"test": range(training, days)}
+    if experiment.transferred is None:
+        parts["training"] = experiment.learning_days
+    for name, part in parts.items():
+        if not recorded.of_days(ground.recording, part):
+            told = recorded.words or f"{recorded.where}: {len(recorded.incidents):,} calls"
+            raise InputError(f"{told}; none is of the {len(part)} {name} days")
+    return recorded
+
+
+def take_up(folder: Path, experiment: Experiment, recording: str | None) -> None:
+    """Begin in a new folder, or go on with the same experiment; ``recording`` is a checksum."""
     values = asdict(experiment)
     for name in ("path", "folder", "digest"):
         values.pop(name)
-    values["recording"] = ground.recording.checksum
+    if not experiment.live.kind:
+        del values["live"]
+    # a key that is not used is left out: runs that were begun before it existed go on
+    for table, name in (("calls", "file"), ("city", "territories")):
+        if file := values[table].pop(name):
+            content = (experiment.folder / file).read_bytes()
+            digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+            values[table] |= {name: file, f"{name}_checksum": digest}
+    values["recording"] = recording
     text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     file = folder / EXPERIMENT
     if file.exists():
@@ -196,7 +237,7 @@ def _take_up(folder: Path, experiment: Experiment, ground: Ground) -> None:
     write_file(file, text)
 
 
-def _write_start(folder: Path, experiment: Experiment, test: bool) -> None:
+def write_start(folder: Path, experiment: Experiment, test: bool) -> None:
     """Note when the run was begun or taken up, with which file, and whether to its test days."""
     start: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

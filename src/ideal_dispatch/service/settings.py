@@ -73,6 +73,7 @@ class CityFiles:
     """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays.
 
     ``aliases`` are other names of depots, such as call signs: the depot's name by alias.
+    ``territories`` are for the policy by region.
     """
 
     network: str
@@ -85,6 +86,7 @@ class CityFiles:
     aliases: Mapping[str, str] = field(default_factory=dict)
     snap_limit_m: _Metres = SNAP_LIMIT_M
     accuracy_limit_m: _Metres = 500.0
+    territories: str = ""
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
@@ -273,6 +275,8 @@ class ServiceSettings:
         shown = asdict(replace(self, tokens=self.tokens[:1]))
         for secret in ("tokens", "router_key", "weather_key", "audit", "path", "folder"):
             del shown[secret]
+        if not self.city.territories:
+            del shown["city"]["territories"]
         text = json.dumps(shown, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, whole_number
+from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.outside_service import RequestBudget
 from ideal_dispatch.plugins import ask_plugin
 from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RATIOS, Codes, RecordedTraffic
@@ -47,7 +49,9 @@ class ReplayedTraffic:
         self.recording, self.network, self.source = recording, recording.network, source
         self._recorded = RecordedRouter(recording, params)
         self.params = self._recorded.params
-        self._router: Any = self._recorded if source is None else _Checked(source, self.network)
+        self._router: Any = (
+            self._recorded if source is None else CheckedSource(source, self.network)
+        )
         for name in _OFFERED:
             if hasattr(self._router, name):
                 setattr(self, name, getattr(self._router, name))
@@ -55,6 +59,15 @@ class ReplayedTraffic:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ReplayedTraffic, (self.recording, self.params, self.source)
+
+    @property
+    def calendar(self) -> Calendar:
+        """Local time and holidays there."""
+        return self.recording.calendar
+
+    def context(self, at: datetime) -> Context:
+        """What was known of a recorded moment."""
+        return self.recording.context(at)
 
     def describe(self) -> dict[str, Any]:
         """What a log of quotes should know about their source."""
@@ -126,16 +139,30 @@ def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
     return filled
 
 
-class _Checked:
-    """A router that somebody else wrote, whose answers are checked."""
+class CheckedSource:
+    """A router that somebody else wrote, whose answers are checked.
 
-    def __init__(self, source: TrafficSource, network: RoadNetwork) -> None:
-        self._source, self._network = source, network
+    With a ``budget`` every question is counted, before it is asked.
+    """
+
+    quote: Callable[[int, int, datetime], RouteQuote]
+
+    def __init__(
+        self, source: TrafficSource, network: RoadNetwork, budget: RequestBudget | None = None
+    ) -> None:
+        self._network, self._budget = network, budget
         for name in ("quote", *_OFFERED):
             if hasattr(source, name):
                 who, method = f"traffic source {type(source).__name__}", getattr(source, name)
                 check = getattr(self, f"_{name}")
-                setattr(self, name, partial(ask_plugin, who, method, check=check))
+                setattr(self, name, partial(self._asked, who, method, check))
+
+    def _asked(
+        self, who: str, method: Callable[..., Any], check: Callable[..., Any], *question: Any
+    ) -> Any:
+        if self._budget is not None:
+            self._budget.spend(who)
+        return ask_plugin(who, method, *question, check=check)
 
     def _quote(self, answer: Any, origin: int, destination: int, at: datetime) -> RouteQuote:
         if not isinstance(answer, RouteQuote):

@@ -106,6 +106,21 @@ def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixtu
     assert "stays; it would go" in " ".join(capsys.readouterr().out.split())
 
 
+def test_by_region(
+    told: dict[str, Any], town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(IdealError, match="territory of the call is not known; give the city terr"):
+        decide(**told, policy="region")
+    file = tmp_path / "territories.csv"
+    for depot in ("D2", "D0"):
+        file.write_text(f"node,depot\n65,{depot}\n")
+        with pytest.warns(UserWarning, match="119 of 120 nodes in no territory"):
+            decide(**told, policy="region", territories_file=file, json=True)
+        said = json.loads(capsys.readouterr().out)["decision"]
+        assert said["primary"]["depot"] == depot
+        assert said["reason"] == f"{depot}: its territory"
+
+
 @pytest.mark.parametrize("policy", ["ideal", "router", "router-dual", "interval"])
 def test_a_forecast_at_its_bound_is_no_advice(
     told: dict[str, Any],

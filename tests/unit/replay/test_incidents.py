@@ -1,3 +1,4 @@
+import gzip
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -5,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork
+from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.replay import read_incidents, sample_incidents, write_incidents
+from ideal_dispatch.replay import RecordedCalls, read_incidents, sample_incidents, write_incidents
 from ideal_dispatch.replay.incidents import check_incidents
 from tests.unit.replay.small import CALL
-from tests.unit.traffic.small import START, recording
+from tests.unit.traffic.small import CALENDAR, START, recording
 
 
 def test_every_day_has_its_calls_in_order(grid: RoadNetwork) -> None:
@@ -141,3 +142,102 @@ def test_calls_that_cannot_be_replayed(
 ) -> None:
     with pytest.raises(InputError, match=message):
         check_incidents(calls, recording(grid))
+
+
+# --- recorded calls -------------------------------------------------------------------
+
+DEPOTS = [Depot("Low", 0), Depot("High", 119)]
+RECORDED = """call_id;lon;lat;call_at
+A;114.0031;22.0021;2023-05-09 06:10
+B;114.005;22.004;2023-05-09T06:00+08:00
+C;22.004;114.005;2023-05-09 06:20
+D;114.5;22.004;2023-05-09 06:20
+E;;22.004;2023-05-09 06:20
+A;114.005;22.004;2023-05-09 06:21
+F;114.005;22.004;noon
+G;114.005;22.004;2023-05-10 09:00
+H;114.005;22.004;2023-05-09 07:59
+I;114.005;22.004;2023-05-10 06:30
+"""
+
+
+def read(source: object, network: RoadNetwork) -> RecordedCalls:
+    return RecordedCalls.read(source, network, DEPOTS, CALENDAR)
+
+
+def test_recorded_calls_are_put_on_the_network_in_order(grid: RoadNetwork, tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_text(RECORDED)
+    found = read(tmp_path / "calls.csv", grid).within(recording(grid), margin_s=1800)
+    assert [call.name for call in found.incidents] == ["B", "A", "I"]
+    assert [call.node for call in found.incidents] == [53, 27, 53]
+    assert found.incidents[0].at == START
+    assert found.incidents[1].at.utcoffset() == timedelta(hours=8)
+    assert found.lines == (3, 2, 11)
+    assert found.of_days(recording(grid), [1]) == found.incidents[2:]
+    assert found.words == (
+        f"{tmp_path / 'calls.csv'}: 7 of 10 calls left out: 3 off the network, 1 under a name used "
+        "before, 1 at a time not understood, 1 in the last 1800 s of a stretch, 1 outside "
+        "the recorded time; the first, line 4: neither a node nor lon and lat of a place on Earth"
+    )
+    found.write_left_out(tmp_path / "lost.csv")
+    lines = (tmp_path / "lost.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["line", "4", "5", "6", "7", "8", "9", "10"]
+    assert "the nearest road is" in lines[2]
+    assert "neither a node nor lon and lat" in lines[3]
+    assert "A is in line 2 already" in lines[4]
+    assert "at is not a known form of a time" in lines[5]
+
+
+def test_recorded_calls_of_any_table(grid: RoadNetwork, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas", reason="the records extra is not installed")
+    (tmp_path / "calls.csv").write_text(RECORDED)
+    with gzip.open(tmp_path / "calls.csv.gz", "wt") as file:
+        file.write(RECORDED)
+    plain = read(tmp_path / "calls.csv", grid)
+    assert read(tmp_path / "calls.csv.gz", grid).incidents == plain.incidents
+    frame = pd.read_csv(tmp_path / "calls.csv", sep=";")
+    assert read(frame, grid).incidents == plain.incidents
+    pytest.importorskip("openpyxl", reason="the records extra is not installed")
+    frame.to_excel(tmp_path / "calls.xlsx", index=False)
+    assert read(tmp_path / "calls.xlsx", grid).incidents == plain.incidents
+
+
+def test_recorded_calls_by_node(grid: RoadNetwork) -> None:
+    pd = pytest.importorskip("pandas", reason="the records extra is not installed")
+    island = RoadNetwork.from_arrays([0, 1, 2], [1, 0, 0], np.full(3, 100.0))
+    rows = {"node": [1, 2, 3, "x"], "at": ["2023-05-09 06:10"] * 4}
+    found = RecordedCalls.read(pd.DataFrame(rows), island, [Depot("Low", 0)], CALENDAR)
+    assert [(call.name, call.node) for call in found.incidents] == [("line 2", 1)]
+    assert found.left_out == (
+        (3, "no depot reaches", "no way leads from any depot to node 2"),
+        (4, "off the network", "'3' is not a node (0 … 2)"),
+        (5, "off the network", "'x' is not a node (0 … 2)"),
+    )
+    sampled = sample_incidents(recording(grid), np.ones(grid.num_nodes), 5, 0)
+    rows = {name: [getattr(one, name) for one in sampled] for name in ("name", "node")}
+    again = read(pd.DataFrame(rows | {"at": [one.at.isoformat() for one in sampled]}), grid)
+    assert (again.incidents, again.words) == (sampled, "")
+
+
+def test_short_stretches_are_used_whole_and_a_lead_counts(grid: RoadNetwork) -> None:
+    pd = pytest.importorskip("pandas", reason="the records extra is not installed")
+    rows = {"node": [5, 6], "at": ["2023-05-09 06:05", "2023-05-09 06:29"]}
+    found, short = read(pd.DataFrame(rows), grid), recording(grid, bins=30)
+    assert len(found.within(short, margin_s=1800, lead_s=600).incidents) == 2
+    late = found.within(short, margin_s=0, lead_s=600)
+    assert [call.node for call in late.incidents] == [6]
+    assert late.left_out[0][1] == "in the first 600 s of a stretch"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lon,lat\n114,22\n", "no column for 'at' .*; at, and node or lon and lat are needed"),
+        ("at,node\n", "no call in it; nothing to replay"),
+        ("at,node\nsoon,1\n", "1 of 1 calls left out: 1 at a time not understood; the first, line"),
+    ],
+)
+def test_tables_without_a_call(grid: RoadNetwork, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "calls.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "calls.csv", grid)

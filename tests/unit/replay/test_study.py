@@ -20,11 +20,16 @@ from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import SecondKinds, in_order, policies_from
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.report import caveats
+from ideal_dispatch.evaluation.result_tables import arrival_table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts
 from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
+from ideal_dispatch.replay.run import LOG
 from ideal_dispatch.replay.study import calibration_of, run_experiment
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -402,6 +407,33 @@ def test_calls_that_are_left_out_are_told(town: Path, capsys: pytest.CaptureFixt
     assert re.search(r"\d+ of 30 calls could not be replayed .* the first, .*: .*closed", said)
 
 
+def test_recorded_calls_replace_drawn_ones(town: Path, tmp_path: Path) -> None:
+    days = [f"2023-05-{day:02d}" for day in range(9, 15)]
+    rows = [f"{day}-{node},{node},{day} 06:{node}" for day in days for node in (17, 31, 54)]
+    rows += ["far,17,2024-01-01 06:00", "off,500,2023-05-10 06:00"]
+    (town / "calls.csv").write_text("\n".join(["name,node,at", *rows]))
+    text = TEXT.format(world="experienced", per_day=15)
+    text = text[: text.index("[policies.router]")] + '[policies.router]\nkind = "router"\n'
+    file = town / "recorded.toml"
+    file.write_text(text.replace("[calls]", '[calls]\nfile = "calls.csv"'))
+    with pytest.warns(UserWarning, match="calls.csv: 2 of 20 calls left out: 1 o.*left_out_calls"):
+        run = run_experiment(Experiment.load(file), tmp_path / "run")
+    names = {
+        part: [one["incident"]["name"] for one in read_log(run / "experienced" / part / LOG)]
+        for part in ("training", "test")
+    }
+    made = [f"{day}-{node}" for day in days for node in (17, 31, 54)]
+    assert names == {"training": made[3:12], "test": made[12:]}  # the first day is the warm-up
+    assert len((run / "left_out_calls.csv").read_text().splitlines()) == 3
+    with (town / "calls.csv").open("a") as table:
+        table.write("\nmore,18,2023-05-14 06:00")
+    with pytest.raises(InputError, match="holds another experiment"):
+        run_experiment(Experiment.load(file), tmp_path / "run")
+    (town / "calls.csv").write_text("name,node,at\n" + rows[5])
+    with pytest.raises(InputError, match=r"calls.csv: 1 calls; none is of the 2 test days"):
+        run_experiment(Experiment.load(file), tmp_path / "other")
+
+
 def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:
     ideal = Path(sys.executable).with_name("ideal")
     clone = {**os.environ, "PYTHONPATH": str(ROOT)}  # it has a policy of the workshop
@@ -429,6 +461,33 @@ def test_no_policy_and_no_test_day_are_refused(town: Path, tmp_path: Path) -> No
     file.write_text(text.replace("training_days = 4", "training_days = 6"))
     with pytest.raises(InputError, match="the recording has 6 days, and at least one must be left"):
         run_experiment(Experiment.load(file), tmp_path / "x")
+
+
+def test_an_agencys_own_territories(town: Path, grid: RoadNetwork, tmp_path: Path) -> None:
+    rows = [f"{node},{'W' if node == 0 else 'e'}" for node in range(grid.num_nodes)]
+    (town / "territories.csv").write_text("\n".join(["node,depot", *rows]))
+    text = TEXT.format(world="experienced", per_day=3)
+    text = text[: text.index("[policies.router]")] + '[policies.region]\nkind = "region"\n'
+    (town / "nearest.toml").write_text(text)
+    (town / "own.toml").write_text(text.replace("only", 'territories = "territories.csv"\nonly'))
+    labels = {}
+    for name in ("nearest", "own"):
+        run = run_experiment(Experiment.load(town / f"{name}.toml"), tmp_path / name)
+        table = arrival_table(Judged(Outcomes.load(run / "experienced" / "test")), "experienced")
+        labels[name] = table.rows[0][0]
+        told = any("Nobody told the agency's territories: region" in line for line in
+                   caveats(Judged(Outcomes.load(run / "experienced" / "test"))))  # fmt: skip
+        assert told == (name == "nearest")
+    assert labels == {"nearest": "region, nearest at free flow", "own": "region"}
+    entries = list(read_log(run / "experienced" / "test" / LOG))
+    assert {one["decisions"]["region"]["primary"] for one in entries} == {"s1"}
+    kept = {name: json.loads((tmp_path / name / "experiment.json").read_text()) for name in labels}
+    assert set(kept["own"]["city"]) - set(kept["nearest"]["city"]) == {
+        "territories", "territories_checksum",
+    }  # fmt: skip
+    (town / "territories.csv").write_text("node,depot\n3,Wst\n")
+    with pytest.raises(InputError, match=r"line 2: depot 'Wst': no such depot; there are W, E"):
+        run_experiment(Experiment.load(town / "own.toml"), tmp_path / "other")
 
 
 def test_two_depots_must_compete(grid: RoadNetwork, town: Path) -> None:

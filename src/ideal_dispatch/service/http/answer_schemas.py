@@ -164,7 +164,7 @@ class Ages(BaseModel):
 
 
 class Versions(BaseModel):
-    """What the advice was made with: hashes of contents, ``gain`` and ``drift`` where used."""
+    """What the advice was made with: hashes of contents, those that have a default where used."""
 
     software: str
     model: str
@@ -172,6 +172,7 @@ class Versions(BaseModel):
     depots: str | None = None
     gain: str | None = None
     drift: str | None = None
+    territories: str | None = None
     configuration: str
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
@@ -20,6 +21,7 @@ from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.network import Depot, Path, RoadNetwork
+from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.depot_names import DepotNames
 from ideal_dispatch.service.solver.live_traffic import (
@@ -49,6 +51,7 @@ class Assets:
     model: Model
     policy: Policy
     traffic: LiveTraffic
+    region: IntArray | None = None
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -59,6 +62,8 @@ class Assets:
             "network": self.network.checksum,
             "depots": content_hash(json.dumps(places).encode()),
         }
+        if self.region is not None:
+            found["territories"] = content_hash(self.region.tobytes())
         gain, drift = getattr(self.policy, "gain", None), getattr(self.policy, "drift", None)
         if isinstance(gain, GainModel):
             found["gain"] = content_hash(json.dumps(asdict(gain)).encode())
@@ -91,7 +96,11 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
         case _:
             router = live_router(settings, network, calendar.time_zone)
             traffic = RouterLive(network, calendar, model, router)
-    return Assets(name, network, depots, calendar, model, policy, traffic)
+    region = None
+    if settings.city.territories:
+        table = settings.file(settings.city.depots)
+        region = region_of(settings.file(settings.city.territories), network, depots, table)
+    return Assets(name, network, depots, calendar, model, policy, traffic, region)
 
 
 def _city(

@@ -83,7 +83,8 @@ class CaseReader:
             raise NoAdviceError("no_unit", "no depot is known to have a free unit")
         first = sent if sent is None or path is None else Assignment(sent, path)
         ago_s = max((now - call.received_at).total_seconds(), 0.0)
-        ready = Readiness(self._assets.depots, units, None, first, ago_s)
+        region = None if self._assets.region is None else int(self._assets.region[snap.node])
+        ready = Readiness(self._assets.depots, units, region, first, ago_s)
         incident, more = Incident(call.call_id, snap.node, now), self._alternatives
         return Case(incident, ready, weather, more, snap.distance_m, units_s, weather_s)
 

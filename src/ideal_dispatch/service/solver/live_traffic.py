@@ -14,16 +14,16 @@ from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Incident, Situation, observe
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.errors import IdealError, InputError, TrafficServiceError, UnreachableError
+from ideal_dispatch.errors import IdealError, TrafficServiceError, UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.plugins import TRAFFIC_SOURCES, find_plugin, load_plugin, parameters
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.recording import RecordedTraffic
+from ideal_dispatch.traffic.routers import ROUTERS, connect_router, load_router
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,6 @@ _REPLAYED = ("recorded_traffic", "traffic is a recording of other days, replayed
 _UNREADABLE = "the file cannot be read, the log says why"  # strangers see it: no path in here
 _THREADS = 64  # of questions to a router
 _MOST_OVERDUE = 48  # that still run although nobody waits for them
-_KIND = "traffic.kind"
 _ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
 
 
@@ -239,24 +238,13 @@ def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str)
     table, key = settings.traffic, settings.router_key
     patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)
     rng = np.random.default_rng()  # pauses between tries, of which there is one
-    if table.kind == "google":
-        from ideal_dispatch.traffic.google_routes import URL, GoogleParams, GoogleRoutes
-
-        return GoogleRoutes.connect(
-            network, key, rng, GoogleParams(ranges=table.ranges), url=table.url or URL,
-            patience=patience,
+    if table.kind in ROUTERS:
+        return connect_router(
+            table.kind, network, rng, url=table.url, key=key, ranges=table.ranges,
+            time_zone=time_zone, patience=patience,
         )  # fmt: skip
-    if table.kind == "valhalla":
-        from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
-
-        params = ValhallaParams(time_zone=time_zone)
-        return Valhalla(network, params, url=table.url, rng=rng, patience=patience)
     with complaints_about(settings.path):
-        if parameters(find_plugin(TRAFFIC_SOURCES, table.kind, (), _KIND)).get("recorded"):
-            raise InputError(f"{_KIND} {table.kind!r} needs `recorded`, which only a replay has")
-        return load_plugin(
-            TRAFFIC_SOURCES, table.kind, table.options, _KIND,
-            TrafficSource,  # type: ignore[type-abstract]
-            network=network, url=table.url,
-            key=key, wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
+        return load_router(
+            table.kind, table.options, "traffic.kind", network=network, url=table.url, key=key,
+            wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
         )  # fmt: skip

@@ -381,3 +381,18 @@ def test_little_time_is_shared_with_the_search(adviser: Adviser, town: Town) -> 
         adviser.advise(request, KnownUnits({}, None), NOTHING, time.monotonic() + 0.001)
     )
     assert told.decision in ("send_second", "primary_only")
+
+
+def test_a_call_by_region_goes_to_its_territory(town: Town) -> None:
+    (town.folder / "areas.csv").write_text("node,depot\n65,D2\n64,D0\n")
+    settings = town.settings(
+        "region.toml", city={"territories": "areas.csv"}, policy={"kind": "region"}
+    )
+    with pytest.warns(UserWarning, match="nodes in no territory"):
+        assets = load_assets(settings)
+    assets.traffic.prepare()
+    for node, depot in ((65, "D2"), (64, "D0")):
+        request = RecommendationRequest.model_validate(town.call("x", node)).call()
+        known = KnownUnits({}, None)
+        said = Adviser(assets, settings).advise(request, known, NOTHING, time.monotonic() + 60.0)
+        assert said["primary"]["depot"] == depot

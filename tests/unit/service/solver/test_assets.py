@@ -57,5 +57,14 @@ def test_versions_follow_the_contents_of_every_file(town: Town) -> None:
     assert differ() == {"depots"}
     (town.folder / "own.csv").write_text(depots.replace("D0,", "D9,"))
     assert differ() == {"depots"}
+    (town.folder / "own.csv").write_text(depots)
+    (town.folder / "areas.csv").write_text("node,depot\n65,D1\n")
+    city["territories"] = "areas.csv"
+    with pytest.warns(UserWarning, match="nodes in no territory"):
+        before = versions()
+    (town.folder / "areas.csv").write_text("node,depot\n65,D0\n")
+    with pytest.warns(UserWarning, match="nodes in no territory"):
+        assert differ() == {"territories"}
+    del city["territories"]
     model = {"gain": "", "drift": ""}
     assert not {"gain", "drift"} & set(versions())
