@@ -160,6 +160,7 @@ def _show(network: "RoadNetwork", title: str) -> None:
     if not np.isnan(network.lon).any():
         rows["longitude"] = f"{network.lon.min():.5f} … {network.lon.max():.5f}"
         rows["latitude"] = f"{network.lat.min():.5f} … {network.lat.max():.5f}"
+    rows["forbidden turns"] = _turns(network)
     rows["checksum"] = network.checksum
     print_facts(title, rows)
     counts = np.bincount(network.road_class, minlength=len(ROAD_CLASSES))
@@ -177,6 +178,20 @@ def _show(network: "RoadNetwork", title: str) -> None:
     ):
         if report.get(part):
             print_facts(heading, {what: f"{n:,}" for what, n in report[part].items()})
+
+
+def _turns(network: "RoadNetwork") -> str:
+    """How many turns are forbidden, or why none is."""
+    if network.forbidden_turns:
+        return f"{len(network.forbidden_turns):,}"
+    read = network.provenance.get("report", {}).get("read", {}).get("turn restrictions")
+    if read is None:
+        return "none: the source does not tell turn restrictions"
+    return (
+        f"none: none of its {read:,} turn restrictions fits"
+        if read
+        else ("none: the map has no turn restrictions")
+    )
 
 
 def _draw(

@@ -57,8 +57,9 @@ class GapProblem:
         """The problem, or one clear line on what is wrong with it.
 
         The primary may start anywhere: its own depot is among ``depots`` only
-        if it has a further unit.
+        if it has a further unit. Forbidden turns are ignored in all that follows.
         """
+        network = network.ignoring_turns
         if scenarios.num_edges != network.num_edges:
             raise InputError(
                 f"scenarios are for {scenarios.num_edges} edges, "

@@ -174,14 +174,14 @@ def distances(
 def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
     """Seconds from every node to the target, infinite where there is no way."""
     graph = network.turn_graph
-    g = remaining(network, edge_times(network, times_s), _node(network, target, "target"))
+    g = remaining(network, edge_times(network, times_s), target)
     return g if graph.plain else g[: network.num_nodes]
 
 
 def remaining(network: "RoadNetwork", times_s: FloatArray, target: int) -> FloatArray:
     """As :func:`distances_to`, from every state of a driver (:class:`TurnGraph`)."""
-    graph = network.turn_graph
-    return kernels.search(graph.into, graph.costs(times_s), frozen(graph.arrival[[target]]))
+    graph, node = network.turn_graph, _node(network, target, "target")
+    return kernels.search(graph.into, graph.costs(times_s), frozen(graph.arrival[[node]]))
 
 
 def edge_times(network: "RoadNetwork", times_s: npt.ArrayLike) -> FloatArray:

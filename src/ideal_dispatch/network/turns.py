@@ -145,6 +145,17 @@ class TurnGraph:
         costs: FloatArray = frozen(np.take(whole, self.edge, axis=-1))
         return costs
 
+    def arcs(self, edges: IntArray) -> tuple[IntArray, IntArray]:
+        """All arcs that drive each of the edges, and which of the edges each drives."""
+        if self.plain:
+            return edges, np.arange(edges.size, dtype=np.int32)
+        first, stop = (np.searchsorted(self.edge, edges, side) for side in ("left", "right"))
+        count = stop - first
+        which = np.repeat(np.arange(edges.size, dtype=np.int32), count)
+        rank = np.arange(which.size) - (np.cumsum(count) - count)[which]
+        arcs: IntArray = (first[which] + rank).astype(edges.dtype)
+        return arcs, which
+
     def edges(self, arcs: IntArray) -> IntArray:
         """The edges that a path of arcs drives."""
         if self.plain:
@@ -154,6 +165,6 @@ class TurnGraph:
 
     def state_after(self, edges: Sequence[int], node: int) -> int:
         """The state at ``node``, which was reached by these edges, those long ago left out."""
-        recent = tuple(edges)[len(edges) - min(self.memory, len(edges)) :]
+        recent = tuple(edges[max(len(edges) - self.memory, 0) :])
         known = (self.begun.get(recent[i:]) for i in range(len(recent)))
         return next((state for state in known if state is not None), node)

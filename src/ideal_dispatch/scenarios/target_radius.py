@@ -80,6 +80,7 @@ class TargetRadius:
         observed_s: float,
     ) -> None:
         """Recompute both bounds from the certificate; :class:`CertificateError` on any lie."""
+        network = network.ignoring_turns
         observed = non_negative(observed_s, "observed time", seconds=True)
         scenarios = _checked_scenarios(network, embeddings)
         ends = (source_node(origin), destination)
@@ -123,7 +124,7 @@ def target_radius(
     observed one; so a trip that ends where it starts has radius zero if it took
     no time, and an infinite one otherwise. The bounds allow for the rounding of
     path times, and so stay apart when the observed time exceeds the nominal one
-    by less than about 1e-6 of it.
+    by less than about 1e-6 of it. Forbidden turns are ignored.
 
     Unlike the paper, which hands its dual program (Proposition 2) to an
     interior-point solver, paths enter one by one: the dual function of the paths
@@ -144,6 +145,7 @@ def target_radius(
     if not 1 <= whole_number(most_cuts, "most_cuts") <= _MOST_CUTS:
         raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
     observed = non_negative(observed_s, "observed time", seconds=True)
+    network = network.ignoring_turns
     scenarios = _checked_scenarios(network, embeddings)
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.network.turns import Turn
 
 _FOR_US = ("motorcar", "motor_vehicle")
