@@ -6,7 +6,7 @@ from typing import Literal
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.path_pair import longest_roads
-from ideal_dispatch.dispatch.scenario_gap import legal_way, on_path
+from ideal_dispatch.dispatch.scenario_gap import on_path
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.explanation import (
     RoadComparison,
@@ -16,7 +16,6 @@ from ideal_dispatch.gap.explanation import (
     stressed,
     told,
 )
-from ideal_dispatch.network import Path
 
 TimesFrom = Literal["router", "forecast", "free_flow"]
 
@@ -87,8 +86,8 @@ def explanation_of(decision: Decision) -> Explanation:
             compared = RoadComparison.of(network, paths[0], paths[1], times_s)
         if gap is None or outlook is None:
             return Explanation(compared, times_from)
-        way = legal_way(situation, gap, outlook.scenarios)
-        other = None if none_sooner(gap) or way in paths else _other_way(decision, way)
+        named = none_sooner(gap) or gap.secondary in paths
+        other = None if named else _other_way(decision, gap)
         slow = stressed(gap, network, outlook.scenarios, paths)
         gain_s = None if decision.worth is None else decision.worth.gain_s
         return Explanation(compared, times_from, gap, other, slow, gain_s)
@@ -106,10 +105,10 @@ def _edge_times(decision: Decision) -> tuple[TimesFrom, FloatArray]:
     return "free_flow", situation.network.free_flow_times_s
 
 
-def _other_way(decision: Decision, way: Path) -> OtherWay:
+def _other_way(decision: Decision, gap: OptimisticGap) -> OtherWay:
     situation = decision.about
-    station = on_path(situation, decision.primary.station, way, 0).station
-    roads, second = longest_roads(situation.network, way), decision.second
+    station = on_path(situation, decision.primary.station, gap.secondary, 0).station
+    roads, second = longest_roads(situation.network, gap.secondary), decision.second
     if second is not None and roads == longest_roads(situation.network, second.path):
-        roads = longest_roads(situation.network, way, apart_from=second.path)
+        roads = longest_roads(situation.network, gap.secondary, apart_from=second.path)
     return OtherWay(situation.stations[station].depot.name, tuple(roads))

@@ -20,13 +20,7 @@ from ideal_dispatch.dispatch.candidate import (
 )
 from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided, worth_facts
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.scenario_gap import (
-    Centre,
-    Outlook,
-    legal_way,
-    outlook_of,
-    situation_gap,
-)
+from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import (
@@ -136,12 +130,10 @@ class Ideal:
             first = sent_candidate(situation, situation.sent, drift_s, nominal)
         elsewhere = any(one.assignment.station != first.assignment.station for one in routes)
         kinds = self.seconds if elsewhere else ALL_KINDS
-        gap_path = None
-        if gap is not None and outlook is not None:
-            gap_path = legal_way(situation, gap, outlook.scenarios)
         seconds = second_candidates(
-            situation, first, routes, gap_path, outlook, drift_s, kinds, self.overlap_limit
-        )
+            situation, first, routes, None if gap is None else gap.secondary, outlook, drift_s,
+            kinds, self.overlap_limit,
+        )  # fmt: skip
         worth = partial(
             worth_of, situation, first, outlook,
             model=self.model, gain=self.gain, curve=self.curve, corrected=drift_s is not None,

@@ -8,7 +8,7 @@ import numpy as np
 from ideal_dispatch.arrays import whole_number
 from ideal_dispatch.dispatch.candidate import primary_of
 from ideal_dispatch.dispatch.decision import Decision, by_score
-from ideal_dispatch.dispatch.scenario_gap import legal_way, on_path, outlook_of, situation_gap
+from ideal_dispatch.dispatch.scenario_gap import on_path, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
@@ -60,8 +60,7 @@ class PaperIdeal:
         )  # fmt: skip
         second, score_s = None, 0.0
         if gap is not None:
-            way = legal_way(situation, gap, outlook.scenarios)
-            second = on_path(situation, primary.station, way, self.prefix)
+            second = on_path(situation, primary.station, gap.secondary, self.prefix)
             score_s = gap.lower_s
         made = by_score(
             self.name, situation, (primary, second), score_s, self.threshold, "gap",

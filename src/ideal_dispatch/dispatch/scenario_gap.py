@@ -97,17 +97,6 @@ def situation_gap(
     return gap
 
 
-def legal_way(situation: Situation, gap: OptimisticGap, scenarios: ScenarioSet) -> Path:
-    """The second path of a gap, which ignores forbidden turns, or the nearest that makes none.
-
-    That is the fastest from the same depot in the scenario that attains the gap.
-    """
-    network, path = situation.network, gap.secondary
-    if network.forbidden_turn(path) is None:
-        return path
-    return network.shortest_path(scenarios.times(gap.metric), path.origin, path.destination)
-
-
 def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assignment:
     """A second told to keep to the first ``follow`` edges of a path the gap gave.
 

@@ -133,10 +133,8 @@ def _reach_s(network: RoadNetwork, scenarios: ScenarioSet, path: Path) -> float:
     """How much longer than nominal a trip takes in its slowest scenario, to second order.
 
     The driver takes the fastest path in every scenario. The radius of one
-    longer trip is known exactly, and radii grow with the square of the delay. As
-    :func:`target_radius`, it ignores forbidden turns.
+    longer trip is known exactly, and radii grow with the square of the delay.
     """
-    network = network.ignoring_turns
     ends = path.origin, path.destination
     nominal_s = network.shortest_path(scenarios.nominal_times, *ends).time_s(
         scenarios.nominal_times

@@ -321,6 +321,7 @@ class RoadNetwork:
     shortest_paths = routing.shortest_paths
     distances = routing.distances
     distances_to = routing.distances_to
+    unrolled = routing.unrolled
 
     # --- places -----------------------------------------------------------------
 

@@ -184,6 +184,25 @@ def remaining(network: "RoadNetwork", times_s: FloatArray, target: int) -> Float
     return kernels.search(graph.into, graph.costs(times_s), frozen(graph.arrival[[node]]))
 
 
+def unrolled(network: "RoadNetwork", destination: int) -> tuple["RoadNetwork", IntArray | None]:
+    """A network whose paths to the destination are those that make no forbidden turn.
+
+    For searches that know edges alone: its edges are the arcs of :class:`TurnGraph`, its
+    nodes the states, and every arrival at the destination ends at that node. With it, in
+    ascending order, the edge that each of them drives; None where it is the network itself.
+    """
+    graph, target = network.turn_graph, _node(network, destination, "target")
+    if graph.plain:
+        return network, None
+    drives = graph.edge < network.num_edges
+    head = np.where(graph.node[graph.head] == target, target, graph.head)[drives]
+    edge: IntArray = graph.edge[drives]
+    roads = type(network).from_arrays(
+        graph.tail[drives], head, network.length_m[edge], num_nodes=graph.node.size
+    )
+    return roads, edge
+
+
 def edge_times(network: "RoadNetwork", times_s: npt.ArrayLike) -> FloatArray:
     """``times_s`` as one checked float per edge, read-only."""
     times: FloatArray = frozen(numbers(times_s, np.float64, "edge times"))

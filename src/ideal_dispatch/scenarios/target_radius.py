@@ -15,7 +15,7 @@ so that a trip a hair above its nominal time has a radius with digits.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,6 @@ class TargetRadius:
         observed_s: float,
     ) -> None:
         """Recompute both bounds from the certificate; :class:`CertificateError` on any lie."""
-        network = network.ignoring_turns
         observed = non_negative(observed_s, "observed time", seconds=True)
         scenarios = _checked_scenarios(network, embeddings)
         ends = (source_node(origin), destination)
@@ -88,6 +87,10 @@ class TargetRadius:
             if (path.origin, path.destination) != ends:
                 raise CertificateError(
                     f"target radius: {path} of its certificate joins other nodes"
+                )
+            if network.forbidden_turn(path) is not None:
+                raise CertificateError(
+                    f"target radius: {path} of its certificate makes a forbidden turn"
                 )
         lower = _proved(scenarios, self.paths, self.multipliers, observed)
         if not _agree(self.lower, lower):
@@ -124,7 +127,7 @@ def target_radius(
     observed one; so a trip that ends where it starts has radius zero if it took
     no time, and an infinite one otherwise. The bounds allow for the rounding of
     path times, and so stay apart when the observed time exceeds the nominal one
-    by less than about 1e-6 of it. Forbidden turns are ignored.
+    by less than about 1e-6 of it.
 
     Unlike the paper, which hands its dual program (Proposition 2) to an
     interior-point solver, paths enter one by one: the dual function of the paths
@@ -145,8 +148,15 @@ def target_radius(
     if not 1 <= whole_number(most_cuts, "most_cuts") <= _MOST_CUTS:
         raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
     observed = non_negative(observed_s, "observed time", seconds=True)
-    network = network.ignoring_turns
     scenarios = _checked_scenarios(network, embeddings)
+    roads, edge = network.unrolled(destination)
+    if edge is not None:
+        found = target_radius(
+            roads, scenarios.embeddings[edge], origin, destination, observed,
+            tolerance=tolerance, most_cuts=most_cuts,
+        )  # fmt: skip
+        paths = (Path(edge[path.edges], path.origin, path.destination) for path in found.paths)
+        return replace(found, paths=tuple(paths))
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(
         scenarios.nominal_times, origin, destination, potential_s=to_target
