@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,10 @@ def all_pairs(network: RoadNetwork) -> None:
     longer = legal[apart] - plain[apart]
     slower = longer > 1e-9
     print(f"{len(network.forbidden_turns)} forbidden turns, {np.isinf(legal).sum()} pairs cut off")
-    print(f"pairs of nodes that take longer: {slower.mean():.1%} of {slower.size:,}; by "
-          f"{longer[slower].mean():.0f} s in the mean, mean time {plain[apart].mean():.0f} s")  # fmt: skip
+    print(
+        f"pairs of nodes that take longer: {slower.mean():.1%} of {slower.size:,}; "
+        f"by {longer[slower].mean():.0f} s in the mean, mean time {plain[apart].mean():.0f} s"
+    )
 
 
 def speed(network: RoadNetwork, rng: np.random.Generator) -> None:
@@ -45,7 +48,8 @@ def speed(network: RoadNetwork, rng: np.random.Generator) -> None:
             roads.shortest_path(roads.free_flow_times_s, origin, target)
 
     for name, roads in (("without", network.ignoring_turns), ("with", network)):
-        print(f"a shortest path {name}: {_best_of(5, lambda r=roads: once(r)) / QUERIES * 1e6:.0f} µs")  # type: ignore[misc]
+        best_s = _best_of(5, partial(once, roads)) / QUERIES
+        print(f"a shortest path {name}: {1e6 * best_s:.0f} µs")
 
 
 def _best_of(rounds: int, work: Callable[[], None]) -> float:

@@ -186,12 +186,8 @@ def _turns(network: "RoadNetwork") -> str:
         return f"{len(network.forbidden_turns):,}"
     read = network.provenance.get("report", {}).get("read", {}).get("turn restrictions")
     if read is None:
-        return "none: the source does not tell turn restrictions"
-    return (
-        f"none: none of its {read:,} turn restrictions fits"
-        if read
-        else ("none: the map has no turn restrictions")
-    )
+        return "none known: not in the source"
+    return f"none: its {read:,} restrictions do not apply" if read else "none in the source"
 
 
 def _draw(

@@ -84,7 +84,8 @@ class GapProblem:
         network, edge = network.unrolled(destination)
         if edge is not None:
             scenarios = replace(scenarios, embeddings=scenarios.embeddings[edge])
-            primary = replace(primary, edges=np.searchsorted(edge, primary.edges))
+            arcs = np.searchsorted(edge, primary.edges).astype(np.int32)  # of many, any
+            primary = replace(primary, edges=arcs)
         target = frozen(np.array([destination], np.int32))
         to_destination = search(network.incoming, scenarios.nominal_times, target)
         if to_destination[nodes].min() == np.inf:

@@ -160,8 +160,9 @@ class TurnGraph:
         """The edges that a path of arcs drives."""
         if self.plain:
             return arcs
-        driven: IntArray = self.edge[arcs]
-        return driven[driven < self.edge[-1]]  # the last arc leads to an arrival
+        edges = self.edge[arcs]
+        driven: IntArray = edges[edges < self.edge[-1]]  # the last arc leads to an arrival
+        return driven
 
     def state_after(self, edges: Sequence[int], node: int) -> int:
         """The state at ``node``, which was reached by these edges, those long ago left out."""

@@ -155,8 +155,8 @@ def target_radius(
             roads, scenarios.embeddings[edge], origin, destination, observed,
             tolerance=tolerance, most_cuts=most_cuts,
         )  # fmt: skip
-        paths = (Path(edge[path.edges], path.origin, path.destination) for path in found.paths)
-        return replace(found, paths=tuple(paths))
+        driven = (replace(path, edges=edge[path.edges]) for path in found.paths)
+        return replace(found, paths=tuple(driven))
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(
         scenarios.nominal_times, origin, destination, potential_s=to_target

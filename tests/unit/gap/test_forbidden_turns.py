@@ -8,7 +8,7 @@ import pytest
 
 from ideal_dispatch import optimistic_gap
 from ideal_dispatch.errors import CertificateError
-from ideal_dispatch.gap.optimistic_gap import pairwise_gap
+from ideal_dispatch.gap.optimistic_gap import Method, pairwise_gap
 from tests.theory.small_towns import Town, random_town
 
 RADIUS = 0.05
@@ -17,13 +17,14 @@ RADIUS = 0.05
 def _forbidding(seed: int) -> Town:
     """A random town that forbids turns of two and three edges, its best second path's first."""
     town, rng = random_town(seed), np.random.default_rng(seed)
-    network, turns = town.network, [optimistic_gap(*town.question(RADIUS)).secondary.edges[:2]]
+    best = optimistic_gap(*town.question(RADIUS)).secondary.edges[:2].tolist()
+    network, turns = town.network, [tuple(best)]
     for _ in range(6):
         turn = [int(rng.integers(network.num_edges))]
         for _ in range(int(rng.integers(1, 3))):
             turn.append(int(rng.choice(np.flatnonzero(network.tail == network.head[turn[-1]]))))
-        turns.append(np.array(turn))
-    turned = replace(network, forbidden_turns=[turn for turn in turns if len(turn) > 1])  # type: ignore[arg-type]
+        turns.append(tuple(turn))
+    turned = replace(network, forbidden_turns=tuple(turn for turn in turns if len(turn) > 1))
     return replace(town, network=turned)
 
 
@@ -63,8 +64,9 @@ def test_the_gap_is_that_of_all_legal_paths(seed: int) -> None:
     assert gap.lower_s == pytest.approx(exact, abs=1e-6)
     assert town.network.forbidden_turn(gap.secondary) is None
     gap.verify(*question)
-    for method in ("multistart", "dca"):
-        estimate = optimistic_gap(*question, method=method)  # type: ignore[arg-type]
+    methods: tuple[Method, ...] = ("multistart", "dca")
+    for method in methods:
+        estimate = optimistic_gap(*question, method=method)
         assert estimate.lower_s <= exact + 1e-6
         assert town.network.forbidden_turn(estimate.secondary) is None
         estimate.verify(*question)
@@ -88,9 +90,7 @@ def test_a_second_path_with_a_forbidden_turn_is_refused() -> None:
     town = next(
         town
         for town in map(_forbidding, SEEDS)
-        if town.network.forbidden_turn(
-            optimistic_gap(*_free(town).question(RADIUS)).secondary
-        )
+        if town.network.forbidden_turn(optimistic_gap(*_free(town).question(RADIUS)).secondary)
     )
     gap = optimistic_gap(*_free(town).question(RADIUS))
     gap.verify(*_free(town).question(RADIUS))
@@ -106,7 +106,7 @@ def test_the_primary_may_have_made_a_forbidden_turn() -> None:
     """It was sent by somebody else; only its times matter."""
     town = _forbidding(SEEDS[0])
     edges = town.primary.edges.tolist()
-    turned = replace(town.network, forbidden_turns=[edges[:2]])  # type: ignore[arg-type]
+    turned = replace(town.network, forbidden_turns=(tuple(edges[:2]),))
     town = replace(town, network=turned)
     assert turned.forbidden_turn(town.primary) is not None
     gap = optimistic_gap(*town.question(RADIUS))

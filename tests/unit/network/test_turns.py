@@ -28,7 +28,7 @@ def _network(*turns: tuple[int, ...]) -> RoadNetwork:
 def _edges(network: RoadNetwork, origin: int, target: int) -> list[int]:
     path = network.shortest_path(network.length_m, origin, target)
     assert network.shortest_paths(network.length_m, [origin], [target]) == [path]
-    return path.edges.tolist()
+    return [int(edge) for edge in path.edges]
 
 
 # --- what a network keeps --------------------------------------------------------------

@@ -295,8 +295,8 @@ def test_drives_of_a_recorded_world_make_no_forbidden_turn(grid: RoadNetwork, wo
             for _ in range(int(rng.integers(1, 3))):
                 onward = np.flatnonzero(grid.tail == grid.head[turn[-1]])
                 turn.append(int(rng.choice(onward)))
-            turns.append(turn)
-    town = replace(grid, forbidden_turns=turns)
+            turns.append(tuple(turn))
+    town = replace(grid, forbidden_turns=tuple(turns))
     source, legal = ReplayedTraffic(recording(town)), 0
     for origin, destination in rng.integers(town.num_nodes, size=(10, 2)).tolist():
         told = Assignment(0, source.quote(origin, destination, CALL).path)

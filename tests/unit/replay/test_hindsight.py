@@ -164,10 +164,10 @@ def test_the_best_drive_makes_no_forbidden_turn() -> None:
         town = _town(rng)
         world = _fifo(town, rng, 60)
         free = hindsight_optimum(world, town, [0], 6, START, World.EXPERIENCED)
-        turn = free.edges[:2].tolist()
+        turn = tuple(free.edges[:2].tolist())
         if len(turn) < 2:
             continue
-        turned = replace(town, forbidden_turns=[turn])
+        turned = replace(town, forbidden_turns=(turn,))
         world = replace_network(world, turned)
         walks = [walk for walk in _walks(turned, (), 0, 6, 7) if walk]
         if not walks:

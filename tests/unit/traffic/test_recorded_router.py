@@ -234,8 +234,8 @@ def test_the_way_on_knows_forbidden_turns(grid: RoadNetwork) -> None:
     turns = []
     for edge in range(grid.num_edges):
         onward = np.flatnonzero((grid.tail == grid.head[edge]) & (grid.head != grid.tail[edge]))
-        turns.append([edge, int(rng.choice(onward))])
-    town = replace(grid, forbidden_turns=turns)
+        turns.append((edge, int(rng.choice(onward))))
+    town = replace(grid, forbidden_turns=tuple(turns))
     world, free, differ = ReplayedTraffic(recording(town)), ReplayedTraffic(recording(grid)), 0
     for node in range(town.num_nodes - 1):
         quote = world.quote(node, town.num_nodes - 1, NOW)

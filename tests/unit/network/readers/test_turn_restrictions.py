@@ -132,9 +132,7 @@ def test_what_does_not_count_is_counted(tmp_path: Path, relation: Relation, why:
 
 def test_several_ways_may_be_closed_at_once(tmp_path: Path) -> None:
     tags, members = _turn("no_exit", 10, 1, 12)
-    network = _read(
-        tmp_path, CROSSING_PLACES, CROSSING, [(tags, [*members, ("way", "to", 13)])]
-    )
+    network = _read(tmp_path, CROSSING_PLACES, CROSSING, [(tags, [*members, ("way", "to", 13)])])
     assert _by_nodes(network) == {(2, 1, 4), (2, 1, 5)}
 
 

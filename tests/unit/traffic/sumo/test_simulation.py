@@ -148,7 +148,7 @@ def test_nobody_makes_a_forbidden_turn(grid: RoadNetwork, folder: Path, tmp_path
         if crossings[grid.head[edge]]
     ]
     longer = (1, *grid.shortest_path(grid.length_m, int(grid.head[1]), 50).edges[:2].tolist())
-    town = replace(grid, forbidden_turns=[*pairs, longer])
+    town = replace(grid, forbidden_turns=(*pairs, longer))
     assert turns_left_out(town) == 1
     assert roads_checksum(town) != roads_checksum(grid)
     net = export_network(town, tmp_path)
