@@ -36,7 +36,8 @@ class GapProblem:
     ``primary_matrix`` is G(z₁); ``nominal_to_destination`` is d̂(v), the nominal
     time from every node, infinite where there is no way. Where turns are forbidden,
     ``network`` is the unrolled one (:meth:`RoadNetwork.unrolled`), all else belongs to
-    it, and ``edge`` leads back; the primary is only as good as its times there.
+    it, and ``edge`` leads back. Of the primary only its times matter: it was chosen by
+    somebody else, perhaps with a forbidden turn, and need not connect there.
     """
 
     network: RoadNetwork

@@ -127,7 +127,7 @@ def target_radius(
     observed one; so a trip that ends where it starts has radius zero if it took
     no time, and an infinite one otherwise. The bounds allow for the rounding of
     path times, and so stay apart when the observed time exceeds the nominal one
-    by less than about 1e-6 of it.
+    by less than about 1e-6 of it. Paths that make a forbidden turn do not count.
 
     Unlike the paper, which hands its dual program (Proposition 2) to an
     interior-point solver, paths enter one by one: the dual function of the paths
@@ -151,6 +151,7 @@ def target_radius(
     scenarios = _checked_scenarios(network, embeddings)
     roads, edge = network.unrolled(destination)
     if edge is not None:
+        network.shortest_path(scenarios.nominal_times, origin, destination)  # checks both ends
         found = target_radius(
             roads, scenarios.embeddings[edge], origin, destination, observed,
             tolerance=tolerance, most_cuts=most_cuts,
