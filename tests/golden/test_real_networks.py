@@ -87,3 +87,34 @@ def test_depots_of_the_study_area(networks: dict[str, RoadNetwork], shared_data:
         shared_data / "manhattan/manhattan_ems_stations.csv", networks["Manhattan, raw"]
     )
     assert (len(stations), off) == (8, [])
+
+
+def test_turn_restrictions_of_sha_tin_centre(shared_data: Path) -> None:
+    """132 in the file, 77 kept; the rest lack a member or a road, as the file is a cut-out."""
+    network = read_network(shared_data / "hong_kong/sha_tin_central_osm_2017.osm.gz")
+    report = network.provenance["report"]
+    assert report["read"]["turn restrictions"] == 132
+    dropped = {why: n for why, n in report["dropped"].items() if why.startswith("turn")}
+    assert dropped == {
+        "turn restrictions on roads that are not in the network": 23,
+        "turn restrictions that leave no way on": 6,
+        "turn restrictions without from, via or to": 26,
+    }
+    sizes = [len(turn) for turn in network.forbidden_turns]
+    assert (sizes.count(2), sizes.count(3), len(sizes)) == (65, 19, 84)
+    times, rng = network.free_flow_times_s, np.random.default_rng(0)
+    longer_s, ends = [], rng.integers(network.num_nodes, size=(400, 2)).tolist()
+    for origin, target in ends:
+        path = network.shortest_path(times, origin, target)
+        assert network.forbidden_turn(path) is None
+        free = network.ignoring_turns.shortest_path(times, origin, target)
+        longer_s.append(path.time_s(times) - free.time_s(times))
+        assert (longer_s[-1] > 1e-9) == (network.forbidden_turn(free) is not None)
+    assert 0.2 < np.mean(np.array(longer_s) > 1e-9) < 0.35
+    assert np.isfinite([network.distances(times, node) for node in range(network.num_nodes)]).all()
+
+
+def test_hong_kong_island_has_no_turn_restrictions(shared_data: Path) -> None:
+    network = read_network(shared_data / "hong_kong/hk_island_osm_20230713.osm.gz")
+    assert network.provenance["report"]["read"]["turn restrictions"] == 0
+    assert network.checksum == "aa4704449cbe53a6aa164acb3dc5dd56", "as before they were read"

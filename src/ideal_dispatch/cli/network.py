@@ -176,6 +176,7 @@ def _show(network: "RoadNetwork", title: str) -> None:
     if not np.isnan(network.lon).any():
         rows["longitude"] = f"{network.lon.min():.5f} … {network.lon.max():.5f}"
         rows["latitude"] = f"{network.lat.min():.5f} … {network.lat.max():.5f}"
+    rows["forbidden turns"] = _turns(network)
     rows["checksum"] = network.checksum
     print_facts(title, rows)
     counts = np.bincount(network.road_class, minlength=len(ROAD_CLASSES))
@@ -193,3 +194,13 @@ def _show(network: "RoadNetwork", title: str) -> None:
     ):
         if report.get(part):
             print_facts(heading, {what: f"{n:,}" for what, n in report[part].items()})
+
+
+def _turns(network: "RoadNetwork") -> str:
+    """How many turns are forbidden, or why none is."""
+    if network.forbidden_turns:
+        return f"{len(network.forbidden_turns):,}"
+    read = network.provenance.get("report", {}).get("read", {}).get("turn restrictions")
+    if read is None:
+        return "none known: not in the source"
+    return f"none: its {read:,} restrictions do not apply" if read else "none in the source"

@@ -84,6 +84,7 @@ def simulate(
             params = SyntheticParams(days=days, first=begin, hours=periods, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
+        from ideal_dispatch.traffic.sumo.network_export import turns_left_out
         from ideal_dispatch.traffic.sumo.planning import plan_days
         from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
@@ -95,6 +96,11 @@ def simulate(
             demand=demand, whole_days=whole_days,
         )  # fmt: skip
         recording = _sumo(network, calendar, plans, folder, workers)
+        unknown = turns_left_out(network)
+        if unknown:
+            warn(
+                f"SUMO's drivers may make {unknown} forbidden turns of three or more roads", "note"
+            )
         for line in broken_rules(recording):
             warn(f"not plausible: {line}")
     else:

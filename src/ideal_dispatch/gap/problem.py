@@ -1,14 +1,14 @@
 """One gap question, checked once: roads, scenarios, depots, destination and primary path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, IntArray, frozen, whole_number
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.errors import CertificateError, InputError, UnreachableError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
 from ideal_dispatch.network.shortest_path import search
@@ -24,7 +24,10 @@ class GapProblem:
     """What every method needs: the question and what follows from it at once.
 
     ``primary_matrix`` is G(z₁); ``nominal_to_destination`` is d̂(v), the nominal
-    time from every node, infinite where there is no way.
+    time from every node, infinite where there is no way. Where turns are forbidden,
+    ``network`` is the unrolled one (:meth:`RoadNetwork.unrolled`), all else belongs to
+    it, and ``edge`` leads back. Of the primary only its times matter: it was chosen by
+    somebody else, perhaps with a forbidden turn, and need not connect there.
     """
 
     network: RoadNetwork
@@ -34,6 +37,7 @@ class GapProblem:
     primary: Path
     primary_matrix: FloatArray
     nominal_to_destination: FloatArray
+    edge: IntArray | None = None
 
     @classmethod
     def ask(
@@ -70,6 +74,11 @@ class GapProblem:
         if last != destination:
             raise InputError(f"primary path ends at node {last}, not at node {destination}")
         destination = whole_number(destination, "target")
+        network, edge = network.unrolled(destination)
+        if edge is not None:
+            scenarios = replace(scenarios, embeddings=scenarios.embeddings[edge])
+            arcs = np.searchsorted(edge, primary.edges).astype(np.int32)  # of many, any
+            primary = replace(primary, edges=arcs)
         target = frozen(np.array([destination], np.int32))
         to_destination = search(network.incoming, scenarios.nominal_times, target)
         if to_destination[nodes].min() == np.inf:
@@ -78,7 +87,7 @@ class GapProblem:
                 f"{' or '.join(map(describe, given))}; check one-way edges there"
             )
         matrix = path_matrix(scenarios.embeddings, primary.edges)
-        return cls(network, scenarios, nodes, destination, primary, matrix, to_destination)
+        return cls(network, scenarios, nodes, destination, primary, matrix, to_destination, edge)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -90,7 +99,22 @@ class GapProblem:
     def secondary(self, edges: IntArray) -> Path:
         """The path of the given edges, which a kernel found and knows to connect."""
         origin = int(self.network.tail[edges[0]]) if edges.size else self.destination
-        return Path(edges, origin, self.destination)
+        return Path(edges if self.edge is None else self.edge[edges], origin, self.destination)
+
+    def unrolled(self, path: Path) -> Path:
+        """A path of the network asked about as one of ``network``; refused where it cannot be."""
+        if self.edge is None:
+            return self.network.path(path.edges, path.origin)
+        node, arcs = path.origin, []
+        for edge in path.edges.tolist():
+            first, stop = self.network.outgoing.start[node : node + 2]
+            leaving = self.network.outgoing.edge[first:stop]
+            arc = leaving[self.edge[leaving] == edge]
+            if not arc.size:
+                raise CertificateError(f"{path} breaks or makes a forbidden turn at edge {edge}")
+            arcs.append(int(arc[0]))
+            node = int(self.network.head[arc[0]])
+        return self.network.path(arcs, path.origin)
 
 
 @kernel

@@ -14,6 +14,7 @@ from ideal_dispatch.gap import certificate_kernels as fates
 from ideal_dispatch.gap.certificate import Proof
 from ideal_dispatch.gap.optimistic_gap import OptimisticGap, status_of
 from ideal_dispatch.gap.problem import NO_RADIUS, GapProblem
+from ideal_dispatch.network import Path
 from ideal_dispatch.scenarios import burg
 
 _ROUNDING = 1e-9  # relative to the primary's time under the widest scenario
@@ -21,11 +22,11 @@ _ROUNDING = 1e-9  # relative to the primary's time under the widest scenario
 
 def verify(gap: OptimisticGap, problem: GapProblem) -> None:
     """Raise :class:`CertificateError` unless every claim of ``gap`` holds."""
-    times = [path.time_s(problem.scenarios.nominal_times)
-             for path in (problem.primary, gap.secondary)]  # fmt: skip
+    second = problem.unrolled(gap.secondary)
+    times = [path.time_s(problem.scenarios.nominal_times) for path in (problem.primary, second)]
     scale = problem.scenarios.eigenvalue_bounds.upper * sum(times)
     slack_s = _ROUNDING * (1.0 + scale)
-    _verify_lower(gap, problem, slack_s)
+    _verify_lower(gap, problem, second, slack_s)
     if not gap.lower_s <= gap.upper_s:
         raise CertificateError(f"the interval [{gap.lower_s}, {gap.upper_s}] is empty")
     found = status_of(gap.lower_s, gap.upper_s, gap.threshold_s)
@@ -40,11 +41,10 @@ def verify(gap: OptimisticGap, problem: GapProblem) -> None:
         raise CertificateError(f"the proof points outside itself ({error})") from None
 
 
-def _verify_lower(gap: OptimisticGap, problem: GapProblem, slack_s: float) -> None:
-    scenarios, network = problem.scenarios, problem.network
+def _verify_lower(gap: OptimisticGap, problem: GapProblem, second: Path, slack_s: float) -> None:
+    scenarios = problem.scenarios
     if not scenarios.contains(gap.metric):
         raise CertificateError("the metric is not in the scenario set")
-    second = network.path(gap.secondary.edges, origin=gap.secondary.origin)
     if second.origin not in problem.depots or second.destination != problem.destination:
         raise CertificateError("the secondary does not lead from a depot to the destination")
     times = scenarios.times(gap.metric)

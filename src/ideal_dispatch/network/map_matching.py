@@ -14,7 +14,8 @@ network is bridged by the shortest path and never breaks the chain. And a
 transition costs its length, not the difference to the way travelled: one search
 then serves all candidates and simply goes on from sample to sample. Samples are
 matched in order and a place on an edge never moves back, so loops, turns in dead
-ends and the direction of travel are kept.
+ends and the direction of travel are kept. The search runs over the states of a driver
+(:mod:`ideal_dispatch.network.turns`), so that no path makes a forbidden turn.
 
 A second, finer pass follows: the first shows the constant offset between the
 two maps and how well they agree, which tells parallel carriageways apart.
@@ -38,6 +39,7 @@ from ideal_dispatch.network.map_matching_kernels import (
 )
 from ideal_dispatch.network.path import Path
 from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.network.routing import remaining
 
 END_LIMIT_M = 300.0
 """How far an end of the route may lie from the given origin or destination."""
@@ -111,9 +113,9 @@ def match_route(
     _check_end(network, line[0], start, "starts", "origin", end_limit_m)
     _check_end(network, line[-1], stop, "ends", "destination", end_limit_m)
     if stop is None:
-        usable = np.ones(network.num_nodes, np.bool_)
+        usable = np.ones(network.turn_graph.node.size, np.bool_)
     else:
-        usable = np.isfinite(network.distances_to(network.length_m, stop))
+        usable = np.isfinite(remaining(network, network.length_m, stop))
         if origin is not None and not usable[start]:
             network.shortest_path(network.length_m, origin, stop)  # says why not
 
@@ -201,19 +203,23 @@ def _align(
     inner = (row >= first) & (row < last)
     row, edge = row[inner], edge[inner]
     spots, lines = shapely.points(samples)[row], network.snapper.edge_lines[edge]
-    edges, end = best_alignment(
-        Streets(network.outgoing, network.tail, network.head, network.length_m, usable),
+    graph = network.turn_graph
+    candidate, which = graph.arcs(edge)
+    starts = _ends(network, origin, edge[row == first], samples[first])
+    stops = _ends(network, destination, edge[row == last - 1], samples[last - 1])
+    arcs, end = best_alignment(
+        Streets(graph.out, graph.tail, graph.head, graph.costs(network.length_m), usable),
         Samples(
-            layer=np.searchsorted(row, np.arange(first, last + 1)),
-            candidate=edge,
-            place_m=shapely.line_locate_point(lines, spots),
-            off_m=shapely.distance(lines, spots),
+            layer=np.searchsorted(row[which], np.arange(first, last + 1)),
+            candidate=candidate,
+            place_m=shapely.line_locate_point(lines, spots)[which],
+            off_m=shapely.distance(lines, spots)[which],
             reach_m=reach_m[first:last],
             moved_m=_steps_m(samples[first:last]),
         ),
         _UNMATCHED * spacing_m,
-        _ends(network, origin, edge[row == first], samples[first]),
-        _ends(network, destination, edge[row == last - 1], samples[last - 1]),
+        starts,
+        stops._replace(nodes=graph.arrival[stops.nodes]),
     )
     if end < 0:
         target = "the end of the route" if destination is None else f"node {destination}"
@@ -221,7 +227,8 @@ def _align(
         raise UnreachableError(
             f"{target} cannot be reached from {source}; check one-way and closed edges there"
         )
-    return network.path(edges, None if edges.size else end)
+    edges = graph.edges(arcs)
+    return network.path(edges, None if edges.size else int(graph.node[end]))
 
 
 def _meeting(samples: FloatArray, place: FloatArray) -> int:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
+from ideal_dispatch.network.turns import Turn, TurnGraph, turn_column
 
 if TYPE_CHECKING:
     from ideal_dispatch.network.snapping import NodeSnap, Snapper
@@ -54,6 +55,8 @@ _COLUMNS: Mapping[str, tuple[npt.DTypeLike, str]] = MappingProxyType(
 )
 """The numeric columns in the order of the file: type, and what there is one value for."""
 
+_TURN_EDGES, _TURN_SIZES = "forbidden_turn_edges", "forbidden_turn_sizes"  # only where there are
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RoadNetwork:
@@ -64,6 +67,7 @@ class RoadNetwork:
     stated rules in :attr:`free_flow_times_s` and in the edge features, never
     in here. ``geometry`` holds the polylines of all edges in a row, edge i at
     ``geometry_start[i]:geometry_start[i+1]``; an empty stretch is a straight line.
+    ``forbidden_turns`` are sequences of edges that no shortest path drives.
     """
 
     node_ids: npt.NDArray[np.int64] | npt.NDArray[np.str_]
@@ -80,6 +84,7 @@ class RoadNetwork:
     geometry: FloatArray
     geometry_start: npt.NDArray[np.int64]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    forbidden_turns: tuple[Turn, ...] = ()
 
     def __post_init__(self) -> None:
         ids = columns.id_column(self.node_ids)
@@ -94,6 +99,8 @@ class RoadNetwork:
             self, "provenance", MappingProxyType(columns.plain_provenance(self.provenance))
         )
         self._validate(nodes, edges)
+        turns = turn_column(self.forbidden_turns, self.tail, self.head)
+        object.__setattr__(self, "forbidden_turns", turns)
 
     def _validate(self, nodes: int, edges: int) -> None:
         if not nodes:
@@ -144,6 +151,7 @@ class RoadNetwork:
         name: Sequence[str] | None = None,
         geometry: Sequence[npt.ArrayLike | None] | None = None,
         provenance: Mapping[str, Any] | None = None,
+        forbidden_turns: Sequence[Sequence[int]] = (),
     ) -> "RoadNetwork":
         """A network of exactly these edges: edge i stays edge i.
 
@@ -182,6 +190,7 @@ class RoadNetwork:
             geometry=points,
             geometry_start=starts,
             provenance=provenance or {},
+            forbidden_turns=forbidden_turns,  # type: ignore[arg-type]
         )
 
     @classmethod
@@ -193,6 +202,7 @@ class RoadNetwork:
                 **{column: arrays[column] for column in ("node_ids", *_COLUMNS)},
                 name=tuple(names[i] for i in arrays["name"].tolist()),
                 provenance=manifest["provenance"],
+                forbidden_turns=_split(arrays),
             )
             if network.checksum != manifest["checksum"]:
                 raise FileFormatError(f"contents do not match the checksum; {FILE.advice}")
@@ -209,6 +219,7 @@ class RoadNetwork:
         position = {name: i for i, name in enumerate(names)}
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("node_ids", *_COLUMNS)}
         arrays["name"] = np.array([position[name] for name in self.name], np.int32)
+        arrays |= self._turn_arrays()
         FILE.write(path, manifest, arrays)
 
     # --- what it is -------------------------------------------------------------
@@ -226,7 +237,7 @@ class RoadNetwork:
         """Hash of what a model depends on: topology, places, lengths and attributes.
 
         Node ids, names, geometry and provenance do not enter: a model gives
-        the same times with or without them.
+        the same times with or without them. Forbidden turns enter where there are any.
         """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(np.array([self.num_nodes, self.num_edges], "<i8").tobytes())
@@ -237,7 +248,17 @@ class RoadNetwork:
             digest.update(getattr(self, column).astype("<i4").tobytes())
         for column in ("oneway", "road_class"):
             digest.update(getattr(self, column).astype("u1").tobytes())
+        for values in self._turn_arrays().values():
+            digest.update(values.astype("<i4").tobytes())
         return digest.hexdigest()
+
+    def _turn_arrays(self) -> dict[str, IntArray]:
+        """The forbidden turns for the file: all edges in a row, and how many each has."""
+        if not self.forbidden_turns:
+            return {}
+        edges = np.concatenate(self.forbidden_turns).astype(np.int32)
+        sizes = np.array([len(turn) for turn in self.forbidden_turns], np.int32)
+        return {_TURN_EDGES: edges, _TURN_SIZES: sizes}
 
     @cached_property
     def free_flow_times_s(self) -> FloatArray:
@@ -256,6 +277,16 @@ class RoadNetwork:
     def incoming(self) -> Adjacency:
         """Edges by head."""
         return Adjacency.by(self.head, self.tail, self.num_nodes)
+
+    @cached_property
+    def turn_graph(self) -> TurnGraph:
+        """What shortest paths search: the edges, or what forbidden turns leave of them."""
+        return TurnGraph.of(self)
+
+    @cached_property
+    def ignoring_turns(self) -> "RoadNetwork":
+        """The same network without forbidden turns."""
+        return replace(self, forbidden_turns=()) if self.forbidden_turns else self
 
     def polyline(self, edge: int) -> FloatArray:
         """The edge as (k, 2) lon/lat points, straight where its geometry is unknown."""
@@ -285,10 +316,12 @@ class RoadNetwork:
         return frame(columns | {"road_class": classes, "free_flow_s": self.free_flow_times_s})
 
     path = routing.checked_path
+    forbidden_turn = routing.forbidden_turn
     shortest_path = routing.shortest_path
     shortest_paths = routing.shortest_paths
     distances = routing.distances
     distances_to = routing.distances_to
+    unrolled = routing.unrolled
 
     # --- places -----------------------------------------------------------------
 
@@ -302,3 +335,11 @@ class RoadNetwork:
     def snap(self, lon: float, lat: float, limit_m: float = SNAP_LIMIT_M) -> "NodeSnap":
         """The nearest node within ``limit_m`` and its distance."""
         return self.snapper.node(lon, lat, limit_m)
+
+
+def _split(arrays: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """The forbidden turns of a file."""
+    if _TURN_SIZES not in arrays:
+        return ()
+    ends = np.cumsum(arrays[_TURN_SIZES])
+    return tuple(tuple(part.tolist()) for part in np.split(arrays[_TURN_EDGES], ends[:-1]))

@@ -22,6 +22,7 @@ from ideal_dispatch.errors import InputError, UnreachableError
 from ideal_dispatch.network import shortest_path as kernels
 from ideal_dispatch.network.depot import Source, as_sources, describe, source_node
 from ideal_dispatch.network.path import Path
+from ideal_dispatch.network.turns import Turn, first_forbidden
 
 if TYPE_CHECKING:
     from ideal_dispatch.network.road_network import RoadNetwork
@@ -54,6 +55,11 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
     return Path(order, first, last)
 
 
+def forbidden_turn(network: "RoadNetwork", path: Path) -> Turn | None:
+    """The first forbidden turn that a path makes, as its edges; None where it makes none."""
+    return first_forbidden(network.forbidden_turns, path.edges.tolist())
+
+
 def shortest_path(
     network: "RoadNetwork",
     times_s: npt.ArrayLike,
@@ -61,13 +67,15 @@ def shortest_path(
     target: int,
     *,
     potential_s: FloatArray | None = None,
+    behind: Sequence[int] = (),
 ) -> Path:
     """The fastest path from the best of the sources to the target.
 
     Among equally fast paths the choice is canonical (see
     :mod:`ideal_dispatch.network.shortest_path`). ``potential_s`` is a lower
     bound on the time from each node to the target: A*, same answer, faster.
-    An infinite time closes an edge.
+    An infinite time closes an edge. The path makes no forbidden turn, not even with
+    the edges ``behind``, which were driven to the only source.
     """
     times = edge_times(network, times_s)
     given = as_sources(sources)
@@ -80,10 +88,16 @@ def shortest_path(
             raise InputError(
                 f"potential of node {wrong}: {potential_s[wrong]} s; it must be zero or positive"
             )
-    g = kernels.search(network.outgoing, times, nodes, target, potential_s)
-    if g[target] == np.inf:
+    graph = network.turn_graph
+    if len(behind):
+        nodes = _after(network, behind, nodes)
+    if potential_s is not None:
+        potential_s = graph.of_states(potential_s)
+    costs, state = graph.costs(times), int(graph.arrival[target])
+    g = kernels.search(graph.out, costs, nodes, state, potential_s)
+    if g[state] == np.inf:
         raise UnreachableError(_unreachable(network, given, target))
-    edges = kernels.canonical_edges(network.incoming, times, g, nodes, target)
+    edges = graph.edges(kernels.canonical_edges(graph.into, costs, g, nodes, state))
     origin = int(network.tail[edges[0]]) if edges.size else target
     return Path(edges, origin, target)
 
@@ -114,22 +128,24 @@ def shortest_paths(
         wrong = first_where((nodes < 0) | (nodes >= network.num_nodes))
         if wrong is not None:
             raise InputError(f"row {wrong}: {what} {nodes[wrong]} is not a node")
-    out, into = plain(network.outgoing), plain(network.incoming)
+    graph = network.turn_graph
+    out, into = plain(graph.out), plain(graph.into)
 
     def solve(first: int) -> list[Path]:
         rows = slice(first, min(first + _ROWS_PER_TASK, starts.size))
         origin, target = starts[rows], ends[rows]
-        edges = np.empty((origin.size, network.num_nodes), np.int32)
+        arcs = np.empty((origin.size, graph.node.size), np.int32)
         counts = np.empty(origin.size, np.int64)
-        own_times = times[rows] if len(times) > 1 else times
-        kernels.solve_rows(out, into, own_times, origin, target, edges, counts)
+        costs = graph.costs(times[rows] if len(times) > 1 else times)
+        states = frozen(graph.arrival[target])
+        kernels.solve_rows(out, into, costs, origin, states, arcs, counts)
         lost = first_where(counts < 0)
         if lost is not None:
             where = _unreachable(network, [int(origin[lost])], int(target[lost]))
             raise UnreachableError(f"row {first + lost}: {where}")
         return [
-            Path(row[row.size - count :], int(start), int(end))
-            for row, count, start, end in zip(edges, counts, origin, target, strict=True)
+            Path(graph.edges(row[row.size - count :]), int(start), int(end))
+            for row, count, start, end in zip(arcs, counts, origin, target, strict=True)
         ]
 
     tasks = range(0, starts.size, _ROWS_PER_TASK)
@@ -150,13 +166,41 @@ def distances(
 ) -> FloatArray:
     """Seconds from the nearest source to every node, infinite where there is no way."""
     nodes = _source_nodes(network, as_sources(sources))
-    return kernels.search(network.outgoing, edge_times(network, times_s), nodes)
+    graph = network.turn_graph
+    g = kernels.search(graph.out, graph.costs(edge_times(network, times_s)), nodes)
+    return g if graph.plain else g[graph.arrival]
 
 
 def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
     """Seconds from every node to the target, infinite where there is no way."""
-    nodes = np.array([_node(network, target, "target")], np.int32)
-    return kernels.search(network.incoming, edge_times(network, times_s), frozen(nodes))
+    graph = network.turn_graph
+    g = remaining(network, edge_times(network, times_s), target)
+    return g if graph.plain else g[: network.num_nodes]
+
+
+def remaining(network: "RoadNetwork", times_s: FloatArray, target: int) -> FloatArray:
+    """As :func:`distances_to`, from every state of a driver (:class:`TurnGraph`)."""
+    graph, node = network.turn_graph, _node(network, target, "target")
+    return kernels.search(graph.into, graph.costs(times_s), frozen(graph.arrival[[node]]))
+
+
+def unrolled(network: "RoadNetwork", destination: int) -> tuple["RoadNetwork", IntArray | None]:
+    """A network whose paths to the destination are those that make no forbidden turn.
+
+    For searches that know edges alone: its edges are the arcs of :class:`TurnGraph`, its
+    nodes the states, and every arrival at the destination ends at that node. With it, in
+    ascending order, the edge that each of them drives; None where it is the network itself.
+    """
+    graph, target = network.turn_graph, _node(network, destination, "target")
+    if graph.plain:
+        return network, None
+    drives = graph.edge < network.num_edges
+    head = np.where(graph.node[graph.head] == target, target, graph.head)[drives]
+    edge: IntArray = graph.edge[drives]
+    roads = type(network).from_arrays(
+        graph.tail[drives], head, network.length_m[edge], num_nodes=graph.node.size
+    )
+    return roads, edge
 
 
 def edge_times(network: "RoadNetwork", times_s: npt.ArrayLike) -> FloatArray:
@@ -196,10 +240,23 @@ def _source_nodes(network: "RoadNetwork", sources: Sequence[Source]) -> IntArray
     return array
 
 
+def _after(network: "RoadNetwork", behind: Sequence[int], nodes: IntArray) -> IntArray:
+    """The only source as the state in which who drove the edges behind arrives at it."""
+    driven = checked_path(network, behind)
+    if nodes.tolist() != [driven.destination]:
+        raise InputError(
+            f"the edges behind end at node {driven.destination}, which is not the only source"
+        )
+    state = network.turn_graph.state_after(driven.edges.tolist(), driven.destination)
+    array: IntArray = frozen(np.array([state], np.int32))
+    return array
+
+
 def _unreachable(network: "RoadNetwork", sources: Sequence[Source], target: int) -> str:
     own_id = str(network.node_ids[target])
     id_note = f" (id {own_id})" if own_id != str(target) else ""
+    turns = " and forbidden turns" if network.forbidden_turns else ""
     return (
         f"node {target}{id_note} cannot be reached from "
-        f"{' or '.join(map(describe, sources))}; check one-way and closed edges there"
+        f"{' or '.join(map(describe, sources))}; check one-way and closed edges{turns} there"
     )

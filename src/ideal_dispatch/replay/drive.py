@@ -102,6 +102,10 @@ def drive(
     traffic a prescribed segment takes what the router tells of that edge, or the duration
     of a quote between its ends where it tells no edge times. A
     :class:`DriveError` says where and why a drive could not go on.
+
+    A router that is asked at a junction does not know by which road the ambulance came.
+    Where a forbidden turn could follow from that, the route is the fastest legal one by
+    the router's edge times; a router that tells none is followed as it is.
     """
     steps = driving(source, network, assignment, destination, at, world)
     driven = None
@@ -127,7 +131,16 @@ def driving(
     prefix = _prefix(network, assignment, destination)
     require_zone(at)
     at = at.astimezone(UTC)  # where seconds can be added on any night of the year
-    way_on = source.way_on if isinstance(source, Navigator) else partial(_quoted, source)
+    ask = source.way_on if isinstance(source, Navigator) else partial(_quoted, source)
+
+    def way_on(node: int, behind: list[int], now: datetime) -> tuple[int, float, float]:
+        turning = network.turn_graph.state_after(behind, node) != node
+        if not (turning and isinstance(source, TellsEdgeTimes)):
+            return ask(node, destination, now)
+        times = source.router_times(now)
+        path = network.shortest_path(times, node, destination, behind=behind)
+        return int(path.edges[0]), float(times[path.edges[0]]), path.time_s(times)
+
     node, elapsed_s = assignment.path.origin, 0.0
     edges: list[int] = []
     seconds: list[float] = []
@@ -141,10 +154,10 @@ def driving(
                 edge = prefix[len(edges)]
                 end = int(network.head[edge])
                 shown_s = edge_shown_s(source, network, edge, now)
-                rest_s = 0.0 if end == destination else way_on(end, destination, now)[2]
+                rest_s = 0.0 if end == destination else way_on(end, [*edges, edge], now)[2]
                 promised_s = shown_s + rest_s
             else:
-                edge, shown_s, promised_s = way_on(node, destination, now)
+                edge, shown_s, promised_s = way_on(node, edges, now)
             took_s = shown_s if truth is None else truth.realised(edge, now)
         except (PluginError, BudgetError):
             raise

@@ -12,6 +12,7 @@ from ideal_dispatch.dispatch.situation import TellsEdgeTimes
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
+from ideal_dispatch.network.turns import TurnGraph
 from ideal_dispatch.replay.drive import Drive, DriveError, World
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
@@ -35,7 +36,8 @@ def hindsight_optimum(
     Times that are constant within a bin break that at the end of a bin whose
     successor is faster: there a drive that comes later on purpose may win by up
     to the difference. Waiting is not offered, for no ambulance waits; who needs
-    a bound for a set of drives takes the best of them and this one.
+    a bound for a set of drives takes the best of them and this one. It makes no
+    forbidden turn; with some, "node" above is a state of :class:`TurnGraph`.
     ``expected_s`` is the true arrival all along: in hindsight nothing surprises.
     """
     require_zone(at)
@@ -52,20 +54,24 @@ def hindsight_optimum(
     first_bin = traffic.recording.stretches[stretch].start.astimezone(UTC)
     first_bin += timedelta(seconds=present * bin_s)
     clock = (at - first_bin) // _MICROSECOND, bin_s * 1_000_000
-    bins = _FIRST_BINS
+    graph, bins = network.turn_graph, _FIRST_BINS
     while True:
-        times = _rows(traffic, first_bin, bins, world)
-        arrival_s, by = np.empty(network.num_nodes), np.empty(network.num_nodes, np.int32)
-        cut = _label_setting(network.outgoing, times, *clock, starts, destination, arrival_s, by)
+        times = graph.costs(_rows(traffic, first_bin, bins, world))
+        arrival_s, by = np.empty(graph.node.size), np.empty(graph.node.size, np.int32)
+        cut = _label_setting(
+            graph.out, graph.node, times, *clock, starts, destination, arrival_s, by
+        )
         if not cut or len(times) < bins:
             break
         bins *= 2  # somebody was still under way after the last row
-    if not arrival_s[destination] < np.inf:
+    there = np.flatnonzero(graph.node == destination)
+    target = int(there[arrival_s[there].argmin()])
+    if not arrival_s[target] < np.inf:
         raise DriveError(
             f"hindsight: node {destination} cannot be reached from any of nodes "
             f"{starts.tolist()} in the time recorded after {at.isoformat()}"
         )
-    return _read(network, times, clock, arrival_s, by, destination)
+    return _read(graph, times, clock, arrival_s, by, target)
 
 
 def _rows(traffic: ReplayedTraffic, first: datetime, bins: int, world: World) -> FloatArray:
@@ -85,23 +91,23 @@ def _rows(traffic: ReplayedTraffic, first: datetime, bins: int, world: World) ->
 
 
 def _read(
-    network: RoadNetwork,
+    graph: TurnGraph,
     times: FloatArray,
     clock: tuple[int, int],
     arrival_s: FloatArray,
     by: IntArray,
-    destination: int,
+    target: int,
 ) -> Drive:
-    edges: list[int] = []
+    arcs: list[int] = []
     seconds: list[float] = []
-    node = destination
-    while by[node] >= 0:
-        edge = int(by[node])
-        node = int(network.tail[edge])
-        edges.append(edge)
-        seconds.append(float(times[_row(arrival_s[node], *clock), edge]))
-    total_s = np.full(len(edges), arrival_s[destination])
-    return Drive(np.array(edges[::-1], np.int32), np.array(seconds[::-1]), total_s)
+    state = target
+    while by[state] >= 0:
+        arc = int(by[state])
+        state = int(graph.tail[arc])
+        arcs.append(arc)
+        seconds.append(float(times[_row(arrival_s[state], *clock), arc]))
+    total_s = np.full(len(arcs), arrival_s[target])
+    return Drive(graph.edge[arcs[::-1]], np.array(seconds[::-1]), total_s)
 
 
 @kernel
@@ -113,8 +119,11 @@ def _row(elapsed_s, inside_us, bin_us):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _label_setting(out, times, inside_us, bin_us, sources, target, arrival_s, by):  # type: ignore[no-untyped-def]
-    """Fill in arrivals and the edges they came by; true where the rows ended too early."""
+def _label_setting(out, node, times, inside_us, bin_us, sources, target, arrival_s, by):  # type: ignore[no-untyped-def]
+    """Fill in arrivals and the edges they came by; true where the rows ended too early.
+
+    With forbidden turns these are arcs between states, each with its ``node``.
+    """
     start, edge, other = out
     keys = np.empty(edge.size + sources.size + 1)
     nodes = np.empty(edge.size + sources.size + 1, np.int32)
@@ -129,7 +138,7 @@ def _label_setting(out, times, inside_us, bin_us, sources, target, arrival_s, by
     while size:
         key = keys[0]
         u = nodes[0]
-        if u == target:
+        if node[u] == target:
             return cut
         size = heap_pop(keys, nodes, size)
         if key > arrival_s[u]:

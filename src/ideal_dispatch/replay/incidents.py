@@ -19,7 +19,7 @@ from ideal_dispatch.files import safe_cell, write_csv
 from ideal_dispatch.network import SNAP_LIMIT_M, Depot, RoadNetwork
 from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.records.places import snapped
-from ideal_dispatch.records.timestamps import TimeReader
+from ideal_dispatch.records.schema import TimeReader
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 

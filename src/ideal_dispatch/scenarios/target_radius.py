@@ -15,7 +15,7 @@ so that a trip a hair above its nominal time has a radius with digits.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,10 @@ class TargetRadius:
                 raise CertificateError(
                     f"target radius: {path} of its certificate joins other nodes"
                 )
+            if network.forbidden_turn(path) is not None:
+                raise CertificateError(
+                    f"target radius: {path} of its certificate makes a forbidden turn"
+                )
         lower = _proved(scenarios, self.paths, self.multipliers, observed)
         if not _agree(self.lower, lower):
             raise CertificateError(f"target radius: lower is {self.lower}, its paths prove {lower}")
@@ -121,7 +125,7 @@ def target_radius(
     observed one; so a trip that ends where it starts has radius zero if it took
     no time, and an infinite one otherwise. The bounds allow for the rounding of
     path times, and so stay apart when the observed time exceeds the nominal one
-    by less than about 1e-6 of it.
+    by less than about 1e-6 of it. Paths that make a forbidden turn do not count.
 
     Unlike the paper, which hands its dual program (Proposition 2) to an
     interior-point solver, paths enter one by one: the dual function of the paths
@@ -143,6 +147,15 @@ def target_radius(
         raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
     observed = non_negative(observed_s, "observed time", seconds=True)
     scenarios = _checked_scenarios(network, embeddings)
+    roads, edge = network.unrolled(destination)
+    if edge is not None:
+        network.shortest_path(scenarios.nominal_times, origin, destination)  # checks both ends
+        found = target_radius(
+            roads, scenarios.embeddings[edge], origin, destination, observed,
+            tolerance=tolerance, most_cuts=most_cuts,
+        )  # fmt: skip
+        driven = (replace(path, edges=edge[path.edges]) for path in found.paths)
+        return replace(found, paths=tuple(driven))
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(
         scenarios.nominal_times, origin, destination, potential_s=to_target

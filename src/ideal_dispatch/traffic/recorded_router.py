@@ -12,6 +12,7 @@ from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.network.routing import remaining
 from ideal_dispatch.ranges import Checked, Positive, Range
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -63,7 +64,7 @@ class RecordedRouter:
         self._history = lru_cache(None)(self._long_run)
         self._newest = lru_cache(None)(self._newest_bins)
         self._estimate = lru_cache(256)(self._router_times)
-        self._towards = lru_cache(256)(self._first_edges)
+        self._towards = lru_cache(256)(self._first_arcs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle: what was recorded, without what was derived from it."""
@@ -123,18 +124,20 @@ class RecordedRouter:
         if node == destination:
             raise InputError(f"node {node} is the destination: there is no way on from it")
         first, remaining_s, times = self._towards(*self.recording.find(at), destination)
-        edge = int(first[node])
-        if edge < 0:  # tied, or there is no way and this says so
+        arc = int(first[node])
+        if arc < 0:  # tied, or there is no way and this says so
             edge = int(self.network.shortest_path(times, node, destination).edges[0])
+        else:
+            edge = int(self.network.turn_graph.edge[arc])
         return edge, float(times[edge]), float(remaining_s[node])
 
-    def _first_edges(
+    def _first_arcs(
         self, stretch: int, present: int, destination: int
     ) -> tuple[IntArray, FloatArray, FloatArray]:
         times, _ = self._estimate(stretch, present)
-        remaining_s = self.network.distances_to(times, destination)
+        remaining_s, graph = remaining(self.network, times, destination), self.network.turn_graph
         first = np.empty(self.network.num_nodes, np.int32)
-        _read_tree(self.network.outgoing, times, remaining_s, first)
+        _read_tree(graph.out, graph.costs(times), remaining_s, first)
         return first, remaining_s, times
 
     def _age_s(self, stretch: int, present: int, at: datetime) -> float:
@@ -263,7 +266,10 @@ def _said_lately(codes, present, window, most, edges, ratios, history, prior, fr
 
 @kernel
 def _read_tree(out, times, remaining_s, first):  # type: ignore[no-untyped-def]
-    """The edge that leads on from every node; ``_TIED`` where there are several, or none."""
+    """The edge that leads on from every node; ``_TIED`` where there are several, or none.
+
+    With forbidden turns it is an arc, and ``remaining_s`` is that of every state.
+    """
     start, edge, other = out
     for node in range(first.size):
         best, second, found = np.inf, np.inf, _TIED

@@ -43,7 +43,7 @@ def connect_router(
         return GoogleRoutes.connect(network, key, rng, params, url=url or URL, **how)
     from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 
-    return Valhalla.connect(network, url, rng, ValhallaParams(time_zone=time_zone), **how)
+    return Valhalla(network, ValhallaParams(time_zone=time_zone), url=url, rng=rng, **how)
 
 
 def load_router(kind: str, options: Mapping[str, Any], where: str, **offered: Any) -> TrafficSource:

@@ -44,6 +44,35 @@ def test_build_and_info(town: Path) -> None:
     info = ideal("network", "info", "town.network", cwd=town)
     assert network.checksum in info.stdout
     assert "Read from edges.csv + nodes.csv" in info.stdout
+    for done in (build, info):
+        assert "none known: not in the source" in done.stdout, "forbidden turns"
+
+
+@pytest.mark.parametrize(
+    ("restriction", "said"),
+    [
+        ("", "none in the source"),
+        ("no_u_turn", "1"),
+        ("give_way", "none: its 1 restrictions do not apply"),
+    ],
+)
+def test_forbidden_turns_are_told(tmp_path: Path, restriction: str, said: str) -> None:
+    ring = "".join(
+        f'<way id="{i}"><nd ref="{a}"/><nd ref="{b}"/><tag k="highway" v="primary"/></way>'
+        for i, (a, b) in enumerate([(1, 2), (2, 3), (3, 1), (3, 4)], 1)
+    )
+    relation = "" if not restriction else (
+        '<relation id="1"><member type="way" role="from" ref="2"/>'
+        '<member type="node" role="via" ref="3"/><member type="way" role="to" ref="2"/>'
+        f'<tag k="type" v="restriction"/><tag k="restriction" v="{restriction}"/></relation>'
+    )  # fmt: skip
+    nodes = "".join(f'<node id="{i}" lon="{7 + i / 100}" lat="{43 + i * i}"/>' for i in range(1, 5))
+    (tmp_path / "map.osm").write_text(f'<osm version="0.6">{nodes}{ring}{relation}</osm>')
+    build = ideal("network", "build", "map.osm", "-o", "x.network", cwd=tmp_path)
+    info = ideal("network", "info", "x.network", cwd=tmp_path)
+    for done in (build, info):
+        (line,) = (row for row in done.stdout.splitlines() if row.startswith("forbidden turns"))
+        assert line.split(maxsplit=2)[2] == said
 
 
 def test_same_input_same_bytes(town: Path) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -7,6 +8,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
+from ideal_dispatch.replay import hindsight_optimum
 from ideal_dispatch.replay.drive import Drive, DriveError, World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -253,3 +255,58 @@ def test_a_path_of_another_network_and_a_time_without_zone() -> None:
 def test_a_drive_has_a_time_for_every_edge() -> None:
     with pytest.raises(InputError, match="seconds: expected 2 values, got 1"):
         Drive(np.array([0, 1], np.int32), np.array([1.0]), np.array([1.0, 2.0]))
+
+
+# --- forbidden turns ------------------------------------------------------------------
+
+
+def _forbidding() -> RoadNetwork:
+    """The diamond, where nobody may turn from 0 → 1 into 1 → 2."""
+    return RoadNetwork.from_arrays(
+        [0, 1, 0, 2, 1, 3], [1, 3, 2, 3, 2, 0], np.full(6, 100.0), forbidden_turns=[(0, 4)]
+    )
+
+
+@pytest.mark.parametrize("follow", [0, 1])
+def test_a_router_that_changes_its_mind_makes_no_forbidden_turn(follow: int) -> None:
+    town = _forbidding()
+    source = ScriptedWorld(town, SCRIPT, truth=[])
+    # T = 40, at node 1: from there alone the router would go 1→2→3 in 25 s, not 200 s
+    assert source.quote(1, 3, START + timedelta(seconds=40)).path.edges.tolist() == [4, 3]
+    told = _told(town, [0, 1], follow)
+    driven = drive(source, town, told, 3, START, World.INSTANTANEOUS)
+    assert driven.edges.tolist() == [0, 1]
+    assert driven.expected_s.tolist() == [90.0, 240.0]
+
+
+def test_a_router_that_only_quotes_is_followed_as_it_is() -> None:
+    town = _forbidding()
+    source = ScriptedSource(town, SCRIPT)
+    driven = drive(source, town, _told(town, [0, 1]), 3, START, World.INSTANTANEOUS)
+    assert town.forbidden_turn(town.path(driven.edges)) == (0, 4)
+
+
+@pytest.mark.parametrize("world", World)
+def test_drives_of_a_recorded_world_make_no_forbidden_turn(grid: RoadNetwork, world: World) -> None:
+    rng, turns = np.random.default_rng(4), []
+    for edge in range(0, grid.num_edges, 3):
+        for _ in range(2):
+            turn = [edge]
+            for _ in range(int(rng.integers(1, 3))):
+                onward = np.flatnonzero(grid.tail == grid.head[turn[-1]])
+                turn.append(int(rng.choice(onward)))
+            turns.append(tuple(turn))
+    town = replace(grid, forbidden_turns=tuple(turns))
+    source, legal = ReplayedTraffic(recording(town)), 0
+    for origin, destination in rng.integers(town.num_nodes, size=(10, 2)).tolist():
+        told = Assignment(0, source.quote(origin, destination, CALL).path)
+        assert town.forbidden_turn(told.path) is None
+        driven = drive(source, town, told, destination, CALL, world)
+        path = town.path(driven.edges, origin)
+        assert town.forbidden_turn(path) is None
+        best = hindsight_optimum(source, town, [origin], destination, CALL, world)
+        assert town.forbidden_turn(town.path(best.edges, origin)) is None
+        assert best.total_s <= driven.total_s * 1.05
+        free = grid.shortest_path(source.router_times(CALL), origin, destination)
+        legal += town.forbidden_turn(free) is None
+    assert legal < 10, "the turns are in the way of some"

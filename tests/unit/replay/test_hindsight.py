@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -154,3 +155,40 @@ def test_another_network_or_another_time(grid: RoadNetwork) -> None:
         hindsight_optimum(world, other, [0], 1, CALL, World.INSTANTANEOUS)
     with pytest.raises(InputError, match="is not in the recording"):
         hindsight_optimum(world, grid, [0], 1, START - timedelta(days=1), World.INSTANTANEOUS)
+
+
+def test_the_best_drive_makes_no_forbidden_turn() -> None:
+    """Against every walk of a FIFO town, nodes passed twice included."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        town = _town(rng)
+        world = _fifo(town, rng, 60)
+        free = hindsight_optimum(world, town, [0], 6, START, World.EXPERIENCED)
+        turn = tuple(free.edges[:2].tolist())
+        if len(turn) < 2:
+            continue
+        turned = replace(town, forbidden_turns=(turn,))
+        world = replace_network(world, turned)
+        walks = [walk for walk in _walks(turned, (), 0, 6, 7) if walk]
+        if not walks:
+            continue
+        best = hindsight_optimum(world, turned, [0], 6, START, World.EXPERIENCED)
+        assert turned.forbidden_turn(turned.path(best.edges)) is None
+        every = [_taken_s(world, list(walk), START, World.EXPERIENCED) for walk in walks]
+        assert best.total_s == pytest.approx(min(every), rel=1e-12)
+
+
+def replace_network(world: ReplayedTraffic, network: RoadNetwork) -> ReplayedTraffic:
+    return ReplayedTraffic(replace(world.recording, network=network), world.params)
+
+
+def _walks(
+    network: RoadNetwork, driven: tuple[int, ...], node: int, target: int, most: int
+) -> Iterator[tuple[int, ...]]:
+    """Legal walks of at most so many edges."""
+    if node == target:
+        yield driven
+    elif len(driven) < most:
+        for edge in np.flatnonzero(network.tail == node).tolist():
+            if (*driven, edge)[-2:] not in network.forbidden_turns:
+                yield from _walks(network, (*driven, edge), int(network.head[edge]), target, most)

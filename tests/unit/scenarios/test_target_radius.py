@@ -503,3 +503,25 @@ def test_a_depot_is_an_origin(grid: RoadNetwork) -> None:
     named = target_radius(grid, embeddings, Depot("MOR", ORIGIN), DESTINATION, 500.0)
     assert named.upper == target_radius(grid, embeddings, ORIGIN, DESTINATION, 500.0).upper
     named.verify(grid, embeddings, Depot("MOR", ORIGIN), DESTINATION, 500.0)
+
+
+def test_paths_with_a_forbidden_turn_do_not_count(grid: RoadNetwork) -> None:
+    """The trip is slow because the fast way is forbidden: that needs no worse traffic."""
+    embeddings = _embeddings(grid, 4)
+    times = (embeddings**2).sum(axis=1)
+    ends = (0, grid.num_nodes - 1)
+    fastest = grid.shortest_path(times, *ends).edges.tolist()
+    town = replace(grid, forbidden_turns=tuple(pairwise(fastest)))
+    legal_s = town.shortest_path(times, *ends).time_s(times)
+    assert target_radius(grid, embeddings, *ends, legal_s).lower > 0
+    assert target_radius(town, embeddings, *ends, legal_s).upper == 0
+    found = target_radius(town, embeddings, *ends, 1.2 * legal_s)
+    assert 0 < found.lower <= found.upper <= found.lower * (1 + 1e-6)
+    assert all(town.forbidden_turn(path) is None for path in found.paths)
+    found.verify(town, embeddings, *ends, 1.2 * legal_s)
+    free = target_radius(grid, embeddings, *ends, 1.2 * legal_s)
+    assert free.lower > found.upper
+    with pytest.raises(CertificateError, match="of its certificate makes a forbidden turn"):
+        free.verify(town, embeddings, *ends, 1.2 * legal_s)
+    with pytest.raises(InputError, match=f"source {grid.num_nodes} is not a node"):
+        target_radius(town, embeddings, grid.num_nodes, 0, 100.0)

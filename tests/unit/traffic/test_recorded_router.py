@@ -226,3 +226,21 @@ def test_a_world_can_be_sent_to_another_process(grid: RoadNetwork) -> None:
     assert copy.quote(0, 5, NOW) == world.quote(0, 5, NOW)
     assert copy.realised(3, NOW) == world.realised(3, NOW)
     assert dict(copy.recording.stretches[0].notes) == {"demand": 1.0}
+
+
+def test_the_way_on_knows_forbidden_turns(grid: RoadNetwork) -> None:
+    """The first edge of a tree without them would often lead into one."""
+    rng = np.random.default_rng(3)
+    turns = []
+    for edge in range(grid.num_edges):
+        onward = np.flatnonzero((grid.tail == grid.head[edge]) & (grid.head != grid.tail[edge]))
+        turns.append((edge, int(rng.choice(onward))))
+    town = replace(grid, forbidden_turns=tuple(turns))
+    world, free, differ = ReplayedTraffic(recording(town)), ReplayedTraffic(recording(grid)), 0
+    for node in range(town.num_nodes - 1):
+        quote = world.quote(node, town.num_nodes - 1, NOW)
+        edge, seconds, duration_s = world.way_on(node, town.num_nodes - 1, NOW)
+        assert (edge, seconds) == (quote.path.edges[0], quote.next_segment_s)
+        assert duration_s == pytest.approx(quote.duration_s, rel=1e-12)
+        differ += edge != free.way_on(node, town.num_nodes - 1, NOW)[0]
+    assert differ > 5

@@ -2,11 +2,11 @@
 
 Every reader gives :class:`RawRoads`. Here segments are checked, cut to the box
 asked for, reduced to the largest strongly connected part and simplified, in this
-order. What is lost on the way is counted by reason.
+order; turn restrictions follow what is left. What is lost on the way is counted by reason.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,8 +15,14 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.readers.simplification import merge_chains
+from ideal_dispatch.network.readers.simplification import merge_chains, merged_turn
+from ideal_dispatch.network.readers.turn_restrictions import (
+    Restriction,
+    RoadEdges,
+    forbidden_turns,
+)
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
+from ideal_dispatch.network.turns import Turn
 
 NodeId = int | str
 Point = tuple[float, float]
@@ -33,6 +39,7 @@ class Segment(NamedTuple):
 
     ``points`` are lon/lat from tail to head, None for a straight line.
     ``reverse`` adds the opposite edge; ``oneway`` is the street's attribute.
+    ``way`` is the id by which turn restrictions name it.
     """
 
     tail: NodeId
@@ -45,6 +52,7 @@ class Segment(NamedTuple):
     reverse: bool = True
     road_class: int = 0
     name: str = ""
+    way: int = 0
 
 
 @dataclass
@@ -66,11 +74,15 @@ class BuildReport:
 
 
 class RawRoads(NamedTuple):
-    """What a reader found: places of nodes by their id, segments, and the report so far."""
+    """What a reader found: places of nodes by their id, segments, and the report so far.
+
+    Readers of files that hold turn restrictions give those too.
+    """
 
     places: Mapping[Any, Point]
     segments: Iterable[Segment]
     report: BuildReport
+    restrictions: Sequence[Restriction] = ()
 
 
 def build_network(
@@ -81,7 +93,7 @@ def build_network(
     progress: Progress = lambda stage: None,
 ) -> RoadNetwork:
     """The network of the given roads; their report is filled and kept as its provenance."""
-    places, _, report = roads
+    places, _, report, restrictions = roads
     progress("checking segments")
     kept = _usable(roads, box)
     if not kept:
@@ -96,15 +108,17 @@ def build_network(
     progress("finding the largest strongly connected part")
     edges, on_network = _largest_part(edges, len(ids), report)
 
+    turns = _turns(restrictions, edges, kept, ids, report)
     progress("simplifying")
     chains = [[edge] for edge in range(len(edges.tail))]
     if simplify:
-        chains = merge_chains(edges.tail, edges.head, edges.length_m)
+        every = [turn for of_one in turns for turn in of_one]
+        chains = merge_chains(edges.tail, edges.head, edges.length_m, every)
         report.read["nodes before simplification"] = int(on_network.sum())
         report.read["edges before simplification"] = len(edges.tail)
 
     progress("assembling")
-    return _assemble(chains, edges, kept, ids, places, report)
+    return _assemble(chains, edges, kept, ids, places, turns, report)
 
 
 class _Directed(NamedTuple):
@@ -119,7 +133,7 @@ class _Directed(NamedTuple):
 
 
 def _usable(roads: RawRoads, box: Box | None) -> list[Segment]:
-    places, segments, report = roads
+    places, segments, report, _ = roads
     west, south, east, north = box or (-np.inf, -np.inf, np.inf, np.inf)
     kept = []
     for segment in segments:
@@ -180,12 +194,28 @@ def _largest_part(
     return edges.where(keep), largest
 
 
+def _turns(
+    restrictions: Sequence[Restriction],
+    edges: _Directed,
+    segments: list[Segment],
+    ids: list[NodeId],
+    report: BuildReport,
+) -> list[list[Turn]]:
+    """The sequences of edges that each restriction forbids."""
+    if not restrictions:
+        return []
+    tail, head = ([ids[node] for node in end.tolist()] for end in (edges.tail, edges.head))
+    ways = [segments[segment].way for segment in edges.segment.tolist()]
+    return forbidden_turns(restrictions, RoadEdges(tail, head, ways), report.dropped)
+
+
 def _assemble(
     chains: list[list[int]],
     edges: _Directed,
     segments: list[Segment],
     ids: list[NodeId],
     places: Mapping[Any, Point],
+    turns: list[list[Turn]],
     report: BuildReport,
 ) -> RoadNetwork:
     rows = sorted(
@@ -216,11 +246,27 @@ def _assemble(
         road_class=np.array([s.road_class for s in merged], np.uint8),
         name=[s.name for s in merged],
         geometry=[s.points for s in merged],
+        forbidden_turns=_merged_turns(turns, [chain for *_, chain in rows], report),
     )
     for column in ("speed_kmh", "lanes"):
         unknown = int(np.isnan(getattr(network, column)).sum())
         report.assumed[f"edges with no {column}, filled in the features"] = unknown
     return replace(network, provenance={"report": report.as_dict()})
+
+
+def _merged_turns(
+    turns: list[list[Turn]], chains: list[list[int]], report: BuildReport
+) -> list[Turn]:
+    """The forbidden turns in edges of the finished network, each a chain."""
+    place = {edge: (row, i) for row, chain in enumerate(chains) for i, edge in enumerate(chain)}
+    last = [len(chain) - 1 for chain in chains]
+    kept = []
+    for before in filter(None, turns):
+        after = [turn for one in before if (turn := merged_turn(one, place, last))]
+        if not after:
+            report.dropped["turn restrictions where simplification left no turn"] += 1
+        kept.extend(after)
+    return kept
 
 
 def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) -> Segment:

@@ -15,6 +15,7 @@ from ideal_dispatch.files import check_source
 from ideal_dispatch.network.geodesy import polyline_length_m
 from ideal_dispatch.network.readers.build import BuildReport, Point, Progress, RawRoads, Segment
 from ideal_dispatch.network.readers.osm_tags import WayRule, way_rule
+from ideal_dispatch.network.readers.turn_restrictions import Restriction, restriction_kind
 
 _Input = osmium.io.File | osmium.io.FileBuffer
 _UNREADABLE = (
@@ -25,6 +26,7 @@ _FORMATS = {".osm": "osm", ".xml": "osm", ".pbf": "pbf"}
 
 
 class _Way(NamedTuple):
+    number: int
     refs: list[int]
     rule: WayRule
 
@@ -36,13 +38,13 @@ def read_osm(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
     report = BuildReport(os.path.basename(where))
     try:
         progress("reading ways")
-        ways = list(_ways(_source(where), report))
+        ways, restrictions = _ways(_source(where), report)
         progress("reading nodes")
         places = _places(_source(where), ways, report)
     except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
-    return RawRoads(places, _segments(ways, places), report)
+    return RawRoads(places, _segments(ways, places), report, restrictions)
 
 
 def _source(where: str) -> _Input:
@@ -59,18 +61,49 @@ def _source(where: str) -> _Input:
         )
 
 
-def _ways(source: _Input, report: BuildReport) -> Iterator[_Way]:
-    processor: Any = osmium.FileProcessor(source, osmium.osm.WAY)
-    for way in processor.with_filter(osmium.filter.KeyFilter("highway")):
+def _ways(source: _Input, report: BuildReport) -> tuple[list[_Way], list[Restriction]]:
+    ways, restrictions = [], []
+    report.read["ways tagged highway"] = report.read["turn restrictions"] = 0
+    processor: Any = osmium.FileProcessor(source, osmium.osm.WAY | osmium.osm.RELATION)
+    for entity in processor.with_filter(osmium.filter.KeyFilter("highway", "type")):
+        tags = dict(entity.tags)
+        if entity.is_relation():
+            if tags.get("type", "").split(":")[0] == "restriction":
+                report.read["turn restrictions"] += 1
+                found = _restriction(entity, tags)
+                if isinstance(found, str):
+                    report.dropped[found] += 1
+                else:
+                    restrictions.append(found)
+            continue
+        if "highway" not in tags:
+            continue
         report.read["ways tagged highway"] += 1
-        tags = dict(way.tags)
         rule = way_rule(tags)
         if isinstance(rule, str):
             report.dropped[rule] += 1
             continue
         if not rule.known_class:
             report.assumed[f"ways of class {tags['highway']}, mapped to one of the 14"] += 1
-        yield _Way([node.ref for node in way.nodes], rule)
+        ways.append(_Way(entity.id, [node.ref for node in entity.nodes], rule))
+    return ways, restrictions
+
+
+def _restriction(relation: Any, tags: dict[str, str]) -> Restriction | str:
+    """What a relation restricts, or the reason why it does not count."""
+    kind = restriction_kind(tags)
+    if not kind.startswith(("no_", "only_")):
+        return kind
+    members = [(member.role, member.type, member.ref) for member in relation.members]
+    origin, via_ways, onward = (
+        tuple(ref for role, sort, ref in members if (role, sort) == (wanted, "w"))
+        for wanted in ("from", "via", "to")
+    )
+    via_nodes = [ref for role, sort, ref in members if (role, sort) == ("via", "n")]
+    if not (origin and onward and (via_ways or via_nodes)):
+        return "turn restrictions without from, via or to"
+    via = via_ways or via_nodes[0]
+    return Restriction(origin, via, onward, kind.startswith("only_"), kind == "no_u_turn")
 
 
 def _places(source: _Input, ways: list[_Way], report: BuildReport) -> dict[int, Point]:
@@ -89,16 +122,16 @@ def _places(source: _Input, ways: list[_Way], report: BuildReport) -> dict[int, 
 
 def _segments(ways: list[_Way], places: dict[int, Point]) -> Iterator[Segment]:
     """Ways cut at missing nodes and at every node that is an end or shared."""
-    stretches = [(way.rule, run) for way in ways for run in _runs(way.refs, places)]
+    stretches = [(way, run) for way in ways for run in _runs(way.refs, places)]
     uses = Counter(ref for _, run in stretches for ref in (*run, run[0], run[-1]))
-    for rule, run in stretches:
+    for way, run in stretches:
         start = 0
         for i in range(1, len(run)):
             if uses[run[i]] > 1:
                 # a loop keeps a node of its own, or it could not be driven
                 loop = run[start] == run[i] and i - start > 1
                 for end in ((start + i + 1) // 2, i) if loop else (i,):
-                    yield _segment(run[start : end + 1], rule, places)
+                    yield _segment(run[start : end + 1], way, places)
                     start = end
 
 
@@ -115,7 +148,8 @@ def _runs(refs: list[int], places: dict[int, Point]) -> Iterator[list[int]]:
         run = []
 
 
-def _segment(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Segment:
+def _segment(refs: list[int], way: _Way, places: dict[int, Point]) -> Segment:
+    rule = way.rule
     if not rule.forward:
         refs = refs[::-1]
     points = tuple(places[ref] for ref in refs)
@@ -130,4 +164,5 @@ def _segment(refs: list[int], rule: WayRule, places: dict[int, Point]) -> Segmen
         reverse=rule.forward and rule.backward,
         road_class=rule.road_class,
         name=rule.name,
+        way=way.number,
     )

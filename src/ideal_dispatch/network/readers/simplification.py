@@ -1,20 +1,30 @@
 """Merging chains of edges so that nodes are intersections and ends of streets."""
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.network.turns import Turn
 
 
-def merge_chains(tail: IntArray, head: IntArray, length_m: FloatArray) -> list[list[int]]:
+def merge_chains(
+    tail: IntArray, head: IntArray, length_m: FloatArray, turns: Sequence[Turn] = ()
+) -> list[list[int]]:
     """Edges grouped into chains, in driving order; each chain becomes one edge.
 
     A node vanishes when a driver there has no choice: a one-way street passes
     through it, or a two-way street whose both directions do. A chain that
-    would return to its own start is split in the middle, so no loops arise.
+    would return to its own start is split in the middle, so no loops arise. Where one
+    of the forbidden ``turns`` would be within a chain, a node stays before its last edge.
     """
     num_nodes = int(max(tail.max(), head.max())) + 1
     onward = _onward(tail, head, num_nodes)
+    for turn in turns:
+        if all(onward[edge] == following for edge, following in pairwise(turn)):
+            onward[head == tail[turn[-1]]] = -1
     chains: list[list[int]] = []
     seen = np.zeros(tail.size, dtype=bool)
     is_onward = np.zeros(tail.size, dtype=bool)
@@ -34,6 +44,25 @@ def merge_chains(tail: IntArray, head: IntArray, length_m: FloatArray) -> list[l
         closed = len(chain) > 1 and tail[chain[0]] == head[chain[-1]]
         chains.extend(_halves(chain, head, length_m) if closed else [chain])
     return chains
+
+
+def merged_turn(
+    turn: Turn, place: Mapping[int, tuple[int, int]], last: Sequence[int]
+) -> Turn | None:
+    """A forbidden turn in chains, or None where no driver can make it any more.
+
+    ``place`` has the chain of each edge and where it stands in it, ``last`` the place of
+    each chain's last edge. Where a driver has no choice, the chain says it all.
+    """
+    chains = [place[turn[0]][0]]
+    for edge, following in pairwise(turn):
+        (chain, here), (other, there) = place[edge], place[following]
+        if (other, there) == (chain, here + 1):
+            continue
+        if here != last[chain] or there:
+            return None  # it turns back at a node that is gone
+        chains.append(other)
+    return tuple(chains)
 
 
 def _onward(tail: IntArray, head: IntArray, num_nodes: int) -> npt.NDArray[np.int64]:

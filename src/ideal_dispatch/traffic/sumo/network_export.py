@@ -4,7 +4,8 @@ Nothing is merged or simplified, so every path of ours is a path there. Lengths
 are those of the drawn road: SUMO cuts an edge where its junction begins and
 drives the rest on lanes inside the junction, so that edge and junction together
 are as long as our edge. Where a length differs from the drawing, the speed is
-scaled so that the free-flow time is ours.
+scaled so that the free-flow time is ours. A forbidden turn from one edge to the next has
+no connection; those of more edges cannot be told to SUMO, whose drivers may make them.
 """
 
 import hashlib
@@ -61,11 +62,14 @@ def export_network(network: RoadNetwork, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     # several processes may make the same file at once: each its own, the last rename wins
     stem = f".{secrets.token_hex(8)}"
-    parts = {kind: folder / f"{stem}.{kind}.xml" for kind in ("nod", "edg", "net")}
+    parts = {kind: folder / f"{stem}.{kind}.xml" for kind in ("nod", "edg", "con", "net")}
     try:
         parts["nod"].write_bytes(_nodes(network))
         parts["edg"].write_bytes(_edges(network))
         options = ["-n", parts["nod"].name, "-e", parts["edg"].name, "-o", parts["net"].name]
+        if network.forbidden_turns:
+            parts["con"].write_bytes(_connections(network))
+            options += ["-x", parts["con"].name]
         run("netconvert", [*options, *OPTIONS], folder, _LIMIT_S)
         os.replace(parts["net"], target)
     finally:
@@ -74,11 +78,18 @@ def export_network(network: RoadNetwork, folder: Path) -> Path:
     return target
 
 
+def turns_left_out(network: RoadNetwork) -> int:
+    """How many forbidden turns the SUMO network does not know: those of more than two edges."""
+    return sum(len(turn) > 2 for turn in network.forbidden_turns)
+
+
 def roads_checksum(network: RoadNetwork) -> str:
     """Hash of all that makes the SUMO network: the roads as drawn, the options, SUMO itself."""
     digest = hashlib.blake2b(f"{sumo_version()} {OPTIONS}".encode(), digest_size=16)
     digest.update(_nodes(network))
     digest.update(_edges(network))
+    if network.forbidden_turns:
+        digest.update(_connections(network))
     return digest.hexdigest()
 
 
@@ -112,6 +123,16 @@ def _edges(network: RoadNetwork) -> bytes:
                 "shape": " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.tolist()),
             },
         )
+    return bytes(ElementTree.tostring(root))
+
+
+def _connections(network: RoadNetwork) -> bytes:
+    """No connection where a turn from one edge to the next is forbidden."""
+    root = ElementTree.Element("connections")
+    for turn in network.forbidden_turns:
+        if len(turn) == 2:
+            ends = dict(zip(("from", "to"), map(str, turn), strict=True))
+            ElementTree.SubElement(root, "delete", ends)
     return bytes(ElementTree.tostring(root))
 
 

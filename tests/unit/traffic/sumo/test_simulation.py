@@ -1,6 +1,7 @@
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from ideal_dispatch.traffic.sumo.engine import SumoError
 from ideal_dispatch.traffic.sumo.network_export import (
     export_network,
     lanes_per_direction,
+    roads_checksum,
     speeds_m_s,
+    turns_left_out,
 )
 from ideal_dispatch.traffic.sumo.output import read_passages
 from ideal_dispatch.traffic.sumo.plausibility import broken_by_day
@@ -134,6 +137,39 @@ def test_edges_and_turns_are_ours(grid: RoadNetwork, folder: Path) -> None:
         for after in np.flatnonzero(grid.tail == grid.head[edge]):
             if grid.head[after] != grid.tail[edge]:
                 assert (str(edge), str(after)) in turns
+
+
+@needs_sumo
+def test_nobody_makes_a_forbidden_turn(grid: RoadNetwork, folder: Path, tmp_path: Path) -> None:
+    crossings = np.bincount(grid.tail) == 4
+    pairs = [
+        (edge, int(np.flatnonzero(grid.tail == grid.head[edge])[0]))
+        for edge in range(0, grid.num_edges, 3)
+        if crossings[grid.head[edge]]
+    ]
+    longer = (1, *grid.shortest_path(grid.length_m, int(grid.head[1]), 50).edges[:2].tolist())
+    town = replace(grid, forbidden_turns=(*pairs, longer))
+    assert turns_left_out(town) == 1
+    assert roads_checksum(town) != roads_checksum(grid)
+    net = export_network(town, tmp_path)
+    made = {
+        (int(one.attrib["from"]), int(one.attrib["to"]))
+        for one in ElementTree.parse(net).getroot().iter("connection")
+        if not one.attrib["from"].startswith(":")
+    }
+    assert made.isdisjoint(pairs)
+    assert {edge for edge, _ in made} == set(range(town.num_edges)), "a way on is left everywhere"
+    departures = period_departures(Demand.of(town), plan(**LIGHT), (7, 8))
+    options = prepare_period(town, departures, plan(**LIGHT), (7, 8), net, tmp_path)
+    engine.run("sumo", options, tmp_path, 600.0)
+    driven = [
+        route.attrib["edges"].split()
+        for vehicle in ElementTree.parse(tmp_path / "routes.xml").getroot().iter("vehicle")
+        for route in list(vehicle.iter("route"))[-1:]
+    ]
+    turns = {turn for route in driven for turn in pairwise(map(int, route))}
+    assert len(turns) > 200
+    assert turns.isdisjoint(pairs)
 
 
 @needs_sumo
