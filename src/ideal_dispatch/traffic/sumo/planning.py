@@ -1,7 +1,7 @@
 """The days of a simulated year: chosen by the calendar and a seed, before any traffic."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -41,16 +41,13 @@ _WORKS_CLASSES = ("secondary", "tertiary", "unclassified", "residential")
 class Regime(Checked):
     """How busy simulated days are, how much they differ, and how often roads are closed.
 
-    ``demand`` is a factor on what the city's streets suggest
-    (:class:`~ideal_dispatch.traffic.sumo.demand.Demand`), or None: then it is
-    ``capacity_share`` of what they can carry
+    Where no demand is given, it is ``capacity_share`` of what the streets can carry
     (:func:`~ideal_dispatch.traffic.sumo.capacity.capacity`). A day's own lies within
     two ``day_spread`` of it. ``closures`` is their mean number in a day's hours;
     a share of them are ``works``, which close a narrow street, the others accidents
     that take a lane of a wide one, each for ``closed_s`` at least and at most.
     """
 
-    demand: Positive | None = None
     capacity_share: Positive = 0.8
     day_spread: Annotated[float, Range(0, 0.4)] = 0.06
     closures: ZeroOrMore = 1.5
@@ -76,14 +73,17 @@ def plan_days(
     days: int = 18,
     whole_days: int = 3,
     hours: tuple[tuple[int, int], ...] = PEAKS,
-    regime: Regime = replace(CALM, demand=1.0),  # noqa: B008
+    demand: float = 1.0,
+    regime: Regime = CALM,
 ) -> tuple[DayPlan, ...]:
     """Days spread over a year, in order; same arguments, same plans.
 
     Most have the periods ``hours``, ``whole_days`` of them all 24 hours. The
-    weather is synthetic; closures, seed and demand are drawn for each day, as the
-    ``regime`` says.
+    weather is synthetic; closures, seed and demand, around ``demand`` times what the
+    streets suggest, are drawn for each day as the ``regime`` says.
     """
+    if not 0.0 < demand < np.inf:
+        raise InputError(f"demand {demand:g}: a factor above zero is needed")
     if not 0 <= whole_number(whole_days, "whole days") <= whole_number(days, "days") <= 200:
         raise InputError(f"{days} days, {whole_days} of them whole: at most 200, whole ones within")
     rng = np.random.default_rng(whole_number(seed, "seed"))
@@ -104,7 +104,7 @@ def plan_days(
                 time_zone=calendar.time_zone,
                 hours=periods,
                 demand_factor=round(
-                    regime.demand * float(np.clip(own_demand, 1 - 2 * spread, 1 + 2 * spread)), 3
+                    demand * float(np.clip(own_demand, 1 - 2 * spread, 1 + 2 * spread)), 3
                 ),
                 weather=tuple(map(tuple, _weather_known(weather, day).tolist())),
                 closures=_closures(network, periods, regime, own),
