@@ -113,7 +113,8 @@ def _panel(axes: "Axes", name: str, rows: Rows) -> None:
               label="always two, by the router", zorder=5)  # fmt: skip
     axes.axhline(0, color=MUTED, linewidth=0.8)
     axes.set(xlim=(-2, 104), ylim=(-0.15, MOST_S), xticks=range(0, 101, 25))
-    title = f"{name.replace('North-west', 'NW')}\none ambulance: {alone:.0f} s"
+    name = name.replace("North-west Hong Kong Island (", "NW HK Island (")
+    title = f"{name}\none ambulance: {alone:.0f} s"
     axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.grid(axis="y", color=MUTED, alpha=0.2)
 

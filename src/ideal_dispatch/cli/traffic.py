@@ -33,6 +33,7 @@ def simulate(
     hours: str = "6-10,16-20",
     whole_days: Whole | None = None,
     demand: float | None = None,
+    regime: str | None = None,
     network_file: Path | None = None,
     time_zone: str = "Asia/Hong_Kong",
     country: str = "HK",
@@ -53,7 +54,12 @@ def simulate(
           days from the whole year.
       --hours FROM-TO,...  Hours of each day, in local time.
       --whole-days NUMBER  SUMO: how many of the days have all 24 hours; one in six by default.
-      --demand FACTOR  SUMO: how busy the roads are. 1 is usual and the default; 0.7 is 30 % less.
+      --regime calm|volatile  SUMO: what the days are like. calm, the default: ordinary days.
+          volatile: demand near what the streets can carry, accidents that take lanes, lights with a
+          fixed programme.
+      --demand FACTOR  SUMO: how busy the roads are; 1 is usual in the embedded city. By default,
+          what the streets of other cities can carry is measured first, which takes some minutes;
+          calm days have 80 % of that.
       --time-zone ZONE  The city's time zone.
       --country CODE  The country, in two letters, for its holidays.
       --work FOLDER  SUMO: where finished days are kept; beside the output by default. After an
@@ -64,7 +70,7 @@ def simulate(
       ideal traffic simulate --engine synthetic --days 6 -o city.traffic
       ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
       ideal traffic simulate --engine sumo --network hk.network --hours 17-19 \
-        --whole-days 0 --demand 0.7 -o evenings.traffic
+        --whole-days 0 --regime volatile -o evenings.traffic
     """
     from dataclasses import replace
 
@@ -75,7 +81,9 @@ def simulate(
     network, calendar = read_network(network_file), Calendar(time_zone, country)
     begin, periods = read_day("--first", first), _periods(hours)
     if engine == "synthetic":
-        for name, value in (("--demand", demand), ("--whole-days", whole_days)):
+        for name, value in (
+            ("--demand", demand), ("--regime", regime), ("--whole-days", whole_days),
+        ):  # fmt: skip
             if value is not None:
                 raise InputError(f"{name} is for SUMO: leave it out, or give --engine sumo")
         from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
@@ -84,16 +92,26 @@ def simulate(
             params = SyntheticParams(days=days, first=begin, hours=periods, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
+        from ideal_dispatch.traffic.sumo.capacity import capacity
         from ideal_dispatch.traffic.sumo.network_export import turns_left_out
-        from ideal_dispatch.traffic.sumo.planning import plan_days
+        from ideal_dispatch.traffic.sumo.planning import REGIMES, plan_days
         from ideal_dispatch.traffic.sumo.plausibility import broken_rules
 
         folder = work or output.with_suffix(".days")
-        demand = 1.0 if demand is None else demand
+        regime = regime or "calm"
+        if regime not in REGIMES:
+            raise InputError(f"--regime {regime}: choose {' or '.join(REGIMES)}")
+        how = REGIMES[regime]
+        if demand is None and network_file is None and how is REGIMES["calm"]:
+            demand = 1.0
+        elif demand is None:
+            with stages("Finding how much traffic the streets can carry"):
+                demand = how.capacity_share * capacity(network, folder, how.signals)
+            out.print(f"demand {demand:.2f}: {how.capacity_share:.0%} of what the streets carry")
         whole_days = days // 6 if whole_days is None else whole_days
         plans = plan_days(
             network, calendar, seed, year=begin.year, days=days, hours=periods,
-            demand=demand, whole_days=whole_days,
+            demand=demand, whole_days=whole_days, regime=how,
         )  # fmt: skip
         recording = _sumo(network, calendar, plans, folder, workers)
         unknown = turns_left_out(network)
@@ -108,7 +126,7 @@ def simulate(
     command = f"ideal traffic simulate --engine {engine} --days {days} --first {begin} "
     command += f"--seed {seed} --hours {hours} --time-zone {time_zone} --country {country}"
     if engine == "sumo":
-        command += f" --demand {demand:g} --whole-days {whole_days}"
+        command += f" --regime {regime} --demand {demand:g} --whole-days {whole_days}"
     if network_file is not None:
         command += f" --network {network_file.name}"
     made = {"software": f"ideal-dispatch {__version__}", "seed": seed, "command": command}

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Path
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.routing import remaining
-from ideal_dispatch.ranges import Checked, Positive, Range
+from ideal_dispatch.ranges import Checked, Positive, Range, Share
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
-QUANTILES = (0.1, 0.9)
+QUANTILES = {"last-hour": (0.1, 0.9), "days": (0.05, 0.95)}
+"""Which of what it said, or would have said, a router takes as its range, by the kind of range."""
+
 _TIE = 1e-9  # far above what rounding does to sums along a path
 _TIED = -2
 
@@ -26,10 +28,18 @@ _TIED = -2
 class RouterParams(Checked):
     """How the router of recorded traffic makes its estimates.
 
-    It pools the complete bins of the last ``window_s``, weighs them against
-    ``prior_bins`` bins of the edge's long-run mean, and gives as optimistic and
-    pessimistic duration the 10 % and 90 % quantiles of what it would have said
-    about the same path every ``window_s`` over the last ``memory_s``.
+    It pools the complete bins of the last ``window_s`` and weighs them against
+    ``prior_bins`` bins of the edge's long-run mean.
+
+    Its optimistic and pessimistic durations are one of two kinds. Those of the
+    ``last-hour`` are the 10 % and 90 % quantiles of what it would have said about
+    the same path every ``window_s`` over the last ``memory_s``. Those of ``days`` are
+    statements about days, as Google's traffic models are: the 5 % and 95 % quantiles
+    of what it would have said on earlier days within ``memory_s`` / 2 of that time of
+    day, moved towards the present estimate by ``now_share`` of the way (in the logarithm).
+    Where no earlier day has that time, they are those of the last hour. The best guess
+    may lie outside of such a range, as Google's may.
+
     An alternative is its best path when the edges of the first cost
     ``alternative_factor`` times as much. ``forward_s`` is not the router's but the
     truth's: a road takes the mean of what it took in so many seconds from the
@@ -41,6 +51,8 @@ class RouterParams(Checked):
     memory_s: float = 3600.0
     forward_s: float = 120.0
     alternative_factor: Annotated[float, Range(1, above=True)] = 1.4
+    ranges: Literal["last-hour", "days"] = "last-hour"
+    now_share: Share = 0.25
 
 
 class RecordedRouter:
@@ -96,7 +108,7 @@ class RecordedRouter:
         """What the router says of a path."""
         stretch, present = self.recording.find(at)
         times, seen = self._estimate(stretch, present)
-        optimistic, pessimistic = self._range(stretch, present, path.edges)
+        optimistic, pessimistic = self._range(stretch, present, path, times)
         fell_back = "" if seen else (
             f"no vehicle seen in the last {self.params.window_s:g} s; long-run means used"
         )  # fmt: skip
@@ -191,23 +203,54 @@ class RecordedRouter:
             totals.append((total, count))
         return totals
 
-    def _range(self, stretch: int, present: int, edges: np.ndarray) -> tuple[float, float]:
-        """Quantiles of what the router would have said about the path lately."""
-        steps = int(self.params.memory_s // self.params.window_s)
-        said = _said_lately(
-            self.recording.stretches[stretch].codes, present, self._window, steps + 1, edges,
-            RATIOS, self._history(stretch), float(self.params.prior_bins),
-            self.network.free_flow_times_s,
-        )  # fmt: skip
-        low, high = _quantiles(said.tolist())
+    def _range(
+        self, stretch: int, present: int, path: Path, times: FloatArray
+    ) -> tuple[float, float]:
+        """Optimistic and pessimistic seconds of a path."""
+        if self.params.ranges == "days" and (days := self._same_time(stretch, present)):
+            said = [s for number, ends in days for s in self._said(number, ends, path.edges)]
+            now_s, share = path.time_s(times), self.params.now_share
+            low, high = (s ** (1 - share) * now_s**share for s in _quantiles(said, "days"))
+            return low, high
+        window, steps = self._window, int(self.params.memory_s // self.params.window_s) + 1
+        ends = present - window * np.arange(min(steps, present // window + 1))
+        low, high = _quantiles(self._said(stretch, ends, path.edges), "last-hour")
         return low, high
 
+    def _said(self, stretch: int, ends: IntArray, edges: IntArray) -> list[float]:
+        """Seconds of a path as believed at the end of each numbered bin of a stretch."""
+        said: list[float] = _said_at(
+            self.recording.stretches[stretch].codes, ends, self._window, edges, RATIOS,
+            self._history(stretch), float(self.params.prior_bins), self.network.free_flow_times_s,
+        ).tolist()  # fmt: skip
+        return said
 
-def _quantiles(values: list[float]) -> list[float]:
+    def _same_time(self, stretch: int, present: int) -> list[tuple[int, IntArray]]:
+        """Earlier stretches with this time of day, and bins around it, a window apart."""
+        made, window = self.recording, self._window
+        reach = max(int(self.params.memory_s / 2 // self.params.window_s), 0)
+        found = []
+        for number in range(stretch):
+            begin = present + round(
+                (self._midnight_s(stretch) - self._midnight_s(number)) / made.bin_s
+            )
+            ends = begin + window * np.arange(-reach, reach + 1)
+            ends = ends[(ends >= window) & (ends <= made.stretches[number].bins)]
+            if ends.size:
+                found.append((number, ends))
+        return found
+
+    def _midnight_s(self, stretch: int) -> float:
+        """Seconds from local midnight until a stretch begins."""
+        start = self.recording.calendar.local(self.recording.stretches[stretch].start)
+        return start.hour * 3600.0 + start.minute * 60.0 + start.second
+
+
+def _quantiles(values: list[float], kind: str) -> list[float]:
     """As np.quantile, which takes forty times as long for a dozen values."""
     values.sort()
     found = []
-    for share in QUANTILES:
+    for share in QUANTILES[kind]:
         place = share * (len(values) - 1)
         below = int(place)
         above = min(below + 1, len(values) - 1)
@@ -250,16 +293,14 @@ def _believe(codes, first, last, ratios, history, prior, believed):  # type: ign
 
 
 @kernel
-def _said_lately(codes, present, window, most, edges, ratios, history, prior, free_flow_s):  # type: ignore[no-untyped-def]
-    """Seconds of a path as believed after the bins before the present, a window before, and so on.
-
-    Of as many windows as there are, and one that is not whole, but no more than ``most``.
-    """
-    said = np.zeros(min(most, present // window + 1))
-    for k in range(said.size):
-        last = present - k * window
+def _said_at(codes, ends, window, edges, ratios, history, prior, free_flow_s):  # type: ignore[no-untyped-def]
+    """Seconds of a path as believed after the bins before each of the ``ends``."""
+    said = np.zeros(ends.size)
+    for k in range(ends.size):
         for e in edges:
-            ratio, _ = _believed(codes, max(last - window, 0), last, e, ratios, history, prior)
+            ratio, _ = _believed(
+                codes, max(ends[k] - window, 0), ends[k], e, ratios, history, prior
+            )
             said[k] += ratio * free_flow_s[e]
     return said
 

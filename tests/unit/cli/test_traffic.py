@@ -154,7 +154,7 @@ def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     text = said(*options)
     assert len(re.findall(r" 2023 06:00–10:00", text)) == 2
     assert re.search(rf"engine sumo {sumo_version()} made by ideal traffic simulate", text)
-    assert "--demand 1 --whole-days 0" in text
+    assert "--regime calm --demand 1 --whole-days 0" in text
     assert "test days" not in text
     assert all(file.stat().st_mtime_ns == at for file, at in before.items())
     days, packed = sorted(tmp_path.glob("square.days/*.day")), tmp_path / "square.traffic"
@@ -243,6 +243,8 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
     [
         ((*SIMULATE, "--engine", "cars"), "--engine cars: choose synthetic or sumo"),
         ((*SIMULATE, "--demand", "1"), "--demand is for SUMO: leave it out, or give --engine sumo"),
+        ((*SIMULATE, "--regime", "calm"), "--regime is for SUMO: leave it out"),
+        ((*SIMULATE, "--engine", "sumo", "--regime", "wild"), "wild: choose calm or volatile"),
         ((*SIMULATE, "--whole-days", "0"), "--whole-days is for SUMO: leave it out, or give"),
         ((*SIMULATE, "--first", "May"), "--first May: write it as 2023-05-08"),
         ((*SIMULATE, "--time-zone", "Mars/Base"), "Mars/Base"),

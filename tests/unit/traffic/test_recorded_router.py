@@ -89,6 +89,36 @@ def test_quantiles_are_of_what_was_said_about_the_path(grid: RoadNetwork) -> Non
     assert quote.pessimistic_s == pytest.approx(np.quantile(said, 0.9))
 
 
+def test_ranges_of_days_are_of_the_same_time_on_earlier_days(grid: RoadNetwork) -> None:
+    world = ReplayedTraffic(recording(grid), RouterParams(ranges="days", now_share=0.25))
+    third_day = NOW + timedelta(days=1)
+    quote = world.quote(0, grid.num_nodes - 1, third_day)
+    around = [timedelta(minutes=5 * k) for k in range(-6, 7)]
+    moments = [third_day - timedelta(days=back) + shift for back in (1, 2) for shift in around]
+    said = [quote.path.time_s(world.router_times(at)) for at in moments]
+    for share, given in ((0.05, quote.optimistic_s), (0.95, quote.pessimistic_s)):
+        expected = np.quantile(said, share) ** 0.75 * quote.duration_s**0.25
+        assert given == pytest.approx(expected)
+    usual = ReplayedTraffic(recording(grid)).quote(0, grid.num_nodes - 1, third_day)
+    assert (usual.path, usual.duration_s) == (quote.path, quote.duration_s)
+    assert usual.optimistic_s != quote.optimistic_s
+
+
+def test_ranges_of_days_need_earlier_days(grid: RoadNetwork) -> None:
+    first_day = NOW - timedelta(days=1)
+    by_days = ReplayedTraffic(recording(grid), RouterParams(ranges="days"))
+    assert by_days.quote(0, 1, first_day) == ReplayedTraffic(recording(grid)).quote(0, 1, first_day)
+    with pytest.raises(InputError, match="ranges 'weeks': choose last-hour or days"):
+        RouterParams(ranges="weeks")  # type: ignore[arg-type]
+
+
+def test_neither_kind_of_range_sees_the_future(grid: RoadNetwork) -> None:
+    made, params = recording(grid), RouterParams(ranges="days")
+    stretch, present = made.find(NOW)
+    other = ReplayedTraffic(_without(made, stretch, present, 255), params)
+    assert other.quote(0, 9, NOW) == ReplayedTraffic(made, params).quote(0, 9, NOW)
+
+
 def test_the_truth_is_what_was_seen_pooled_forward(grid: RoadNetwork) -> None:
     times = np.tile(grid.free_flow_times_s, (6, 1)) * np.arange(1, 7)[:, None]
     stretch = Stretch(START, encode(times, grid), np.zeros((1, 5)))

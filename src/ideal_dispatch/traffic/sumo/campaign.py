@@ -61,10 +61,12 @@ def simulate(
     days = {place / f"{plan.date.isoformat()}.day": plan for plan in plans}
     if len(days) < len(plans):
         raise InputError("two plans are of the same date; a day is simulated once")
-    common = {"network": network.checksum, "bin_s": bin_s, "engine": _engine(network)}
+    common = {"network": network.checksum, "bin_s": bin_s}
+    engines = {plan.signals: _engine(network, plan.signals) for plan in plans}
     missing: dict[Path, dict[str, Any]] = {}
     for file, plan in days.items():
-        made_of = json.loads(json.dumps(common | {"plan": plan.to_json()}))
+        made_of = common | {"engine": engines[plan.signals], "plan": plan.to_json()}
+        made_of = json.loads(json.dumps(made_of))
         if _is_done(file, made_of):
             report(plan, 0.0)
         else:
@@ -114,7 +116,7 @@ def _is_done(file: Path, made_of: dict[str, Any]) -> bool:
     return {name: manifest.get(name) for name in made_of} == made_of
 
 
-def _engine(network: RoadNetwork) -> dict[str, str]:
+def _engine(network: RoadNetwork, signals: str) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
     digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
     for module in (demand, output, scenario_files, simulation):
@@ -122,7 +124,7 @@ def _engine(network: RoadNetwork) -> dict[str, str]:
         digest.update(repr(sorted(constants.items())).encode())
     return {
         "sumo": sumo_version(),
-        "roads": roads_checksum(network),
+        "roads": roads_checksum(network, signals),
         "constants": digest.hexdigest(),
     }
 
@@ -138,6 +140,7 @@ def _pack(
             "kind": plan.kind,
             "demand_factor": plan.demand_factor,
             "closures": manifest["plan"]["closures"],
+            "signals": plan.signals,
             "seed": plan.seed,
             "hours": manifest["hours"],
             "unfinished": manifest["unfinished"],

@@ -10,6 +10,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 
 DAY_KINDS = ("weekday", "saturday", "sunday", "holiday")
+SIGNALS = ("actuated", "fixed")
 PEAKS = ((6, 10), (16, 20))
 WHOLE_DAY = ((0, 24),)
 HOUR_S = 3600
@@ -51,7 +52,8 @@ class DayPlan:
     may not change within one.
     ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has 25
     rows of the variables of :data:`WEATHER_VARIABLES`: row h is of the hour that
-    ends h hours after midnight, so the first is of the day before.
+    ends h hours after midnight, so the first is of the day before. ``signals``
+    wait for traffic (actuated) or follow their programme (fixed).
     """
 
     date: date
@@ -62,11 +64,16 @@ class DayPlan:
     weather: tuple[tuple[float, ...], ...]
     closures: tuple[Closure, ...] = ()
     seed: int = 0
+    signals: str = "actuated"
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
-        if self.kind not in DAY_KINDS:
-            raise InputError(f"day kind {self.kind!r}; one of {', '.join(DAY_KINDS)} is needed")
+        for what, word, known in (
+            ("day kind", self.kind, DAY_KINDS),
+            ("signals", self.signals, SIGNALS),
+        ):
+            if word not in known:
+                raise InputError(f"{what} {word!r}; one of {', '.join(known)} is needed")
         hours = tuple((whole_number(a, "hour"), whole_number(b, "hour")) for a, b in self.hours)
         object.__setattr__(self, "hours", hours)
         ends = [hour for period in hours for hour in period]

@@ -27,7 +27,6 @@ from ideal_dispatch.traffic.sumo.engine import run, sumo_version
 OPTIONS = (
     "--tls.guess", "true",  # lights where the incoming lanes add up: there is junction delay
     "--tls.guess.threshold", "60",
-    "--tls.default-type", "actuated",
     "--tls.join", "true",  # one programme for lights that are one crossing
     "--tls.join-dist", "30",
     "--no-turnarounds.except-deadend", "true",
@@ -36,6 +35,7 @@ OPTIONS = (
     "--xml-validation", "never",
     "--offset.disable-normalization", "true",
 )  # fmt: skip
+_TYPES = {"actuated": "actuated", "fixed": "static"}  # SUMO's names of the kinds of lights
 _LIMIT_S = 600.0
 
 
@@ -52,11 +52,11 @@ def speeds_m_s(network: RoadNetwork) -> FloatArray:
     return speeds
 
 
-def export_network(network: RoadNetwork, folder: Path) -> Path:
+def export_network(network: RoadNetwork, folder: Path, signals: str = "actuated") -> Path:
     """The SUMO network file in ``folder``, made there unless it is there already."""
     if np.isnan(network.lon).any() or np.isnan(network.lat).any():
         raise InputError("a SUMO network needs the place of every node; give lon and lat")
-    target = folder / f"{roads_checksum(network)}.net.xml"
+    target = folder / f"{roads_checksum(network, signals)}.net.xml"
     if target.exists():
         return target
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def export_network(network: RoadNetwork, folder: Path) -> Path:
         if network.forbidden_turns:
             parts["con"].write_bytes(_connections(network))
             options += ["-x", parts["con"].name]
-        run("netconvert", [*options, *OPTIONS], folder, _LIMIT_S)
+        run("netconvert", [*options, *_options(signals)], folder, _LIMIT_S)
         os.replace(parts["net"], target)
     finally:
         for part in parts.values():
@@ -83,9 +83,13 @@ def turns_left_out(network: RoadNetwork) -> int:
     return sum(len(turn) > 2 for turn in network.forbidden_turns)
 
 
-def roads_checksum(network: RoadNetwork) -> str:
+def _options(signals: str) -> tuple[str, ...]:
+    return *OPTIONS, "--tls.default-type", _TYPES[signals]
+
+
+def roads_checksum(network: RoadNetwork, signals: str = "actuated") -> str:
     """Hash of all that makes the SUMO network: the roads as drawn, the options, SUMO itself."""
-    digest = hashlib.blake2b(f"{sumo_version()} {OPTIONS}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{sumo_version()} {_options(signals)}".encode(), digest_size=16)
     digest.update(_nodes(network))
     digest.update(_edges(network))
     if network.forbidden_turns:

@@ -1,7 +1,10 @@
 """The days of a simulated year: chosen by the calendar and a seed, before any traffic."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
+from types import MappingProxyType
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -10,6 +13,7 @@ from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.ranges import Checked, Positive, Range, Share, ZeroOrMore
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 from ideal_dispatch.traffic.sumo.day_plan import (
     HOUR_S,
@@ -30,10 +34,34 @@ PATTERN = (
 
 _PEAK_HOURS = [hour for period in PEAKS for hour in range(*period)]
 _WET_MM = 1.0
-_CLOSURES_A_DAY = 1.5
-_WORKS_SHARE = 0.3
 _WORKS_CLASSES = ("secondary", "tertiary", "unclassified", "residential")
-_SHORTEST_S, _LONGEST_S = 1200, 7200
+
+
+@dataclass(frozen=True, slots=True)
+class Regime(Checked):
+    """How busy simulated days are, how much they differ, and how often roads are closed.
+
+    Where no demand is given, it is ``capacity_share`` of what the streets can carry
+    (:func:`~ideal_dispatch.traffic.sumo.capacity.capacity`). A day's own lies within
+    two ``day_spread`` of it. ``closures`` is their mean number in a day's hours;
+    a share of them are ``works``, which close a narrow street, the others accidents
+    that take a lane of a wide one, each for ``closed_s`` at least and at most.
+    """
+
+    capacity_share: Positive = 0.8
+    day_spread: Annotated[float, Range(0, 0.4)] = 0.06
+    closures: ZeroOrMore = 1.5
+    works: Share = 0.3
+    closed_s: tuple[int, int] = (1200, 7200)
+    signals: Literal["actuated", "fixed"] = "actuated"
+
+
+CALM = Regime()
+VOLATILE = Regime(
+    capacity_share=1.0, day_spread=0.12, closures=6.0, works=0.1, closed_s=(1200, 3600),
+    signals="fixed",
+)  # fmt: skip
+REGIMES = MappingProxyType({"calm": CALM, "volatile": VOLATILE})
 
 
 def plan_days(
@@ -46,12 +74,13 @@ def plan_days(
     whole_days: int = 3,
     hours: tuple[tuple[int, int], ...] = PEAKS,
     demand: float = 1.0,
+    regime: Regime = CALM,
 ) -> tuple[DayPlan, ...]:
     """Days spread over a year, in order; same arguments, same plans.
 
     Most have the periods ``hours``, ``whole_days`` of them all 24 hours. The
-    weather is synthetic; closures, seed and demand, around ``demand`` times the
-    usual, are drawn for each day.
+    weather is synthetic; closures, seed and demand, around ``demand`` times what the
+    streets suggest, are drawn for each day as the ``regime`` says.
     """
     if not 0.0 < demand < np.inf:
         raise InputError(f"demand {demand:g}: a factor above zero is needed")
@@ -66,6 +95,8 @@ def plan_days(
         own = np.random.default_rng([seed, number])
         periods = WHOLE_DAY if number in whole else hours
         busy = 1.04 if day.weekday() == 4 else 1.0  # Fridays
+        spread = regime.day_spread
+        own_demand = busy * own.lognormal(0, spread) if spread else busy
         plans.append(
             DayPlan(
                 date=day,
@@ -73,11 +104,12 @@ def plan_days(
                 time_zone=calendar.time_zone,
                 hours=periods,
                 demand_factor=round(
-                    demand * float(np.clip(busy * own.lognormal(0, 0.06), 0.88, 1.12)), 3
+                    demand * float(np.clip(own_demand, 1 - 2 * spread, 1 + 2 * spread)), 3
                 ),
                 weather=tuple(map(tuple, _weather_known(weather, day).tolist())),
-                closures=_closures(network, periods, own),
+                closures=_closures(network, periods, regime, own),
                 seed=int(own.integers(2**31)),
+                signals=regime.signals,
             )
         )
     return tuple(plans)
@@ -122,19 +154,23 @@ def _dates(
 
 
 def _closures(
-    network: RoadNetwork, hours: Sequence[tuple[int, int]], rng: np.random.Generator
+    network: RoadNetwork,
+    hours: Sequence[tuple[int, int]],
+    regime: Regime,
+    rng: np.random.Generator,
 ) -> tuple[Closure, ...]:
     """Accidents that take a lane of a wide road, and works that close a narrow one."""
     lanes = lanes_per_direction(network)
     works_class = np.isin(network.road_class, [ROAD_CLASSES.index(n) for n in _WORKS_CLASSES])
+    shortest_s, longest_s = regime.closed_s
     closures = []
-    for _ in range(int(rng.poisson(_CLOSURES_A_DAY))):
-        works = rng.random() < _WORKS_SHARE
+    for _ in range(int(rng.poisson(regime.closures))):
+        works = rng.random() < regime.works
         fit = works_class & (lanes == 1) if works else lanes > 1
         weight = np.where(fit, np.minimum(network.length_m, 300.0) * lanes, 0.0)
         period = hours[int(rng.integers(len(hours)))]
-        from_s = int(rng.uniform(period[0] * HOUR_S, period[1] * HOUR_S - _SHORTEST_S))
-        until_s = from_s + int(rng.uniform(_SHORTEST_S, _LONGEST_S))
+        from_s = int(rng.uniform(period[0] * HOUR_S, period[1] * HOUR_S - shortest_s))
+        until_s = from_s + int(rng.uniform(shortest_s, longest_s))
         if not weight.any():
             continue
         edge = int(rng.choice(network.num_edges, p=weight / weight.sum()))

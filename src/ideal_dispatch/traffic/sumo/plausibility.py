@@ -41,19 +41,25 @@ def broken_rules(recording: RecordedTraffic) -> list[str]:
 
 def broken_by_day(day: date, kind: str, hours: Sequence[HourCount], unfinished: float) -> list[str]:
     """Why one day breaks the rule, a line each."""
-    reasons = []
-    for hour in hours:
-        at = f"{day} {hour.start:%H:%M}"
-        on_road = hour.departed + hour.running
-        if hour.teleported >= MOST_TELEPORTED * max(on_road, 1.0):
-            reasons.append(f"{at}: {hour.teleported} of {on_road:.0f} vehicles teleported")
-        if not hour.relative_speed >= SLOWEST:
-            reasons.append(f"{at}: speed is {hour.relative_speed:.2f} of free flow")
-        if hour.waiting > MOST_WAITING * max(hour.wanted, 1):
-            reasons.append(f"{at}: {hour.waiting} of {hour.wanted} trips wait to enter")
+    reasons = [
+        f"{day} {hour.start:%H:%M}: {reason}" for hour in hours for reason in hour_breaks(hour)
+    ]
     slowest = min(hour.relative_speed for hour in hours)
     if kind == "weekday" and slowest > QUICKEST_PEAK:
         reasons.append(f"{day}: a weekday at {slowest:.2f} of free flow in its peak")
     if unfinished > MOST_UNFINISHED:
         reasons.append(f"{day}: {unfinished:.1%} of the vehicles did not arrive")
+    return reasons
+
+
+def hour_breaks(hour: HourCount) -> list[str]:
+    """Why one hour breaks the rule, a line each: it is gridlocked, or nearly."""
+    reasons = []
+    on_road = hour.departed + hour.running
+    if hour.teleported >= MOST_TELEPORTED * max(on_road, 1.0):
+        reasons.append(f"{hour.teleported} of {on_road:.0f} vehicles teleported")
+    if not hour.relative_speed >= SLOWEST:
+        reasons.append(f"speed is {hour.relative_speed:.2f} of free flow")
+    if hour.waiting > MOST_WAITING * max(hour.wanted, 1):
+        reasons.append(f"{hour.waiting} of {hour.wanted} trips wait to enter")
     return reasons

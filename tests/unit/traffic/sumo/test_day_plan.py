@@ -7,7 +7,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic.sumo.day_plan import Closure
-from ideal_dispatch.traffic.sumo.planning import plan_days
+from ideal_dispatch.traffic.sumo.planning import REGIMES, Regime, plan_days
 from tests.unit.traffic.sumo.days import DRY, plan
 
 HONG_KONG = Calendar("Asia/Hong_Kong", "HK")
@@ -37,6 +37,7 @@ def test_a_row_of_weather_is_of_the_hour_before() -> None:
         ({"weather": DRY[:3]}, "25 rows of the five variables"),
         ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 25}, "hourly rain"),
         ({"seed": -1}, "seed -1: zero or more"),
+        ({"signals": "green"}, "signals 'green'; one of actuated, fixed is needed"),
         ({"time_zone": "Moon/Base"}, "time zone 'Moon/Base' is not known"),
     ],
 )
@@ -109,6 +110,24 @@ def test_hours_and_demand_can_be_chosen(grid: RoadNetwork) -> None:
         assert one.demand_factor == pytest.approx(2 * other.demand_factor, abs=0.002)
     with pytest.raises(InputError, match="demand 0: a factor above zero"):
         plan_days(grid, HONG_KONG, 5, demand=0.0)
+
+
+def test_a_regime_says_how_days_differ(grid: RoadNetwork) -> None:
+    calm, volatile = (
+        plan_days(grid, HONG_KONG, 5, days=60, whole_days=0, regime=regime)
+        for regime in REGIMES.values()
+    )
+    assert calm == plan_days(grid, HONG_KONG, 5, days=60, whole_days=0)
+    spread = [np.std([one.demand_factor for one in plans]) for plans in (calm, volatile)]
+    closures = [np.mean([len(one.closures) for one in plans]) for plans in (calm, volatile)]
+    assert spread[1] > 1.5 * spread[0]
+    assert closures[1] > 2 * closures[0]
+    assert {one.signals for one in volatile} == {"fixed"}
+    shortest_s, longest_s = REGIMES["volatile"].closed_s
+    for closure in (closure for one in volatile for closure in one.closures):
+        assert shortest_s <= closure.until_s - closure.from_s <= longest_s
+    with pytest.raises(InputError, match="day_spread 0.5: 0 to 0.4 is needed"):
+        Regime(day_spread=0.5)
 
 
 @pytest.mark.parametrize("day", [date(2023, 3, 12), date(2023, 11, 5)])

@@ -1,0 +1,50 @@
+"""How much demand a city's streets can carry, found by trial hours in SUMO.
+
+Junctions jam long before lanes are full, and no formula of lanes and lengths that we
+tried says when: cities differ by a factor of three. So an evening hour is simulated at
+one demand after the other.
+"""
+
+from datetime import date
+from pathlib import Path
+
+from ideal_dispatch.files import write_file
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.traffic.sumo.day_plan import DayPlan
+from ideal_dispatch.traffic.sumo.engine import SumoError
+from ideal_dispatch.traffic.sumo.network_export import roads_checksum
+from ideal_dispatch.traffic.sumo.plausibility import hour_breaks
+from ideal_dispatch.traffic.sumo.simulation import simulate_day
+
+_FACTORS = tuple(0.25 * 2 ** (step / 5) for step in range(16))  # up to 2, 15 % apart
+_HOUR = (17, 18)
+_DRY = ((20.0, 0.0, 70.0, 10.0, 1012.0),) * 25
+
+
+def capacity(network: RoadNetwork, workdir: Path, signals: str = "actuated") -> float:
+    """The greatest demand factor, from 0.25 to 2, at which an evening hour flows.
+
+    It flows where it keeps the rules of an hour, and is not gridlocked
+    (:func:`~ideal_dispatch.traffic.sumo.plausibility.hour_breaks`). The hour is of a dry
+    weekday without closures. Demand grows from trial to trial, and the first jam ends them:
+    a jam takes long to simulate. Same network and SUMO, same answer; ``workdir`` keeps it.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    known = workdir / f"{roads_checksum(network, signals)}.capacity"
+    if known.exists():
+        return float(known.read_text())
+    found = 0.0
+    for factor in _FACTORS:
+        plan = DayPlan(
+            date(2025, 1, 7), "weekday", "UTC", (_HOUR,), factor, _DRY, signals=signals
+        )  # fmt: skip
+        if any(map(hour_breaks, simulate_day(network, plan, workdir=workdir).hours)):
+            break
+        found = factor
+    if not found:
+        raise SumoError(
+            f"the streets jam at {_FACTORS[0]:g} of the usual demand; check lanes, speeds and "
+            "one-way streets of the network, or give a demand"
+        )
+    write_file(known, f"{found!r}\n")
+    return found
