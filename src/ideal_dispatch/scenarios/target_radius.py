@@ -147,11 +147,11 @@ def target_radius(
         raise InputError(f"most_cuts {most_cuts}: it must be from 1 to {_MOST_CUTS:,}")
     observed = non_negative(observed_s, "observed time", seconds=True)
     scenarios = _checked_scenarios(network, embeddings)
-    roads, edge = network.unrolled(destination)
+    unrolled, edge = network.unrolled(destination)
     if edge is not None:
         network.shortest_path(scenarios.nominal_times, origin, destination)  # checks both ends
         found = target_radius(
-            roads, scenarios.embeddings[edge], origin, destination, observed,
+            unrolled, scenarios.embeddings[edge], origin, destination, observed,
             tolerance=tolerance, most_cuts=most_cuts,
         )  # fmt: skip
         driven = (replace(path, edges=edge[path.edges]) for path in found.paths)

@@ -213,7 +213,7 @@ class RecordedRouter:
             low, high = (s ** (1 - share) * now_s**share for s in _quantiles(said, "days"))
             return low, high
         window, steps = self._window, int(self.params.memory_s // self.params.window_s) + 1
-        ends = present - window * np.arange(min(steps, present // window + 1))
+        ends = present - window * np.arange(min(steps, present // window + 1), dtype=np.int32)
         low, high = _quantiles(self._said(stretch, ends, path.edges), "last-hour")
         return low, high
 
@@ -234,7 +234,7 @@ class RecordedRouter:
             begin = present + round(
                 (self._midnight_s(stretch) - self._midnight_s(number)) / made.bin_s
             )
-            ends = begin + window * np.arange(-reach, reach + 1)
+            ends = begin + window * np.arange(-reach, reach + 1, dtype=np.int32)
             ends = ends[(ends >= window) & (ends <= made.stretches[number].bins)]
             if ends.size:
                 found.append((number, ends))
