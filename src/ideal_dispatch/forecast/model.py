@@ -186,6 +186,7 @@ class Model:
                 self.architecture.features,
                 self.weights["location.centre"],
                 self.weights["location.frequencies"],
+                self.architecture.crossings,
             )
             scale = Standardisation.of(self.weights, "edge")
             static = forward.static_representation(self.weights, scale(raw).astype(np.float32))
@@ -205,6 +206,16 @@ class Model:
             self._parts[network.checksum] = part
         return part
 
+    @property
+    def trip_constant_s(self) -> float:
+        """Seconds that a recorded trip takes beside its drive, such as turnout; 0 where unlearned.
+
+        They are no part of any road's time, of a scenario or of a decision: both
+        ambulances of a call need them.
+        """
+        learned = self.weights.get("trip_constant")
+        return 0.0 if learned is None else 60.0 * float(np.logaddexp(0.0, float(learned[0])))
+
     def check(self, network: RoadNetwork) -> None:
         """Refuse a network this model cannot speak about."""
         if self.architecture.features == "attributes" or self.network_checksum == network.checksum:
@@ -220,7 +231,7 @@ class Model:
             )
 
     def rescaled(self, factor: float) -> "Model":
-        """The same model with all times multiplied: what a transfer needs."""
+        """The same model with all times of roads multiplied: what a transfer needs."""
         if not (math.isfinite(factor) and factor > 0):
             raise InputError(f"scale {factor}: a positive number is needed")
         details = {**self.details, "rescaled": factor * self.details.get("rescaled", 1.0)}
@@ -250,7 +261,7 @@ class Model:
     def settings(self) -> dict[str, Any]:
         """What else than weights enters a forecast, in plain values."""
         return {
-            "architecture": asdict(self.architecture),
+            "architecture": self.architecture.as_dict(),
             "extra_context": list(self.encoding.extra),
             "encoding": self.encoding.checksum,
             "base_ratio": self.base_ratio,

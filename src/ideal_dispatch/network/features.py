@@ -121,6 +121,32 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
     return count
 
 
+def junctions(network: RoadNetwork, traffic: FloatArray) -> FloatArray:
+    """What meets each edge at its ends, (E, 7), from the :func:`through_traffic` of all edges.
+
+    Log of the traffic that enters the head from other edges and that enters the
+    tail; most lanes of a street at the head and at the tail; whether four or more
+    streets meet at the head and at the tail; most lanes at the head beyond its own.
+    """
+    tail, head, lanes = network.tail, network.head, filled_lanes(network)
+    entering = np.bincount(head, traffic, network.num_nodes)
+    widest = np.zeros(network.num_nodes)
+    for end in (tail, head):
+        np.maximum.at(widest, end, lanes)
+    crossing = neighbour_counts(network) >= 4
+    return np.column_stack(
+        [
+            np.log1p(entering[head] - traffic),
+            np.log1p(entering[tail]),
+            widest[head],
+            widest[tail],
+            crossing[head],
+            crossing[tail],
+            widest[head] - lanes,
+        ]
+    )
+
+
 def node_density(network: RoadNetwork) -> FloatArray:
     """Nodes within 300 m of each edge's midpoint."""
     if np.isnan(network.lon).any():
