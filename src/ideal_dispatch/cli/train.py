@@ -50,8 +50,8 @@ def train(
       --features NAME  What is known of a road: its location (default; more accurate, for this city
           only) or its attributes, such as length and lanes (for other cities, too).
       --combine average|distil  Learn from several trainings: their average, or one model that they
-          and gradient boosting teach. More accurate, most of all where trips are few; takes about
-          four times as long.
+          and gradient boosting teach. More accurate, most of all where trips are few; takes three
+          to five times as long.
       --seed NUMBER  Start of all random draws: another number, another result.
       --split day|trip  What is set aside to test on: whole days (default, where possible) or single
           trips.
