@@ -48,10 +48,14 @@ def averaged(members: Sequence[RepresentationNetwork]) -> RepresentationNetwork:
     shape = first.architecture
     wide = replace(shape, dimension=count * shape.dimension, width=count * shape.width)
     whole = RepresentationNetwork(
-        wide, first.inputs.numpy(), first.base_s.numpy(),
-        (first.least_s.numpy(), first.greatest_s.numpy()), first.get_parameter("dynamic.0.weight").shape[1], 0,
-        first.constant_s().item(),
-    )  # fmt: skip
+        wide,
+        first.inputs.numpy(),
+        first.base_s.numpy(),
+        (first.least_s.numpy(), first.greatest_s.numpy()),
+        columns=first.get_parameter("dynamic.0.weight").shape[1],
+        seed=0,
+        constant_s=first.constant_s().item(),
+    )
     for name, weight in whole.named_parameters():
         parts: list[torch.Tensor] = [member.get_parameter(name) for member in members]
         if name == "cross.out.weight":
