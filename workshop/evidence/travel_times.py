@@ -35,6 +35,7 @@ from ideal_dispatch.records import Trips
 from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv
 
 SEEDS = (0, 1, 2)
+AIM_PERCENT = 5.0
 LOCAL_TRIPS = 200
 DIVIDE_LAT = 40.7644  # Columbus Circle, 59th Street: south of it is trained on, north is scored
 COLUMNS = (
@@ -66,8 +67,11 @@ PROTOCOL = (
     "the place and heading of a road as well. Models are those of `ideal train`, as they are by "
     "default and with `--combine distil`, each with three seeds; tables have the means over the "
     "seeds.",
-    "**Aim**, set beforehand: at least 5 % below gradient boosting that knows as much, with all "
-    "trips and with as few as the paper has.",
+    "Prototypes of this recipe had seen the errors of three candidates on these test trips. Since "
+    "then, seven variants were compared on trips held out from the others, and none on the test "
+    "trips.",
+    "**Aim**, set beforehand: at least 5 % below gradient boosting that knows as much, by every "
+    "seed, with all trips and with as few as the paper has.",
 )
 
 Rows = npt.NDArray[np.int64]
@@ -88,6 +92,16 @@ class Comparison:
 
     table: Table
     against: Table
+
+    @property
+    def verdict(self) -> str:
+        """Which models meet the aim by every seed, and which do not."""
+        found: dict[str, list[float]] = {}
+        for row in self.against.rows:
+            found.setdefault(str(row[0]), []).append(float(str(row[-1])))
+        met = [name for name, percent in found.items() if max(percent) <= -AIM_PERCENT]
+        missed = [name for name in found if name not in met]
+        return f"Aim met by: {'; '.join(met) or 'none'}. Missed by: {'; '.join(missed) or 'none'}."
 
 
 @dataclass(frozen=True)
@@ -115,9 +129,11 @@ class TravelTimes:
             self.trips,
             markdown(self.every.table),
             markdown(self.every.against),
+            self.every.verdict,
             f"## At the paper's size, {PAPER_TRIPS:,} trips",
             markdown(self.few.table),
             markdown(self.few.against),
+            self.few.verdict,
             "## The radius",
             self.radius,
             "## Carried to another place",
@@ -247,7 +263,7 @@ def _against(trips: Trips, parts: Split, rows: Sequence[Row]) -> Table:
             low, high = paired_interval(observed, own, other)
             percent = 100.0 * (mae_s / theirs_s - 1.0)
             cells.append((_name(features, combine), f"{seed}", mae_s, mae_s - theirs_s,
-                          f"{low:+.1f} … {high:+.1f}", percent))  # fmt: skip
+                          f"{low:+.1f} … {high:+.1f}".replace("-", "−"), percent))  # fmt: skip
     return Table("against", "Beside gradient boosting that knows as much: below zero, IDEAL is "
                  "better; 95 % paired bootstrap interval", AGAINST, tuple(cells))  # fmt: skip
 
