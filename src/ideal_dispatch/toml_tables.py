@@ -61,6 +61,8 @@ def checked_value(value: Any, wanted: Any, key: str) -> Any:
     if is_dataclass(wanted):
         return built(wanted, value, key)  # type: ignore[arg-type]
     origin, arguments = get_origin(wanted), get_args(wanted)
+    if value is None and origin in UNIONS:
+        return None
     if origin in (*UNIONS, Annotated):  # the range is checked with the whole
         return checked_value(value, arguments[0], key)
     if origin is Literal:

@@ -19,7 +19,7 @@ from ideal_dispatch.learning.lower_level import Rows
 from ideal_dispatch.learning.trainer import Trainer
 from tests.unit.learning.worlds import contexts, gradient, in_double, town, trainer, trips, weights
 
-LOSSES = ("squared", "huber", "relative")
+LOSSES = ("squared", "huber", "relative", "log")
 HEADS = ("polar", "plain")
 STEP = 1e-5
 
@@ -45,10 +45,13 @@ def objective(made: Trainer, at: FloatArray, rows: Rows) -> tuple[float, list[by
         path = data.network.shortest_path(times[group[i]], origin, destination)
         chosen.append(path.edges.tobytes())
         observed = data.trips.observed_s[i]
-        error = (path.time_s(times[group[i]]) - observed) / mean_s
+        predicted = path.time_s(times[group[i]]) + made.model.constant_s().item()
+        error = (predicted - observed) / mean_s
         if params.loss == "relative":
             error *= mean_s / observed
         bend = params.huber_s / mean_s
+        if params.loss == "log":
+            error, bend = np.log(predicted / observed), params.huber_log
         bent = params.loss != "squared" and abs(error) > bend
         total += bend * (abs(error) - bend / 2) if bent else error**2 / 2
     return total / rows.size + params.smoothness * regulariser(data.network, static), chosen
@@ -111,7 +114,8 @@ def _two_ways(order: tuple[int, ...] = (0, 1, 2, 3)) -> tuple[RoadNetwork, Trips
 
 def _at_tie(network: RoadNetwork, table: Trips, head: str, **changes: object) -> Trainer:
     """A trainer whose times are all free flow times one constant: the two ways tie exactly."""
-    made = in_double(trainer(network, table, _params(head, "squared", **changes)))
+    given = {"trip_constant": False} | changes
+    made = in_double(trainer(network, table, _params(head, "squared", **given)))
     with torch.no_grad():
         made.model.cross.out.weight.zero_()
         made.model.cross.out.bias.fill_(0.7)

@@ -52,7 +52,8 @@ def test_the_papers_setting_is_that_of_theorem_6() -> None:
     assert (params.steps, params.optimiser, params.architecture.head) == ("power", "sgd", "plain")
     assert (params.path_refreshes, params.batches, params.output) == (0, "uniform", "random")
     assert perturbation_radius(params, 0) == params.perturbation > 0
-    assert params.weight_decay > 0
+    assert params.weight_decay
+    assert params.patience is not None
     assert params.patience < params.epochs, "it may stop early"
 
 

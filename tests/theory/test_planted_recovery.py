@@ -75,7 +75,7 @@ def _check_recovery(network: RoadNetwork, trips: int, params: TrainParams, withi
 
 
 def test_planted_times_are_found_again(grid: RoadNetwork) -> None:
-    params = TrainParams(Architecture("attributes", width=32), epochs=12)
+    params = TrainParams(Architecture("attributes", width=32), epochs=12, weight_decay=1e-4)
     _check_recovery(grid, 1200, params, 0.35)
 
 
@@ -84,4 +84,4 @@ def test_planted_times_are_found_again(grid: RoadNetwork) -> None:
     "shape", [Architecture("attributes"), Architecture("location"), Architecture(head="plain")]
 )
 def test_planted_times_are_found_again_in_a_city(shape: Architecture) -> None:
-    _check_recovery(harbour_city().network, 2000, TrainParams(shape), 0.35)
+    _check_recovery(harbour_city().network, 2000, TrainParams(shape, weight_decay=1e-4), 0.35)

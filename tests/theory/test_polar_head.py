@@ -45,7 +45,7 @@ def test_a_polar_set_stays_rich_while_training(grid: RoadNetwork) -> None:
 
 def test_a_plain_set_says_how_poor_it_is(city: RoadNetwork) -> None:
     table = trips(city, 40)
-    made = trainer(city, table, TrainParams(Architecture("attributes", "plain")))
+    made = trainer(city, table, TrainParams(Architecture("attributes", "plain", crossings=False)))
     sets = export(made.model, made.data).scenario_set(table.contexts[0], city)
     assert 1.0 <= sets.effective_rank < 0.7 * sets.dimension
 

@@ -149,9 +149,8 @@ class Story:
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(
-            seed=self.seed, epochs=self.scale.epochs, batch_size=16, loss="relative",
-            smoothness=1e-4,
-        ).with_architecture(features="attributes", dimension=8, width=32)  # fmt: skip
+            seed=self.seed, epochs=self.scale.epochs, batch_size=16
+        ).with_architecture(features="attributes", dimension=8, width=32)
         self.watch("training", 0.0, "")
 
         def watch(progress: "TrainingProgress") -> None:

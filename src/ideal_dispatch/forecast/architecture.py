@@ -8,7 +8,7 @@ per edge, computed once per network, and a part per context.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ class Architecture(Checked):
     direction, so that the scenario set is rich by construction; "plain" is the
     paper's ψ with all coordinates learned, whose directions the loss does not
     determine. ``hour_harmonics`` 0 keeps the hour a single number.
+    ``crossings`` adds what meets an edge at its ends to its features.
     """
 
     features: Features = "location"
@@ -39,6 +40,17 @@ class Architecture(Checked):
     width: Count = 128
     hour_harmonics: Whole = 3
     location_waves: Whole = 32
+    crossings: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a manifest; without crossings, as before they were known."""
+        values = asdict(self)
+        return values if self.crossings else {k: v for k, v in values.items() if k != "crossings"}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Architecture":
+        """What :meth:`as_dict` gave."""
+        return cls(**{"crossings": False, **values})
 
 
 def silu(x: Any) -> Any:

@@ -24,6 +24,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import (
     edge_features,
     headings,
+    junctions,
     midpoints,
     node_density,
     through_traffic,
@@ -80,17 +81,25 @@ class Standardisation:
 
 
 def edge_inputs(
-    network: RoadNetwork, features: Features, centre: FloatArray, frequencies: FloatArray
+    network: RoadNetwork,
+    features: Features,
+    centre: FloatArray,
+    frequencies: FloatArray,
+    crossings: bool = False,
 ) -> FloatArray:
     """One raw row per edge, before standardisation.
 
     "attributes" has the paper's 20 columns, length and speed as logarithms;
     "location" adds the edge's heading, through traffic, density, and waves of
     its place: sine and cosine of ``frequencies`` (2, k), in turns per
-    kilometre, around ``centre``.
+    kilometre, around ``centre``. With ``crossings`` both see the junctions at
+    the edge's ends.
     """
     attributes = edge_features(network)
     attributes[:, :2] = np.log(attributes[:, :2])
+    traffic = through_traffic(network) if crossings or features == "location" else np.empty(0)
+    if crossings:
+        attributes = np.column_stack([attributes, junctions(network, traffic)])
     if features == "attributes":
         return attributes
     if np.isnan(network.lon).any():
@@ -103,7 +112,7 @@ def edge_inputs(
     phases = 2 * np.pi * kilometres @ frequencies
     east, north = headings(network).T
     heading = [east, north, east**2 - north**2, 2 * east * north]
-    busy = [np.log1p(through_traffic(network)), np.log1p(node_density(network))]
+    busy = [np.log1p(traffic), np.log1p(node_density(network))]
     waves = [np.sin(phases), np.cos(phases)]
     return np.column_stack([attributes, *heading, *busy, kilometres, *waves])
 

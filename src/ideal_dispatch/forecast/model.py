@@ -181,7 +181,8 @@ class Model:
         if part is None:
             self.check(network)
             centre, waves = (self.weights[f"location.{n}"] for n in ("centre", "frequencies"))
-            raw = edge_inputs(network, self.architecture.features, centre, waves)
+            kind = self.architecture
+            raw = edge_inputs(network, kind.features, centre, waves, kind.crossings)
             scale = Standardisation.of(self.weights, "edge")
             inputs = scale(raw).astype(np.float32)
             static = forward.representation(self.weights, "static", inputs)
@@ -201,6 +202,16 @@ class Model:
             self._parts[network.checksum] = part
         return part
 
+    @property
+    def trip_constant_s(self) -> float:
+        """Seconds that a recorded trip takes beside its drive, such as turnout; 0 where unlearned.
+
+        They are no part of any road's time, of a scenario or of a decision: both
+        ambulances of a call need them.
+        """
+        learned = self.weights.get("trip_constant")
+        return 0.0 if learned is None else 60.0 * float(np.logaddexp(0.0, float(learned[0])))
+
     def check(self, network: RoadNetwork) -> None:
         """Refuse a network this model cannot speak about."""
         if self.architecture.features == "attributes" or self.network_checksum == network.checksum:
@@ -216,7 +227,7 @@ class Model:
             )
 
     def rescaled(self, factor: float) -> "Model":
-        """The same model with all times multiplied: what a transfer needs."""
+        """The same model with all times of roads multiplied: what a transfer needs."""
         if not (math.isfinite(factor) and factor > 0):
             raise InputError(f"scale {factor}: a positive number is needed")
         details = {**self.details, "rescaled": factor * self.details.get("rescaled", 1.0)}
@@ -246,7 +257,7 @@ class Model:
     def settings(self) -> dict[str, Any]:
         """What else than weights enters a forecast, in plain values."""
         return {
-            "architecture": asdict(self.architecture),
+            "architecture": self.architecture.as_dict(),
             "extra_context": list(self.encoding.extra),
             "encoding": self.encoding.checksum,
             "base_ratio": self.base_ratio,

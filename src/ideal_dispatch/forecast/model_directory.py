@@ -97,7 +97,7 @@ def _read(where: Path, kind: type[Kind]) -> Kind:
             "the contexts it was trained on are encoded otherwise than by this version; train again"
         )
     model = kind(
-        architecture=Architecture(**manifest["architecture"]),
+        architecture=Architecture.from_dict(manifest["architecture"]),
         encoding=encoding,
         weights=load_tensors((where / Path(manifest["weights"]).name).read_bytes()),
         base_ratio=float(manifest["base_ratio"]),

@@ -89,7 +89,7 @@ def check_trips(model: Model, network: RoadNetwork, trips: Trips) -> None:
 
 
 def local_scale(observed_s: FloatArray, predicted_s: FloatArray) -> float:
-    """The factor on all predictions that makes their absolute errors smallest.
+    """The factor on all predicted drives that makes their absolute errors smallest.
 
     It is the one local number that a model carried to another place needs.
     """
@@ -103,7 +103,9 @@ def local_scale(observed_s: FloatArray, predicted_s: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescaling:
-    """A model with all times multiplied by one ``factor``, learned from local trips.
+    """A model with all times of roads multiplied by one ``factor``, learned from local trips.
+
+    The model's constant of a trip stays: turnout does not depend on traffic.
 
     ``before`` is the old model on these trips, ``after_s`` the mean absolute error of
     the new one, a little too good since it learned from them. ``fair_s`` judges each
@@ -127,30 +129,34 @@ def rescale(
 ) -> Rescaling:
     """The model carried to the place of these trips, by the factor of least mean error."""
     before = assess(model, network, trips, jobs=jobs, report=report)
-    factor = local_scale(trips.observed_s, before.predicted_s)
+    constant_s = model.trip_constant_s
+    observed_s, drives_s = trips.observed_s, before.predicted_s - constant_s
+    factor = local_scale(observed_s - constant_s, drives_s)
     local = model.rescaled(factor)
     origin = {"trips": len(trips), "checksum": trips.checksum, "network": network.checksum}
     return Rescaling(
         replace(local, details={**local.details, "rescaled_on": origin}),
         factor,
         before,
-        scores(trips.observed_s, factor * before.predicted_s).mae_s,
-        rescaled_error_s(trips.observed_s, before.predicted_s),
+        scores(observed_s, constant_s + factor * drives_s).mae_s,
+        rescaled_error_s(observed_s, drives_s, constant_s),
     )
 
 
 def rescaled_error_s(
-    observed_s: FloatArray, predicted_s: FloatArray, seed: int = 0
+    observed_s: FloatArray, drives_s: FloatArray, constant_s: float = 0.0, seed: int = 0
 ) -> float | None:
     """Mean absolute error after rescaling, each tenth of the trips with the scale of the others.
 
-    None where the others would be too few for a scale.
+    Only predicted drives are scaled, not the constant of a trip. None where the
+    others would be too few for a scale.
     """
-    if int((predicted_s > 0).sum()) < 2 * _LEAST_TRIPS:
+    if int((drives_s > 0).sum()) < 2 * _LEAST_TRIPS:
         return None
     fold = np.random.default_rng(seed).permutation(observed_s.size) % _FOLDS
-    after = np.empty_like(predicted_s)
+    after = np.empty_like(drives_s)
     for number in range(_FOLDS):
         own = fold == number
-        after[own] = predicted_s[own] * local_scale(observed_s[~own], predicted_s[~own])
+        scale = local_scale(observed_s[~own] - constant_s, drives_s[~own])
+        after[own] = constant_s + scale * drives_s[own]
     return scores(observed_s, after).mae_s

@@ -4,7 +4,7 @@ All of them predict the ratio of the observed time to the free-flow time. A trip
 within one node drives no road: it teaches nothing and is predicted to take 0 s.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -195,13 +195,18 @@ def nearest(neighbours: int = 10, hour_weight: float = 1.0, week_weight: float =
     return Baseline("nearest trips", learn, located=True)
 
 
+def boostings(*, located: bool) -> tuple[Baseline, ...]:
+    """The settings of gradient boosting to choose from."""
+    return tuple(boosting(*s, located=located) for s in product((100, 300), (8, 16)))
+
+
 CANDIDATES: tuple[tuple[Baseline, ...], ...] = (
     (constant(),),
     tuple(hour_of_week(trips) for trips in (0.0, 3.0, 10.0, 30.0)),
     tuple(linear(penalty) for penalty in (1.0, 10.0, 100.0, 1000.0)),
     tuple(nearest(*s) for s in product((5, 10, 20, 40), (0.5, 1.0, 2.0), (0.5, 1.0))),
-    tuple(boosting(*s) for s in product((100, 300), (8, 16))),
-    tuple(boosting(*s, located=True) for s in product((100, 300), (8, 16))),
+    boostings(located=False),
+    boostings(located=True),
 )
 """Settings of every kind, the best of which is chosen on the validation part."""
 
@@ -222,7 +227,14 @@ def fit_baselines(
     for kind in CANDIDATES:
         if kind[0].located and np.isnan(network.lon).any():
             continue
-        fitted = [candidate.fit(learned_from) for candidate in kind]
-        errors = [scores(judged_by.observed_s, one.predict(judged_by)).mae_s for one in fitted]
-        best.append(fitted[int(np.argmin(errors))])
+        best.append(best_on(kind, learned_from, judged_by))
     return tuple(best)
+
+
+def best_on(
+    candidates: Sequence[Baseline], learned_from: TripTable, judged_by: TripTable
+) -> FittedBaseline:
+    """The candidate of least error on ``judged_by``, fitted to ``learned_from``."""
+    fitted = [candidate.fit(learned_from) for candidate in candidates]
+    errors = [scores(judged_by.observed_s, one.predict(judged_by)).mae_s for one in fitted]
+    return fitted[int(np.argmin(errors))]

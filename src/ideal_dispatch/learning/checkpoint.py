@@ -1,8 +1,8 @@
 """Training that survives being killed: one file, replaced whole after every epoch.
 
-Random numbers depend on seed and step alone, and paths are solved anew at the
-start of an epoch; so weights, the optimiser's moments and the history are all
-there is to keep, and training goes on bit for bit.
+Random numbers depend on seed and step alone, and paths on the weights that
+solved them; so both kinds of weights, the optimiser's moments and the history
+are all there is to keep, and training goes on bit for bit.
 """
 
 import hashlib
@@ -18,9 +18,19 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 
-CHECKPOINT, OLD_CHECKPOINT = "checkpoint.pt", "checkpoint.safetensors"
-"""The file beside a model in the making, and the one that version 0.1 wrote."""
+OLD_CHECKPOINT = "checkpoint.safetensors"
+"""The file that version 0.1 kept beside a model in the making."""
 _KIND = FileKind("ideal-dispatch checkpoint", 1, "checkpoint", "delete it to start anew")
+
+
+def checkpoint_name(member: int = 0) -> str:
+    """The file beside a model in the making, or of one of the networks that it combines."""
+    return f"checkpoint-{member}.pt" if member else "checkpoint.pt"
+
+
+def checkpoints(folder: str | os.PathLike[str]) -> list[Path]:
+    """All checkpoints in the folder of a model in the making."""
+    return sorted([*Path(folder).glob("checkpoint.pt"), *Path(folder).glob("checkpoint-*.pt")])
 
 
 def save_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
@@ -29,8 +39,10 @@ def save_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         "format": _KIND.format,
         "fingerprint": fingerprint(trainer),
         "history": [asdict(epoch) for epoch in trainer.history],
+        "steps": trainer.steps,
         "now": trainer.model.state_dict(),
         "chosen": trainer.chosen,
+        "routed_by": trainer.routed_by,
         "optimiser": trainer.optimiser.state_dict(),
     }
     with atomic_write(path) as file:
@@ -48,10 +60,14 @@ def load_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
             f"{where}: made with other trips, network or parameters; use the same, or "
             f"{_KIND.advice}"
         )
+    if state["routed_by"] is not None:
+        trainer.model.load_state_dict(state["routed_by"])
+        trainer.renew_paths()
     trainer.model.load_state_dict(state["now"])
     trainer.chosen = state["chosen"]
     trainer.optimiser.load_state_dict(state["optimiser"])
     trainer.history = [Epoch(**row) for row in state["history"]]
+    trainer.steps = [tuple(row) for row in state["steps"]]
 
 
 def refuse_old(folder: str | os.PathLike[str]) -> None:

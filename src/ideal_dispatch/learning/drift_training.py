@@ -23,9 +23,9 @@ from ideal_dispatch.records import Trips
 from ideal_dispatch.traffic.quote_log import LogLine, QuoteLog
 
 DRIFT_PARAMS = TrainParams(
-    architecture=Architecture(dimension=8, width=32, location_waves=8),
-    huber_s=30.0, smoothness=0.0, learning_rate=2e-3, weight_decay=1e-2, epochs=12,
-    batch_size=256, path_refreshes=1, patience=4,
+    architecture=Architecture(dimension=8, width=32, location_waves=8, crossings=False),
+    loss="huber", huber_s=30.0, learning_rate=2e-3, weight_decay=1e-2, dropout=0.0,
+    trip_constant=False, epochs=12, batch_size=256, rarer_paths=False, patience=4, output="best",
 )  # fmt: skip
 """A small network: days are few, and a larger one learns them by heart."""
 _SHARES = (0.8, 0.2, 0.0)  # days to learn from, to stop with; the caller's test days are elsewhere
@@ -51,8 +51,10 @@ def fit_drift(
             f"the quotes are of another network (checksum {log.network_checksum}, this one has "
             f"{network.checksum})"
         )
-    if params.loss == "relative":
-        raise InputError("loss 'relative': a drift may be zero; choose squared or huber")
+    if params.loss in ("relative", "log"):
+        raise InputError(f"loss {params.loss!r}: a drift may be zero; choose squared or huber")
+    if params.trip_constant:
+        raise InputError("trip_constant true: a drift is of roads alone; choose false")
     lines = [line for line in log.lines if _usable(line)]
     if not lines:
         raise InputError(

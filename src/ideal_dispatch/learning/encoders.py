@@ -1,5 +1,6 @@
 """The three networks ϑ, θ, ψ in torch; :mod:`forecast.architecture` is their twin."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,12 +28,14 @@ class RepresentationNetwork(nn.Module):
     With the polar head ĉ = c₀ exp(a), where ψ gives a and c₀ are ``base_s``,
     and the loss never sees the direction of φ. Unlike the paper, the plain
     head too is scaled by √c₀: it then starts at sensible times in any city. And
-    unlike the paper, no time leaves the physical bounds of its edge.
+    unlike the paper, no time leaves the physical bounds of its edge. Seconds of
+    a trip beside its drive are softplus(``trip_constant``) minutes; they start at
+    ``constant_s`` or 42 s, whichever is less, and without one there are none.
     """
 
     def __init__(
         self, architecture: Architecture, edges: FloatArray, base_s: FloatArray,
-        bounds_s: tuple[FloatArray, FloatArray], columns: int, seed: int,
+        bounds_s: tuple[FloatArray, FloatArray], columns: int, seed: int, constant_s: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.architecture = architecture
@@ -46,6 +49,10 @@ class RepresentationNetwork(nn.Module):
         ):  # fmt: skip
             self.register_buffer(name, torch.tensor(rows, dtype=torch.float32), persistent=False)
         self._initialise(torch.Generator().manual_seed(seed))
+        self.trip_constant = None
+        if constant_s:
+            start = min(constant_s / 60.0, math.log(2.0))
+            self.trip_constant = nn.Parameter(torch.full((1,), math.log(math.expm1(start))))
 
     inputs: torch.Tensor
     base_s: torch.Tensor
@@ -85,10 +92,20 @@ class RepresentationNetwork(nn.Module):
         part: torch.Tensor = self.cross.edge(self.representation(edges))
         return part
 
-    def context_part(self, contexts: torch.Tensor) -> torch.Tensor:
-        """What contexts add to the first layer of ψ."""
-        part: torch.Tensor = self.cross.context(self.dynamic(contexts))
+    def context_part(
+        self, contexts: torch.Tensor, kept: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What contexts add to the first layer of ψ; ``kept`` multiplies θ's hidden layer."""
+        first, activation, last = self.dynamic
+        hidden = activation(first(contexts))
+        part: torch.Tensor = self.cross.context(last(hidden if kept is None else hidden * kept))
         return part
+
+    def constant_s(self) -> torch.Tensor:
+        """Seconds of every trip beside its drive."""
+        if self.trip_constant is None:
+            return self.base_s.new_zeros(())
+        return 60.0 * nn.functional.softplus(self.trip_constant[0])
 
     def times(self, hidden: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         """Seconds of ``edges``, (n,), from the sums of both parts, (n, width)."""

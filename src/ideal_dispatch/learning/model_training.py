@@ -8,15 +8,15 @@ from pathlib import Path
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
-from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
+from ideal_dispatch.learning.checkpoint import OLD_CHECKPOINT, checkpoints
 from ideal_dispatch.learning.parameters import TrainingSettings
 from ideal_dispatch.learning.training import TrainingProgress, Watch, train
 from ideal_dispatch.learning.training_report import TrainingReport
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
-REPORT, NUMBERS = "report.html", "report.json"
-FILES = (*model_directory.FILES, REPORT, NUMBERS)
+REPORT, NUMBERS, STEPS = "report.html", "report.json", "steps.csv"
+FILES = (*model_directory.FILES, REPORT, NUMBERS, STEPS)
 """What a finished directory may have, beside the weights."""
 
 
@@ -52,8 +52,8 @@ def train_model(
     for half_written in place.glob(f".{'[0-9a-f]' * 16}.part"):
         half_written.unlink()
     if not resume:
-        for name in (CHECKPOINT, OLD_CHECKPOINT):
-            (place / name).unlink(missing_ok=True)
+        for old in (*checkpoints(place), place / OLD_CHECKPOINT):
+            old.unlink(missing_ok=True)
     show = watch or (lambda progress: None)
     run = train(network, trips, settings, folder=place, resume=resume, watch=show, jobs=jobs)
     show(TrainingProgress("baselines on the same trips", 0.0))
@@ -63,10 +63,14 @@ def train_model(
     report = TrainingReport.of(run, baselines)
     facts = report.as_dict()
     model = replace(run.model, details={**run.model.details, "scores": facts["scores"]})
+    (place / STEPS).unlink(missing_ok=True)
+    if run.descent is not None:
+        write_file(place / STEPS, run.descent.csv())
     # the model last: where its manifest is, its report is
     numbers = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
     for name, text in ((REPORT, report.html()), (NUMBERS, f"{numbers}\n")):
         write_file(place / name, text)
     model.save(place)
-    (place / CHECKPOINT).unlink(missing_ok=True)
+    for done in checkpoints(place):
+        done.unlink()
     return TrainedModel(model, report, place)

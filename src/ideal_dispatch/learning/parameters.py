@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.architecture import Architecture
 from ideal_dispatch.ranges import (
-    Checked,
     Count,
     Positive,
     Range,
@@ -20,42 +20,63 @@ from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
 SplitBy = Literal["trip", "day"]
 
+DECAY_STEPS = 1500 / 64
+"""Weight decay times the steps of an epoch, chosen on held-out Manhattan trips."""
+
 _StepPower = Annotated[
     float, Range(0, 1, above=True, why=": the steps must sum to infinity and vanish")
 ]
+_Dropped = Annotated[float, Range(0, 1, below=True)]
 _Level = Annotated[float, Range(0, 1, above=True, below=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class TrainParams(Checked):
+class TrainParams:
     """Everything that training depends on, apart from network and trips.
 
-    The defaults are the practical setting: Adam with a cosine schedule, paths
-    renewed ``path_refreshes`` times an epoch, and the weights that did best on
-    the held-out part. :meth:`paper` is Algorithm 1 of the paper.
+    The defaults are the practical setting: Adam with a cosine schedule, kept
+    paths, strong decay, and the last weights. :meth:`paper` is Algorithm 1 of
+    the paper.
 
     ``path_refreshes`` 0 solves the lower level anew for every batch, as the
-    theorems ask. ``loss`` is "squared", "huber" (quadratic up to ``huber_s``
-    seconds) or "relative" (the same of the error over the observed time, with
-    ``huber_s`` over the mean time as its bend). Losses are divided by the
-    square of the mean trip time, which only changes the units of the step size and
+    theorems ask; otherwise paths are renewed that often an epoch. With
+    ``rarer_paths`` only some epochs renew them: all up to the fourth, then
+    every second, every third and so on, two times each.
+    ``smoothing_s`` is γ of the smoothed lower level of Remark 1, in seconds; 0 has
+    fastest paths. It is slow: for small networks. ``loss`` is "squared",
+    "huber" (quadratic up to ``huber_s`` seconds), "relative" (the same of the
+    error over the observed time, with ``huber_s`` over the mean time as its
+    bend) or "log" (Huber's of log(predicted/observed), quadratic up to
+    ``huber_log``). The first two are divided by the square of the mean trip
+    time, which only changes the units of the step size and
     of ``smoothness``, β, the weight of the spatial regulariser. ``steps`` is
     α_k: "cosine" ends at zero, "power" is α₀ (1 + k/``step_delay``)^−``step_power``.
     ``perturbation`` is r₀ in r_k = r₀ (1 + k/``step_delay``)^−``perturbation_power``.
     ``weight_decay`` is λ: plain steps follow d_k + λφ_k, Adam's are AdamW's.
-    Training stops early after more than ``patience`` epochs in a row without a
-    smaller error on the held-out part; a ``patience`` of ``epochs`` never does.
-    ``output`` is the best weights on the held-out part, the last, or φ_R with
-    P(R = k) ∝ α_k over the steps that were done.
+    None is :data:`DECAY_STEPS` over the steps of an epoch: training shrinks all
+    weights by the same factor, however many trips there are. ``dropout`` is the share of θ's
+    hidden layer that each step leaves out. ``trip_constant`` learns seconds that
+    every trip takes beside its drive, such as turnout. Training stops early after
+    more than ``patience`` epochs in a row without a smaller error on the held-out
+    part; None never does. ``output`` is the best weights on the held-out part,
+    the last, or φ_R with P(R = k) ∝ α_k over the steps that were done.
+
+    ``combine`` "average" trains ``members`` networks of different seeds and
+    averages the logarithms of their times: one network, that many times as wide.
+    "distil" lets that average and gradient boosting teach one network of normal
+    size (:mod:`ideal_dispatch.learning.combining`).
     """
 
     architecture: Architecture = field(default_factory=Architecture)
-    loss: Literal["squared", "huber", "relative"] = "huber"
+    loss: Literal["squared", "huber", "relative", "log"] = "log"
     huber_s: Positive = 60.0
-    smoothness: ZeroOrMore = 1e-6
+    huber_log: Positive = 0.25
+    smoothness: ZeroOrMore = 0.0
     optimiser: Literal["adam", "sgd"] = "adam"
     learning_rate: Positive = 3e-3
-    weight_decay: ZeroOrMore = 1e-4
+    weight_decay: ZeroOrMore | None = None
+    dropout: _Dropped = 0.3
+    trip_constant: bool = True
     steps: Literal["cosine", "power"] = "cosine"
     step_power: _StepPower = 0.75
     step_delay: Positive = 100.0
@@ -64,10 +85,22 @@ class TrainParams(Checked):
     epochs: Count = 24
     batch_size: Count = 64
     batches: Literal["shuffled", "uniform"] = "shuffled"
-    path_refreshes: Whole = 2
-    patience: Count = 8
-    output: Literal["best", "last", "random"] = "best"
+    path_refreshes: Whole = 1
+    rarer_paths: bool = True
+    smoothing_s: ZeroOrMore = 0.0
+    patience: Count | None = None
+    output: Literal["best", "last", "random"] = "last"
+    combine: Literal["none", "average", "distil"] = "none"
+    members: Count = 3
     seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.combine != "none" and self.architecture.head == "plain":
+            raise InputError(
+                f"combine {self.combine!r}: networks with a plain head cannot be averaged; "
+                "choose the polar one"
+            )
 
     @classmethod
     def paper(cls, **changes: Any) -> "TrainParams":
@@ -81,12 +114,25 @@ class TrainParams(Checked):
         because plain steps on the squared one soon diverge.
         """
         settings: dict[str, Any] = {
-            "architecture": Architecture("attributes", "plain", hour_harmonics=0),
-            "loss": "huber", "optimiser": "sgd", "learning_rate": 0.03, "weight_decay": 1e-4,
-            "steps": "power", "perturbation": 0.1, "batches": "uniform", "path_refreshes": 0,
+            "architecture": Architecture("attributes", "plain", hour_harmonics=0, crossings=False),
+            "loss": "huber", "smoothness": 1e-6, "optimiser": "sgd", "learning_rate": 0.03,
+            "weight_decay": 1e-4, "dropout": 0.0, "trip_constant": False, "steps": "power",
+            "perturbation": 0.1, "batches": "uniform", "path_refreshes": 0, "rarer_paths": False,
             "patience": 8, "output": "random",
         }  # fmt: skip
         return cls(**settings | changes)
+
+    def decay(self, trips: int) -> float:
+        """λ for this many training trips."""
+        if self.weight_decay is not None:
+            return self.weight_decay
+        return DECAY_STEPS * min(self.batch_size, trips) / trips
+
+    def renews_paths(self, epoch: int) -> bool:
+        """Whether this epoch, from 0, renews the paths: the first four, then 5, 7, 10, 13, 17."""
+        # the quarter squares 0, 1, 2, 4, 6, 9, … of k = 0, 2, 3, …, one epoch later
+        root = round(2 * max(epoch - 1, 0) ** 0.5)
+        return not self.rarer_paths or epoch == 0 or root * root // 4 == epoch - 1
 
     def with_architecture(self, **changes: Any) -> "TrainParams":
         """The same parameters with another shape of model."""

@@ -31,6 +31,8 @@ COLLAPSED = 0.05  # a predicted median radius below this part of the targets' me
 class TripRadii:
     """One entry per trip: predicted seconds and path, proved bounds on the target radius.
 
+    Predicted seconds have the model's constant of a trip, and scenarios explain what
+    was observed beyond it.
     ``contexts`` are θ(𝒯) and ``features`` the trip features, the inputs of ϱ.
     ``greatest`` is the radius beyond which scenarios would leave physical bounds.
     """
@@ -85,7 +87,8 @@ def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
     """The same for a few trips."""
     rows, n = trips.contexts, len(trips)
     lower, upper, predicted, greatest = np.zeros((4, n))
-    contexts = np.zeros((n, model.architecture.dimension))
+    constant_s = model.trip_constant_s
+    contexts: list[FloatArray] = []
     paths: list[Path] = []
     times: list[FloatArray] = []
     forecast = None
@@ -95,19 +98,20 @@ def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
             nominal = forecast.nominal_times
         origin, destination = int(trips.origin[i]), int(trips.destination[i])
         path = network.shortest_path(nominal, origin, destination)
-        predicted[i] = path.time_s(nominal)
-        observed = float(trips.observed_s[i])
-        if observed > predicted[i]:
+        drive_s = path.time_s(nominal)
+        predicted[i] = drive_s + constant_s
+        driven_s = float(trips.observed_s[i]) - constant_s
+        if driven_s > drive_s:
             found = target_radius(
-                network, forecast.embeddings, origin, destination, observed, tolerance=_TOLERANCE
+                network, forecast.embeddings, origin, destination, driven_s, tolerance=_TOLERANCE
             )
             lower[i], upper[i] = found.lower, found.upper
-        contexts[i] = forecast.context_representation
+        contexts.append(forecast.context_representation)
         greatest[i] = forecast.bounds.greatest_radius(nominal)
         paths.append(path)
         times.append(nominal)
     features = trip_features(network, paths, times)
-    return TripRadii(predicted, tuple(paths), lower, upper, contexts, features, greatest)
+    return TripRadii(predicted, tuple(paths), lower, upper, np.array(contexts), features, greatest)
 
 
 # --- the network that predicts them ---------------------------------------------------

@@ -29,13 +29,18 @@ from ideal_dispatch.learning.lower_level import (
     TrainingError,
 )
 from ideal_dispatch.learning.parameters import TrainParams
+from ideal_dispatch.learning.smoothed_level import SmoothedLowerLevel
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import meetings
 
 Tensors = dict[str, torch.Tensor]
 
-_PERTURBATION, _OUTPUT = 1, 2  # streams of random numbers of one seed; batches have stream 0
+# streams of random numbers of one seed; batches have stream 0
+_PERTURBATION, _OUTPUT, _DROPOUT = 1, 2, 3
+_LEAST_S = 1.0  # where the logarithm of a predicted time ends
+_CONSTANT_SHARE = 0.1  # of a trip, where learning its constant starts
+_CONSTANT_PACE = 10.0  # the constant of the trip is one number on a scale of minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +58,33 @@ class Trainer:
 
     def __init__(self, data: TrainingData, params: TrainParams) -> None:
         self.data, self.params = data, params
+        self._mean_s = float(data.trips.observed_s[data.train].mean())
         self.model = RepresentationNetwork(
             params.architecture, data.edges, data.base_s,
             data.bounds.on(data.network).expected_s, data.contexts.shape[1], params.seed,
+            _CONSTANT_SHARE * self._mean_s if params.trip_constant else 0.0,
         )  # fmt: skip
         self.lower_level = (
             LowerLevel(data.network, data.trips, data.contexts)
             if data.routes is None
             else GivenRoutes(data.routes, data.contexts)
         )
+        self._learns_through = self.lower_level
+        if params.smoothing_s and data.routes is None:
+            self._learns_through = SmoothedLowerLevel(
+                data.network, data.trips, data.contexts, params.smoothing_s
+            )
         self._target = torch.tensor(data.target_s, dtype=torch.float32)
-        self._mean_s = float(data.trips.observed_s[data.train].mean())
         self._regulariser = SpatialRegulariser(data.network) if params.smoothness else None
         self._position = np.full(len(data.trips), -1)
         self._train = distributed.own(data.train)
         self._position[self._train] = np.arange(self._train.size)
         self._routes: Routes | None = None
-        rate, decay = params.learning_rate, params.weight_decay
-        self.optimiser: torch.optim.Optimizer = (
-            torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=decay)
-            if params.optimiser == "adam"
-            else torch.optim.SGD(self.model.parameters(), lr=rate, weight_decay=decay)
+        self.routed_by: Tensors | None = None
+        self.decay = params.decay(data.train.size)
+        kind = torch.optim.AdamW if params.optimiser == "adam" else torch.optim.SGD
+        self.optimiser: torch.optim.Optimizer = kind(
+            self._groups(), lr=params.learning_rate, weight_decay=self.decay
         )
         self.steps_per_epoch = -(-data.train.size // params.batch_size)
         self.total_steps = self.steps_per_epoch * params.epochs
@@ -81,7 +92,17 @@ class Trainer:
             output_steps(params, self.total_steps) if params.output == "random" else None
         )
         self.history: list[Epoch] = []
+        self.steps: list[tuple[float, float, float]] = []
         self.chosen: Tensors = self._weights()
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """All weights, and the constant of the trip, which no decay draws to a minute's share."""
+        constant = self.model.trip_constant
+        weights = [p for p in self.model.parameters() if p is not constant]
+        groups: list[dict[str, Any]] = [{"params": weights}]
+        if constant is not None:
+            groups.append({"params": [constant], "pace": _CONSTANT_PACE, "weight_decay": 0.0})
+        return groups
 
     # --- the loop ---------------------------------------------------------------
 
@@ -97,7 +118,9 @@ class Trainer:
     def finished(self) -> bool:
         """Whether all epochs are done, or the held-out error has long stopped falling."""
         done = len(self.history)
-        return done >= self.params.epochs or done - self.best_epoch > self.params.patience
+        patience = self.params.patience
+        waited = patience is not None and done - self.best_epoch > patience
+        return done >= self.params.epochs or waited
 
     @property
     def best_epoch(self) -> int:
@@ -109,9 +132,10 @@ class Trainer:
         began, number = time.perf_counter(), len(self.history)
         first_step = number * self.steps_per_epoch
         every = -(-self.steps_per_epoch // max(self.params.path_refreshes, 1))
+        renews = self.params.renews_paths(number)
         loss = 0.0
         for i, rows in enumerate(self._batches(number)):
-            if self.params.path_refreshes and i % every == 0:
+            if self.params.path_refreshes and i % every == 0 and renews:
                 self.renew_paths()
             loss += self._step(rows, first_step + i) / self.steps_per_epoch
         error = self.validation_error_s()
@@ -123,7 +147,8 @@ class Trainer:
 
     def renew_paths(self) -> None:
         """Solve the lower level of all training trips and keep their paths."""
-        self._routes, _ = self.lower_level.solve(self.model, self._train)
+        self.routed_by = self._weights()
+        self._routes, _ = self._learns_through.solve(self.model, self._train)
 
     def _batches(self, epoch: int) -> list[Rows]:
         rng = np.random.default_rng([self.params.seed, epoch])
@@ -139,7 +164,7 @@ class Trainer:
             self.chosen = self._weights()
         radius = perturbation_radius(self.params, step)
         kept = self._perturb(radius, step) if radius else None
-        loss = self.direction(rows)
+        loss = self.direction(rows, self._kept(rows, step))
         if kept is not None:
             with torch.no_grad():
                 torch.nn.utils.vector_to_parameters(kept, self.model.parameters())
@@ -149,20 +174,27 @@ class Trainer:
                 f"(now {self.params.learning_rate:g})"
             )
         for group in self.optimiser.param_groups:
-            group["lr"] = step_size(self.params, step, self.total_steps)
+            group["lr"] = group.get("pace", 1.0) * step_size(self.params, step, self.total_steps)
+        if self.params.optimiser == "sgd":
+            self._measure(loss)
         self.optimiser.step()
         return loss
 
-    def direction(self, rows: Rows) -> float:
-        """Leave d_k = mean over the batch of d⁽ⁱ⁾ in the gradients; the batch's loss."""
+    def direction(self, rows: Rows, kept: torch.Tensor | None = None) -> float:
+        """Leave d_k = mean over the batch of d⁽ⁱ⁾ in the gradients; the batch's loss.
+
+        ``kept`` has a row per distinct context of the batch: what dropout leaves of θ.
+        """
         self.optimiser.zero_grad(set_to_none=False)
         mine = distributed.own(rows)
         static = self.model.representation() if self._regulariser else None
         value = torch.zeros(())
         if mine.size:
-            value = losses(
-                self.params, self._trip_times(mine, static), self._target[mine], self._mean_s
-            ).sum() / float(rows.size)
+            if kept is not None:
+                kept = kept[np.searchsorted(self._groups_of(rows), self._groups_of(mine))]
+            predicted = self._trip_times(mine, static, kept)
+            value = losses(self.params, predicted, self._target[mine], self._mean_s).sum()
+            value = value / float(rows.size)
         if self._regulariser is not None and static is not None and distributed.is_first():
             value = value + self.params.smoothness * self._regulariser(static)
         if value.requires_grad:
@@ -170,13 +202,44 @@ class Trainer:
         distributed.sum_gradients(self.model)
         return float(distributed.total(value.detach().clone()))
 
-    def _trip_times(self, rows: Rows, static: torch.Tensor | None) -> torch.Tensor:
+    @torch.no_grad()
+    def _measure(self, loss: float) -> None:
+        """Keep a plain step's loss, ‖d_k + λφ_k‖ and ‖φ_k‖."""
+        weights = torch.nn.utils.parameters_to_vector(self.model.parameters())
+        direction = self.direction_vector() + self.decay * weights
+        self.steps.append((loss, float(direction.norm()), float(weights.norm())))
+
+    def direction_vector(self) -> torch.Tensor:
+        """The gradients of all weights in one row; zero where a weight has none."""
+        return torch.cat(
+            [(torch.zeros_like(p) if p.grad is None else p.grad).flatten()
+             for p in self.model.parameters()]
+        )  # fmt: skip
+
+    def _groups_of(self, rows: Rows) -> Rows:
+        """The distinct contexts of the trips, ascending."""
+        distinct: Rows = np.unique(self.lower_level.group[rows])
+        return distinct
+
+    def _kept(self, rows: Rows, step: int) -> torch.Tensor | None:
+        """Which units of θ's hidden layer a step keeps, the same in all processes."""
+        share = self.params.dropout
+        if not share:
+            return None
+        size = (self._groups_of(rows).size, self.params.architecture.width)
+        rng = np.random.default_rng([self.params.seed, step, _DROPOUT])
+        kept = torch.from_numpy(rng.random(size, np.float32) >= share)
+        return kept.to(self.model.base_s.dtype) / (1.0 - share)
+
+    def _trip_times(
+        self, rows: Rows, static: torch.Tensor | None, kept: torch.Tensor | None
+    ) -> torch.Tensor:
         """g⁽ⁱ⁾ along the chosen paths, with gradient."""
         if self.params.path_refreshes and self._routes is not None:
-            edges, owner = self._routes.of(self._position[rows])
+            routes, places = self._routes, self._position[rows]
         else:
-            routes, _ = self.lower_level.solve(self.model, rows)
-            edges, owner = routes.of(np.arange(rows.size))
+            routes, places = self._learns_through.solve(self.model, rows)[0], np.arange(rows.size)
+        edges, owner = routes.of(places)
         edge, trip = torch.from_numpy(edges), torch.from_numpy(owner)
         if static is None:
             used, edge_of = torch.unique(edge, return_inverse=True)
@@ -184,16 +247,22 @@ class Trainer:
         else:
             per_edge = self.model.cross.edge(static).index_select(0, edge)
         groups, group_of = np.unique(self.lower_level.group[rows], return_inverse=True)
-        per_context = self.model.context_part(self.lower_level.contexts[groups])
+        per_context = self.model.context_part(self.lower_level.contexts[groups], kept)
         hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
         seconds = self.model.times(hidden, edge)
-        return seconds.new_zeros(rows.size).index_add(0, trip, seconds)
+        beside_s = self.model.constant_s()
+        if routes.shares is not None and routes.beside_s is not None:
+            # by Danskin's theorem the flow is the gradient: it is held fixed like a path
+            seconds = seconds * torch.from_numpy(routes.shares_of(places)).to(seconds.dtype)
+            beside_s = beside_s + torch.from_numpy(routes.beside_s[places]).to(seconds.dtype)
+        drives = seconds.new_zeros(rows.size).index_add(0, trip, seconds)
+        return drives + beside_s
 
     # --- what it knows ----------------------------------------------------------
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Predicted seconds of trips under the current weights."""
-        return self.lower_level.solve(self.model, rows)[1]
+        return self.lower_level.solve(self.model, rows)[1] + self.model.constant_s().item()
 
     def validation_error_s(self) -> float:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
@@ -266,13 +335,20 @@ def perturbation_rng(seed: int, step: int) -> np.random.Generator:
 def losses(
     params: TrainParams, predicted: torch.Tensor, observed: torch.Tensor, mean_s: float
 ) -> torch.Tensor:
-    """ℓ(g, t) per trip; see :class:`TrainParams` for the three kinds and their unit."""
+    """ℓ(g, t) per trip; see :class:`TrainParams` for the four kinds and their unit."""
+    if params.loss == "log":  # a trip within one node has no drive, and a drive no gradient
+        error = (predicted.clamp(min=_LEAST_S) / observed).log()
+        return _huber(error, params.huber_log)
     unit = observed if params.loss == "relative" else mean_s
     error = (predicted - observed) / unit
     if params.loss == "squared":
         return 0.5 * error**2
+    return _huber(error, params.huber_s / mean_s)
+
+
+def _huber(error: torch.Tensor, bend: float) -> torch.Tensor:
     return torch.nn.functional.huber_loss(
-        error, torch.zeros_like(error), reduction="none", delta=params.huber_s / mean_s
+        error, torch.zeros_like(error), reduction="none", delta=bend
     )
 
 

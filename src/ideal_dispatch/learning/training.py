@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path as FilePath
@@ -21,12 +21,14 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.checkpoint import (
-    CHECKPOINT,
+    checkpoint_name,
     load_checkpoint,
     refuse_old,
     save_checkpoint,
 )
-from ideal_dispatch.learning.encoders import export
+from ideal_dispatch.learning.combining import averaged, lesson, member_params, student_params
+from ideal_dispatch.learning.descent import Descent, describe_descent
+from ideal_dispatch.learning.encoders import RepresentationNetwork, export
 from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
 from ideal_dispatch.learning.radius_training import FittedRadius, TripRadii, fit_radius, trip_radii
 from ideal_dispatch.learning.scores import scores
@@ -53,7 +55,10 @@ Watch = Callable[[TrainingProgress], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRun:
-    """A model and how it came about; arrays have one entry per trip."""
+    """A model and how it came about; arrays have one entry per trip.
+
+    ``descent`` has the steps of Algorithm 1, where plain steps were taken.
+    """
 
     model: Model
     data: TrainingData
@@ -63,6 +68,7 @@ class TrainingRun:
     predicted_radii: FloatArray
     shape: Shape
     warnings: tuple[str, ...]
+    descent: Descent | None = None
 
     @property
     def predicted_s(self) -> FloatArray:
@@ -104,8 +110,9 @@ def train(
     parts = parts or default_split(trips, settings)
     show = watch or (lambda progress: None)
     with one_thread():
-        trainer = _trained(network, trips, settings.params, parts, folder, resume, show)
-        model = export(trainer.finish(), trainer.data)
+        data = TrainingData.prepare(network, trips, parts, settings.params)
+        learned = learn(data, settings.params, _Place(folder, resume, show))
+        model = export(learned.network, data)
         radii = trip_radii(
             model, network, trips, jobs=jobs,
             report=lambda done: show(TrainingProgress("target radii", done)),
@@ -119,8 +126,8 @@ def train(
     scenarios = model.scenario_set(trips.contexts[middle], network)
     shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])
     run = TrainingRun(
-        model, trainer.data, parts, tuple(trainer.history), radii, predicted, shape,
-        fitted.warnings,
+        model, data, parts, learned.history, radii, predicted, shape, fitted.warnings,
+        learned.descent,
     )  # fmt: skip
     details = _details(run, settings, fitted.promised)
     return replace(run, model=replace(model, details=details))
@@ -168,9 +175,10 @@ def take_part(
     resume: bool = False,
 ) -> None:
     """Train beside the first of several processes; what comes after training is its own."""
-    parts = default_split(trips, settings)
+    parts, params = default_split(trips, settings), settings.params
     with one_thread():
-        _trained(network, trips, settings.params, parts, folder, resume, lambda progress: None)
+        data = TrainingData.prepare(network, trips, parts, params)
+        learn(data, params, _Place(folder, resume))
 
 
 def default_split(trips: Trips, settings: TrainingSettings) -> Split:
@@ -182,19 +190,61 @@ def default_split(trips: Trips, settings: TrainingSettings) -> Split:
     return split(trips, seed=settings.params.seed, by=by)
 
 
-def _trained(
-    network: RoadNetwork,
-    trips: Trips,
-    params: TrainParams,
-    parts: Split,
-    folder: str | os.PathLike[str] | None,
-    resume: bool,
-    show: Watch,
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where checkpoints are kept, whether to go on from them, and who watches."""
+
+    folder: str | os.PathLike[str] | None = None
+    resume: bool = False
+    show: Watch = lambda progress: None
+
+
+_NOWHERE = _Place()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """A network and its epochs; of an average, the means of its members' epochs."""
+
+    network: RepresentationNetwork
+    history: tuple[Epoch, ...]
+    descent: Descent | None = None
+
+
+def learn(data: TrainingData, params: TrainParams, place: _Place = _NOWHERE) -> Learned:
+    """The network that trips and settings give, without a radius."""
+    if params.combine == "none":
+        trainer = _run(data, params, place, "training")
+        trainer.finish()
+        descent = describe_descent(trainer) if params.optimiser == "sgd" else None
+        return Learned(trainer.model, tuple(trainer.history), descent)
+    members, histories = [], []
+    for number, member in enumerate(member_params(params), 1):
+        trainer = _run(data, member, place, f"network {number} of {params.members}", number)
+        members.append(trainer.finish())
+        histories.append(trainer.history)
+    average = averaged(members)
+    if params.combine == "distil":
+        place.show(TrainingProgress("what the teachers expect", 0.0))
+        taught = lesson(data, average, params.seed)
+        trainer = _run(taught, student_params(params), place, "training")
+        return Learned(trainer.finish(), tuple(trainer.history))
+    together = [[astuple(epoch) for epoch in same] for same in zip(*histories, strict=False)]
+    means = (
+        (number, *np.mean(same, axis=0)[1:].tolist()) for number, same in enumerate(together, 1)
+    )
+    return Learned(average, tuple(Epoch(*mean) for mean in means))
+
+
+def _run(
+    data: TrainingData, params: TrainParams, place: _Place, stage: str, member: int = 0
 ) -> Trainer:
-    """A trainer that is done; with ``folder``, its checkpoints are there."""
-    trainer = Trainer(TrainingData.prepare(network, trips, parts, params), params)
-    checkpoint = FilePath(folder) / CHECKPOINT if folder is not None else None
-    if checkpoint is not None and resume:
+    """A trainer that is done; with a folder, its checkpoint is there."""
+    trainer = Trainer(data, params)
+    checkpoint = None
+    if place.folder is not None:
+        checkpoint = FilePath(place.folder) / checkpoint_name(member)
+    if checkpoint is not None and place.resume:
         refuse_old(checkpoint.parent)
         if checkpoint.exists():
             load_checkpoint(trainer, checkpoint)
@@ -203,7 +253,7 @@ def _trained(
         if checkpoint is not None and distributed.is_first():
             save_checkpoint(trainer, checkpoint)
         done = 1.0 if trainer.finished else len(trainer.history) / params.epochs
-        show(TrainingProgress("training", done, trainer.history[-1]))
+        place.show(TrainingProgress(stage, done, trainer.history[-1]))
 
     trainer.run(after_epoch)
     return trainer

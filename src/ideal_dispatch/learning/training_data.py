@@ -80,7 +80,7 @@ class TrainingData:
         rng = np.random.default_rng(params.seed)
         frequencies = _WAVES_PER_KM * rng.standard_normal((2, shape.location_waves))
         centre = np.array([network.lon.mean(), network.lat.mean()])
-        edges = edge_inputs(network, shape.features, centre, frequencies)
+        edges = edge_inputs(network, shape.features, centre, frequencies, shape.crossings)
         bounds, base_s = TimeBounds(), ratio * network.free_flow_times_s
         _check_base(bounds, network, base_s)
         seen = SeenContexts.of(trips.contexts[train], trips.encoding, trips.weather_sources)

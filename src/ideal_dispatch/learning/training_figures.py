@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.learning.descent import Descent
 from ideal_dispatch.learning.diagnostics import Reliability
 from ideal_dispatch.learning.shape import DISTANCES_M, OVERLAPS, Shape
 from ideal_dispatch.learning.trainer import Epoch
@@ -45,6 +46,23 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
     for axes in (left, right):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.12)
+    return figure
+
+
+def descent(found: Descent) -> "Figure":
+    """Objective, length of the direction and of the weights, step by step."""
+    figure, (left, right) = plain_axes(2, 3.2)
+    _, _, objective, direction, weights = found.steps.T
+    steps = np.arange(1, len(found.steps) + 1)
+    for values, colour, name in (
+        (objective, ACCENT, "objective of the batch"),
+        (direction, ORANGE, "length of the direction"),
+    ):
+        left.plot(steps, values, color=colour, linewidth=0.8, label=name)
+    left.set(xlabel="step", yscale="log")
+    left.legend(frameon=False, fontsize=9)
+    right.plot(steps, weights, color=GREEN, linewidth=1.4)
+    right.set(xlabel="step", ylabel="length of all weights")
     return figure
 
 

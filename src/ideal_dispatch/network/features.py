@@ -32,9 +32,7 @@ _AT_ONCE = 10_000  # edges, each near tens of nodes
 
 def edge_features(network: RoadNetwork) -> FloatArray:
     """The (E, 20) matrix 𝒜, one row per edge, columns as said above."""
-    ends = np.sort(np.column_stack([network.tail, network.head]), axis=1)
-    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)  # in either direction, no loops
-    neighbours = np.bincount(pairs.ravel(), minlength=network.num_nodes)
+    neighbours = neighbour_counts(network)
     columns = [
         network.length_m,
         np.where(np.isnan(network.speed_kmh), DEFAULT_SPEED_KMH, network.speed_kmh),
@@ -52,6 +50,13 @@ def filled_lanes(network: RoadNetwork) -> FloatArray:
     per_direction = np.where(_WIDE[network.road_class], 2.0, 1.0)
     assumed = per_direction * np.where(network.oneway, 1.0, 2.0)
     return np.where(np.isnan(network.lanes), assumed, network.lanes)
+
+
+def neighbour_counts(network: RoadNetwork) -> FloatArray:
+    """How many other nodes each node is joined to, in either direction."""
+    ends = np.sort(np.column_stack([network.tail, network.head]), axis=1)
+    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    return np.bincount(pairs.ravel(), minlength=network.num_nodes).astype(np.float64)
 
 
 # --- what the shape of the network says about its streets ---------------------------
@@ -105,6 +110,32 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
             for target in rng.choice(reached, size=per_origin).tolist():
                 count[canonical_edges(network.incoming, times, g, np.array([origin]), target)] += 1
     return count
+
+
+def junctions(network: RoadNetwork, traffic: FloatArray) -> FloatArray:
+    """What meets each edge at its ends, (E, 7), from the :func:`through_traffic` of all edges.
+
+    Log of the traffic that enters the head from other edges and that enters the
+    tail; most lanes of a street at the head and at the tail; whether four or more
+    streets meet at the head and at the tail; most lanes at the head beyond its own.
+    """
+    tail, head, lanes = network.tail, network.head, filled_lanes(network)
+    entering = np.bincount(head, traffic, network.num_nodes)
+    widest = np.zeros(network.num_nodes)
+    for end in (tail, head):
+        np.maximum.at(widest, end, lanes)
+    crossing = neighbour_counts(network) >= 4
+    return np.column_stack(
+        [
+            np.log1p(entering[head] - traffic),
+            np.log1p(entering[tail]),
+            widest[head],
+            widest[tail],
+            crossing[head],
+            crossing[tail],
+            widest[head] - lanes,
+        ]
+    )
 
 
 def node_density(network: RoadNetwork) -> FloatArray:

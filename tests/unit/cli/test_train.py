@@ -85,6 +85,38 @@ def test_a_directory_with_model_report_and_numbers(world: Path, trained: Path) -
     assert Trips.load(world / "town.trips").checksum == facts["data"]["checksum"]
 
 
+def test_the_papers_training_leaves_its_steps(
+    world: Path, few_baselines: None, tmp_path: Path
+) -> None:
+    output = tmp_path / "paper"
+    _train(world, output, paper=True, head="plain", params_file=None, epochs=2)
+    facts = json.loads((output / "report.json").read_text())["descent"]
+    lines = (output / "steps.csv").read_text().splitlines()
+    assert lines[0].split(",")[0] == "step"
+    assert len(lines) == 1 + facts["steps"]
+    assert 0 < facts["stationarity"] <= facts["gradient_norm"] * (1 + 1e-6)
+    assert facts["delta"] == pytest.approx(0.2)
+    page = (output / "report.html").read_text()
+    assert "<h2>Steps of Algorithm 1</h2>" in page
+    assert f"{facts['bound']:.3g}" in page
+    _train(world, output, force=True)
+    assert not (output / "steps.csv").exists(), "they belong to the other model"
+
+
+def test_several_trainings_make_one_model(
+    world: Path, trained: Path, few_baselines: None, tmp_path: Path
+) -> None:
+    output = tmp_path / "distilled"
+    _train(world, output, combine="distil")
+    model, single = Model.load(output), Model.load(trained)
+    assert not list(output.glob("checkpoint*"))
+    assert model.details["params"]["combine"] == "distil"
+    assert model.checksum != single.checksum
+    assert {n: w.shape for n, w in model.weights.items()} == {
+        n: w.shape for n, w in single.weights.items()
+    }, "no larger than one of a single training"
+
+
 def test_python_makes_the_directory_of_the_command(
     world: Path, trained: Path, few_baselines: None, tmp_path: Path
 ) -> None:

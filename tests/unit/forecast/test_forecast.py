@@ -225,7 +225,8 @@ def test_a_city_of_equal_roads_has_times_too() -> None:
     ring = RoadNetwork.from_arrays(n, (n + 1) % 6, np.full(6, 100.0))
     table = trips(ring)
     for sizes in ({}, {"dimension": 1, "width": 1}, {"dimension": 9, "width": 3}):
-        made = trainer(ring, table, TrainParams(Architecture("attributes", **sizes)))  # type: ignore[arg-type]
+        shape = Architecture("attributes", crossings=False, **sizes)  # type: ignore[arg-type]
+        made = trainer(ring, table, TrainParams(shape))
         model = export(made.model, made.data)
         group = made.lower_level.contexts[made.lower_level.group[:1]]
         theirs = made.model.all_times(group, made.model.edge_part().detach())[0]

@@ -153,17 +153,18 @@ def test_radii_are_those_of_single_trips_and_proved(
     for i in range(len(table)):
         forecast = model.forecast(table.contexts[i], network)
         origin, destination = int(table.origin[i]), int(table.destination[i])
-        observed = float(table.observed_s[i])
+        observed = float(table.observed_s[i]) - model.trip_constant_s
         path = network.shortest_path(forecast.nominal_times, origin, destination)
         assert found.paths[i] == path
-        assert found.predicted_s[i] == path.time_s(forecast.nominal_times)
+        drive_s = path.time_s(forecast.nominal_times)
+        assert found.predicted_s[i] == drive_s + model.trip_constant_s
         np.testing.assert_array_equal(found.contexts[i], forecast.context_representation)
         single = target_radius(network, forecast.embeddings, origin, destination, observed)
         single.verify(network, forecast.embeddings, origin, destination, observed)
         if i == 7:
             assert found.lower[i] == found.upper[i] == single.upper == np.inf
             continue
-        assert (single.upper == 0) == (found.upper[i] == 0) == (observed <= found.predicted_s[i])
+        assert (single.upper == 0) == (found.upper[i] == 0) == (observed <= drive_s)
         assert found.lower[i] <= single.upper * (1 + 1e-9)
         assert single.lower <= found.upper[i] * (1 + 1e-9)
         assert found.upper[i] == pytest.approx(single.upper, rel=1e-5)

@@ -38,6 +38,8 @@ def _trained(**changes: Any) -> Trainer:
 
 KINDS: list[dict[str, Any]] = [
     {"optimiser": "adam"},
+    {"optimiser": "adam", "loss": "huber", "smoothness": 1e-4, "rarer_paths": False,
+     "path_refreshes": 2, "output": "best"},
     {"optimiser": "adam", "perturbation": 0.05, "path_refreshes": 0},
     {"optimiser": "sgd", "perturbation": 0.05, "steps": "power", "batches": "uniform",
      "output": "random"},
@@ -183,7 +185,8 @@ def test_early_stopping_waits_for_its_patience(output: Any) -> None:
 
 
 def test_the_best_epoch_is_what_is_kept() -> None:
-    made = trainer(NETWORK, TRIPS, held_out=8, epochs=30, patience=3, learning_rate=0.1)
+    made = trainer(NETWORK, TRIPS, held_out=8, epochs=30, patience=3, learning_rate=0.1,
+                   output="best")  # fmt: skip
     seen: list[Any] = []
     made.run(lambda trainer: seen.append(weights(trainer)))
     assert len(made.history) < 30, "stopped early"
@@ -242,7 +245,7 @@ def test_unreachable_trips_are_named() -> None:
         },
     ],
 )
-@pytest.mark.parametrize("loss", ["squared", "huber", "relative"])
+@pytest.mark.parametrize("loss", ["squared", "huber", "relative", "log"])
 def test_odd_trips_can_be_learned_from(changes: dict[str, Any], loss: Any) -> None:
     made = trainer(NETWORK, replace(TRIPS, **changes), held_out=8, loss=loss)
     made.run()
@@ -278,7 +281,7 @@ def test_one_class_of_road_and_few_trips() -> None:
 
 def test_trips_that_stay_where_they_are_give_no_direction() -> None:
     table = replace(TRIPS, destination=np.where(np.arange(40) < 5, TRIPS.origin, TRIPS.destination))
-    made = trainer(NETWORK, table, smoothness=0.0)
+    made = trainer(NETWORK, table, trip_constant=False)
     made.direction(np.arange(5))
     assert all(
         parameter.grad is None or not parameter.grad.any() for parameter in made.model.parameters()
@@ -304,7 +307,7 @@ def test_everything_is_fitted_on_the_training_part() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber or relative"),
+        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber, relative or log"),
         ({"learning_rate": 0.0}, "learning_rate 0.0: more than 0 is needed"),
         ({"learning_rate": float("nan")}, "learning_rate nan: a finite number is needed"),
         ({"smoothness": -1.0}, "smoothness -1.0: zero or more is needed"),
@@ -333,3 +336,93 @@ def test_parameters_as_plain_values() -> None:
     ):
         with pytest.raises(InputError, match=message):
             built(TrainParams, values, "")
+
+
+def test_paths_are_renewed_ever_more_rarely() -> None:
+    params = TrainParams()
+    assert [e for e in range(30) if params.renews_paths(e)] == [
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        10,
+        13,
+        17,
+        21,
+        26,
+    ]
+    steady = replace(params, rarer_paths=False)
+    assert all(steady.renews_paths(epoch) for epoch in range(30))
+
+
+@pytest.mark.parametrize("refreshes", [1, 2])
+def test_the_paths_of_an_epoch_are_those_that_were_solved_last(
+    refreshes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(NETWORK, TRIPS, epochs=9, path_refreshes=refreshes)
+    solved: list[int] = []
+    renew = made.renew_paths
+
+    def renewed() -> None:
+        solved.append(len(made.history))
+        renew()
+
+    monkeypatch.setattr(made, "renew_paths", renewed)
+    made.run()
+    assert solved == sorted([0, 1, 2, 3, 5, 7] * refreshes)
+
+
+def test_decay_shrinks_as_much_however_many_trips_there_are() -> None:
+    for trips_known, batch in ((1500, 64), (150_000, 64), (6000, 16)):
+        params = TrainParams(batch_size=batch)
+        steps = trips_known / batch
+        assert steps * params.decay(trips_known) == pytest.approx(1500 / 64)
+    assert TrainParams(batch_size=64).decay(10) == TrainParams(batch_size=10).decay(10)
+    assert TrainParams(weight_decay=0.3).decay(7) == 0.3
+
+
+def test_the_constant_of_a_trip_is_learned_and_never_decays() -> None:
+    """Trips of free flow plus half a minute, and all other weights held at zero."""
+    paths = NETWORK.shortest_paths(NETWORK.free_flow_times_s, TRIPS.origin, TRIPS.destination)
+    free_flow_s = np.array([path.time_s(NETWORK.free_flow_times_s) for path in paths])
+    late = replace(TRIPS, observed_s=free_flow_s + 30.0)
+    made = trainer(NETWORK, late, epochs=60, weight_decay=100.0)
+    assert made.model.constant_s().item() == pytest.approx(0.1 * late.observed_s.mean(), rel=1e-4)
+    made.model.base_s.copy_(torch.tensor(NETWORK.free_flow_times_s))
+    made.run()
+    assert made.model.constant_s().item() == pytest.approx(30.0, abs=3.0)
+    rows = np.arange(40)
+    drives = made.lower_level.solve(made.model, rows)[1]
+    np.testing.assert_allclose(made.predict(rows) - drives, made.model.constant_s().item())
+    without = trainer(NETWORK, late, trip_constant=False)
+    assert without.model.constant_s().item() == 0.0
+    assert "trip_constant" not in without.model.state_dict()
+
+
+def test_dropout_leaves_out_its_share_and_keeps_the_mean() -> None:
+    made = trainer(NETWORK, TRIPS, dropout=0.3, architecture=replace(SMALL, width=400))
+    rows = np.arange(20)
+    first, again, later = made._kept(rows, 3), made._kept(rows, 3), made._kept(rows, 4)
+    assert first is not None
+    assert again is not None
+    assert later is not None
+    assert first.shape == (made._groups_of(rows).size, 400)
+    assert torch.equal(first, again), "nothing to store when training is resumed"
+    assert not torch.equal(first, later)
+    assert float((first == 0).float().mean()) == pytest.approx(0.3, abs=0.03)
+    assert float(first.mean()) == pytest.approx(1.0, abs=0.05)
+    assert trainer(NETWORK, TRIPS, dropout=0.0)._kept(rows, 3) is None
+
+
+def test_dropout_changes_the_direction_of_a_step_and_no_forecast() -> None:
+    made = trainer(NETWORK, TRIPS, dropout=0.5)
+    rows = np.arange(16)
+    before = made.predict(rows)
+    made.direction(rows)
+    whole = [p.grad.clone() for p in made.model.parameters() if p.grad is not None]
+    made.direction(rows, made._kept(rows, 0))
+    partly = [p.grad.clone() for p in made.model.parameters() if p.grad is not None]
+    assert any(not torch.allclose(a, b) for a, b in zip(whole, partly, strict=True))
+    np.testing.assert_array_equal(made.predict(rows), before)

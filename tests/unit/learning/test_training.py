@@ -22,7 +22,7 @@ from ideal_dispatch.learning import (
     TrainParams,
     train,
 )
-from ideal_dispatch.learning.checkpoint import CHECKPOINT, OLD_CHECKPOINT
+from ideal_dispatch.learning.checkpoint import OLD_CHECKPOINT, checkpoint_name
 from ideal_dispatch.learning.training import default_split
 from ideal_dispatch.toml_tables import built
 from tests.planted import planted_trips
@@ -78,7 +78,8 @@ def test_predictions_are_those_of_the_model(run: TrainingRun) -> None:
         path = NETWORK.shortest_path(
             forecast.nominal_times, int(TRIPS.origin[i]), int(TRIPS.destination[i])
         )
-        assert run.predicted_s[i] == path.time_s(forecast.nominal_times)
+        drive_s = path.time_s(forecast.nominal_times)
+        assert run.predicted_s[i] == drive_s + run.model.trip_constant_s > drive_s
         assert run.predicted_radii[i] == pytest.approx(forecast.radius, rel=1e-5)
 
 
@@ -92,7 +93,7 @@ def test_killed_and_resumed(run: TrainingRun, tmp_path: Path) -> None:
 
     with pytest.raises(Killed):
         _run(folder=tmp_path, watch=kill)
-    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+    assert [path.name for path in tmp_path.iterdir()] == [checkpoint_name()]
     seen: list[TrainingProgress] = []
     resumed = _run(folder=tmp_path, resume=True, watch=seen.append)
     assert resumed.model.checksum == run.model.checksum
