@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 
@@ -26,11 +26,11 @@ from ideal_dispatch.traffic.sumo.day_plan import (
 from ideal_dispatch.traffic.sumo.demand import strong_parts
 from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 
-PATTERN = (
+PATTERN: Final = (
     "weekday", "weekday", "holiday", "weekday", "saturday",
     "weekday", "sunday", "weekday", "weekday",
 )  # fmt: skip
-"""Kinds of the days in turn; every third day is looked for among rainy ones."""
+"""Kinds of usual days in turn; every third day is looked for among rainy ones."""
 
 _PEAK_HOURS = [hour for period in PEAKS for hour in range(*period)]
 _WET_MM = 1.0
@@ -46,6 +46,7 @@ class Regime(Checked):
     two ``day_spread`` of it. ``closures`` is their mean number in a day's hours;
     a share of them are ``works``, which close a narrow street, the others accidents
     that take a lane of a wide one, each for ``closed_s`` at least and at most.
+    ``pattern`` are the kinds of the days in turn.
     """
 
     capacity_share: Positive = 0.8
@@ -54,12 +55,13 @@ class Regime(Checked):
     works: Share = 0.3
     closed_s: tuple[int, int] = (1200, 7200)
     signals: Literal["actuated", "fixed"] = "actuated"
+    pattern: tuple[Literal["weekday", "saturday", "sunday", "holiday"], ...] = PATTERN
 
 
 CALM = Regime()
 VOLATILE = Regime(
     capacity_share=1.0, day_spread=0.12, closures=6.0, works=0.1, closed_s=(1200, 3600),
-    signals="fixed",
+    signals="fixed", pattern=("weekday",),
 )  # fmt: skip
 REGIMES = MappingProxyType({"calm": CALM, "volatile": VOLATILE})
 
@@ -88,7 +90,7 @@ def plan_days(
         raise InputError(f"{days} days, {whole_days} of them whole: at most 200, whole ones within")
     rng = np.random.default_rng(whole_number(seed, "seed"))
     weather = SyntheticWeather.of_year(year, calendar.time_zone, seed)
-    dates = _dates(calendar, year, days, weather, rng)
+    dates = _dates(calendar, year, days, regime, weather, rng)
     whole = {int((k + 0.5) * days / whole_days) for k in range(whole_days)}
     plans = []
     for number, day in enumerate(sorted(dates)):
@@ -133,8 +135,9 @@ def _weather_known(weather: SyntheticWeather, day: date) -> FloatArray:
 
 
 def _dates(
-    calendar: Calendar, year: int, days: int, weather: SyntheticWeather, rng: np.random.Generator
-) -> list[date]:
+    calendar: Calendar, year: int, days: int, regime: Regime, weather: SyntheticWeather,
+    rng: np.random.Generator,
+) -> list[date]:  # fmt: skip
     """One date in each equal slice of the year, of the pattern's kind, wet or dry in turn."""
     first, length = date(year, 1, 1), (date(year, 12, 31) - date(year, 1, 1)).days
     every = [first + timedelta(days=n) for n in range(length)]
@@ -142,7 +145,7 @@ def _dates(
     wet = [_weather_known(weather, day)[1:][_PEAK_HOURS, RAIN].sum() >= _WET_MM for day in every]
     chosen: list[int] = []
     for number in range(days):
-        kind, rainy = PATTERN[number % len(PATTERN)], number % 3 == 1
+        kind, rainy = regime.pattern[number % len(regime.pattern)], number % 3 == 1
         middle = (number + 0.5) * length / days
         free = [i for i in range(length) if kinds[i] == kind and i not in chosen]
         free = free or [i for i in range(length) if i not in chosen]

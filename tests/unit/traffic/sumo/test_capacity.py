@@ -29,11 +29,11 @@ def village() -> RoadNetwork:
 def test_demand_grows_until_the_streets_jam(
     village: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_FACTORS", (0.5, 25.0, 40.0))
+    monkeypatch.setattr(trials, "_FACTORS", (0.5, 18.0, 40.0))
     assert trials.capacity(village, tmp_path) == 0.5
     # an independent run of the same hour says the same of both demands
     evening = plan(hours=((17, 18),))
-    for factor, flows in ((0.5, True), (25.0, False)):
+    for factor, flows in ((0.5, True), (18.0, False)):
         day = simulate_day(
             village, plan(hours=evening.hours, demand_factor=factor), workdir=tmp_path
         )
@@ -46,7 +46,7 @@ def test_demand_grows_until_the_streets_jam(
 def test_streets_that_always_jam_are_told(
     village: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_FACTORS", (25.0,))
-    with pytest.raises(SumoError, match="the streets jam at 25 of the usual demand; check lanes"):
+    monkeypatch.setattr(trials, "_FACTORS", (18.0,))
+    with pytest.raises(SumoError, match="the streets jam at 18 of the usual demand; check lanes"):
         trials.capacity(village, tmp_path)
     assert not list(tmp_path.glob("*.capacity"))
