@@ -127,7 +127,7 @@ def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> Non
 def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     """Stopped when the first of two days is done; that day is not simulated again."""
     options = ["simulate", "--engine", "sumo", "--days", "2", "--network", "square.network"]
-    options += ["--workers", "1", "-o", str(tmp_path / "square.traffic")]
+    options += ["--workers", "1", "--demand", "1", "-o", str(tmp_path / "square.traffic")]
     program = (
         "import os, signal, sys\n"
         "from contextlib import contextmanager\n"

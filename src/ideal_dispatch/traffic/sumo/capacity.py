@@ -11,7 +11,6 @@ from pathlib import Path
 from ideal_dispatch.files import write_file
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.traffic.sumo.day_plan import DayPlan
-from ideal_dispatch.traffic.sumo.engine import SumoError
 from ideal_dispatch.traffic.sumo.network_export import roads_checksum
 from ideal_dispatch.traffic.sumo.plausibility import hour_breaks
 from ideal_dispatch.traffic.sumo.simulation import simulate_day
@@ -27,24 +26,18 @@ def capacity(network: RoadNetwork, workdir: Path, signals: str = "actuated") -> 
     It flows where it keeps the rules of an hour, and is not gridlocked
     (:func:`~ideal_dispatch.traffic.sumo.plausibility.hour_breaks`). The hour is of a dry
     weekday without closures. Demand grows from trial to trial, and the first jam ends them:
-    a jam takes long to simulate. Same network and SUMO, same answer; ``workdir`` keeps it.
+    a jam takes long to simulate. Streets that always jam get the least. Same network and
+    SUMO, same answer; ``workdir`` keeps it.
     """
     workdir.mkdir(parents=True, exist_ok=True)
     known = workdir / f"{roads_checksum(network, signals)}.capacity"
     if known.exists():
         return float(known.read_text())
-    found = 0.0
+    found = _FACTORS[0]
     for factor in _FACTORS:
-        plan = DayPlan(
-            date(2025, 1, 7), "weekday", "UTC", (_HOUR,), factor, _DRY, signals=signals
-        )  # fmt: skip
+        plan = DayPlan(date(2025, 1, 7), "weekday", "UTC", (_HOUR,), factor, _DRY, signals=signals)
         if any(map(hour_breaks, simulate_day(network, plan, workdir=workdir).hours)):
             break
         found = factor
-    if not found:
-        raise SumoError(
-            f"the streets jam at {_FACTORS[0]:g} of the usual demand; check lanes, speeds and "
-            "one-way streets of the network, or give a demand"
-        )
     write_file(known, f"{found!r}\n")
     return found
