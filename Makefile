@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -103,6 +103,12 @@ experiment-traffic: setup
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic --force
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic --force
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic --force
+
+# the directed streets of the paper's box on Hong Kong Island, and volatile evenings on them: an hour, resumable
+hong-kong-traffic: setup
+	mkdir -p out/experiments
+	$(BIN)/ideal network build $(HONG_KONG)/hk_island_osm_20230713.osm.gz --bbox=114.116190,22.265669,114.184312,22.290994 -o out/experiments/hong_kong_island.network --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/hong_kong_island.network --days 20 --seed 31 --regime volatile --work out/experiments/hong_kong_island_days -o out/experiments/hong_kong_island.traffic --force
 
 # the embedded city's network and districts: seconds, the same bytes every time
 city: setup

@@ -61,7 +61,7 @@ class Regime(Checked):
 CALM = Regime()
 VOLATILE = Regime(
     capacity_share=1.0, day_spread=0.12, closures=6.0, works=0.1, closed_s=(1200, 3600),
-    signals="fixed", pattern=("weekday",),
+    pattern=("weekday",),
 )  # fmt: skip
 REGIMES = MappingProxyType({"calm": CALM, "volatile": VOLATILE})
 
