@@ -54,7 +54,8 @@ def _names(file: Path) -> frozenset[str]:
 def test_what_is_named_is_there(path: str, name: str) -> None:
     file = _file(path)
     assert file.is_file(), f"{path}: mend docs/paper.md"
-    assert not name or name in _names(file), f"{name} is not in {path}: mend docs/paper.md"
+    if file.suffix == ".py":
+        assert name in _names(file), f"{name!r} is not in {path}: mend docs/paper.md"
 
 
 def test_names_that_are_not_there_would_be_noticed() -> None:
@@ -67,8 +68,7 @@ def test_names_that_are_not_there_would_be_noticed() -> None:
 def test_tests_are_tests() -> None:
     for path, name in TESTS:
         assert _file(path).is_relative_to(ROOT / "tests"), path
-        assert Path(path).name.startswith("test_"), path
-        assert not name or name.startswith("test_"), name
+        assert name.startswith("test_"), name
 
 
 def test_every_row_has_code_and_a_test_or_says_why_not() -> None:
