@@ -28,7 +28,7 @@ def numbers_of_labels() -> dict[str, str]:
     )
     counts: dict[str, int] = {}
     depth, in_appendix, inside = [0, 0, 0], False, 0
-    current, found = "", {}
+    current, found = "", dict[str, str]()
     for token in tokens.finditer(source):
         if token["begin"] == "equation" and inside:
             inside += 1
