@@ -7,10 +7,8 @@ only the first test runs, which checks that every citation is in the list.
 import re
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-PAPER = ROOT.parent / "shared" / "paper.tex"
+from tests.conftest import ROOT
+from tests.theory.paper import needs_paper, numbers_of_labels
 
 CITED = {
     "equation 3": "eq:phi-def",
@@ -67,6 +65,7 @@ def _cited() -> dict[str, set[str]]:
     files += [*(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.toml")]
     files.append(ROOT / "README.md")
     files.remove(Path(__file__))
+    files.remove(ROOT / "docs" / "paper.md")  # has every number; tests/docs/test_paper_page.py
     for file in files:
         lines = file.read_text(encoding="utf-8").splitlines()
         for line, (kind, numbers) in ((x, c) for x in lines for c in _CITATION.findall(x)):
@@ -89,47 +88,7 @@ def test_every_citation_is_known_and_every_known_one_is_cited() -> None:
     assert set(CITED) <= set(found)
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not here")
+@needs_paper
 def test_the_numbers_are_those_of_the_compiled_paper() -> None:
-    numbers = _numbers(PAPER.read_text(encoding="utf-8"))
+    numbers = numbers_of_labels()
     assert {name: numbers[label] for name, label in CITED.items()} == {name: name for name in CITED}
-
-
-def _numbers(source: str) -> dict[str, str]:
-    """The number of every label, as LaTeX counts: "equation 7", "theorem 3", "appendix C.4"."""
-    preamble, _, source = re.sub(r"(?<!\\)%.*", "", source).partition(r"\begin{document}")
-    theorems = re.findall(r"\\newtheorem\{(\w+)\}", preamble)
-    counted = "|".join([*theorems, "algorithm", "figure", "table"])
-    tokens = re.compile(
-        rf"\\begin\{{(?P<begin>equation|subequations|{counted})\}}"
-        r"|\\end\{(?P<end>\w+)\}|\\label\{(?P<label>[^}]+)\}|(?P<tag>\\tag\{)"
-        r"|(?P<appendix>\\appendix\b)|\\(?P<section>(?:sub)*section)\{"
-    )
-    counts: dict[str, int] = {}
-    depth, in_appendix, inside = [0, 0, 0], False, 0
-    current, found = "", {}
-    for token in tokens.finditer(source):
-        if token["begin"] == "equation" and inside:
-            inside += 1
-            current = f"equation {counts['equation']}{chr(ord('a') + inside - 2)}"
-        elif token["begin"]:
-            kind = "equation" if token["begin"] == "subequations" else token["begin"]
-            inside = int(token["begin"] == "subequations")
-            counts[kind] = counts.get(kind, 0) + 1
-            current = f"{kind} {counts[kind]}"
-        elif token["end"] == "subequations":
-            inside = 0
-        elif token["tag"]:
-            counts["equation"] -= 1
-            current = "a tag of its own"
-        elif token["appendix"]:
-            depth, in_appendix = [0, 0, 0], True
-        elif token["section"]:
-            level = token["section"].count("sub")
-            depth = [*depth[:level], depth[level] + 1, 0, 0][:3]
-            first = chr(ord("A") + depth[0] - 1) if in_appendix else str(depth[0])
-            name = ".".join([first, *map(str, depth[1 : level + 1])])
-            current = f"{'appendix' if in_appendix else 'section'} {name}"
-        elif token["label"]:
-            found[token["label"]] = current
-    return found
