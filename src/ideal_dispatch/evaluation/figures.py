@@ -9,9 +9,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.call_maps import DrawnDrive, draw_drives
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
+from ideal_dispatch.evaluation.metrics import cvar, regret_s
 from ideal_dispatch.evaluation.races import issues, races_of
-from ideal_dispatch.evaluation.strategies import AS_SET, Strategy
+from ideal_dispatch.evaluation.strategies import AS_SET, BEATING, Strategy
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import (
     ACCENT,
@@ -113,17 +113,28 @@ def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str,
 
 
 def candidate_bars(judged: Judged) -> "Figure":
-    """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
+    """Candidate-optimal rates of the main strategies ([IDEAL] Figures 4 and 7).
+
+    Below each policy that shall beat the baselines stands the least volume at which it does.
+    """
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    rows = judged.rows(judged.main or judged.others)
+    shown = judged.main or judged.others
+    rows: list[tuple[str, Strategy | None]] = []
+    for name in shown:
+        rows += [(name, row) for row in judged.rows([name])]
+        rows += [(name, None)] if name in judged.contenders else []
     figure, panels = plain_axes(len(worlds), 0.8 + 0.27 * len(rows))
-    colours = [looks[row.policy].colour for row in rows]
+    colours = [looks[name].colour for name, _ in rows]
     for axes, world in zip(panels, worlds, strict=True):
-        best = judged.outcomes.best_s[world]["paper"]
-        rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
-        labels = [row.label if axes is panels[0] else "" for row in rows]
-        named_bars(axes, labels, rates, [f"{rate:.1f}" for rate in rates], colours)
-        axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
+        rates, texts, labels = [], [], []
+        for name, row in rows:
+            point = row or judged.beating(name, world)
+            rates.append(0.0 if point is None else 100 * judged.rate(point, world))
+            volume = f" (+{100 * point.extra:.1f} %)" if point and row is None else ""
+            texts.append("not reached" if point is None else f"{rates[-1]:.1f}{volume}")
+            labels.append(f"{name}, {BEATING}" if row is None else row.label)
+        named_bars(axes, labels if axes is panels[0] else [""] * len(rows), rates, texts, colours)
+        axes.set(xlim=(0, 140), xlabel="candidate-optimal incidents (%)")
         axes.set_xticks(range(0, 101, 20))
         _title(axes, world)
     return figure

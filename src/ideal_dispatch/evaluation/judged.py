@@ -7,10 +7,11 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
-from ideal_dispatch.evaluation.metrics import cvar, regret_s
+from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.roles import STORY
+from ideal_dispatch.evaluation.roles import BASELINES, STORY
 from ideal_dispatch.evaluation.strategies import (
+    BEATING,
     VOLUMES,
     Strategy,
     as_decided,
@@ -21,6 +22,7 @@ from ideal_dispatch.evaluation.strategies import (
     matched_arrival_s,
     sends_one,
     single,
+    threshold_above,
     thresholds,
 )
 
@@ -119,6 +121,37 @@ class Judged:
         trained = None if self.calibration is None else self.calibration.policy(policy)
         return at_volume(one, share, trained)
 
+    def rate(self, row: Strategy, world: str) -> float:
+        """The candidate-optimal rate: the share of incidents no later than the best candidate."""
+        best_s = self.outcomes.best_s[world]["paper"]
+        return RegretSummary.of(row.arrival_s[world], best_s).optimal
+
+    def strongest(self, world: str) -> Strategy | None:
+        """The baseline with the highest candidate-optimal rate; of equals the one told first."""
+        roles = self.outcomes.roles
+        rows = self.rows(roles[role] for role in BASELINES if role in roles)
+        return max(rows, key=lambda row: self.rate(row, world), default=None)
+
+    def beating(self, policy: str, world: str, found_on: Outcomes | None = None) -> Strategy | None:
+        """A policy where it first exceeds the strongest baseline's candidate-optimal rate.
+
+        [IDEAL] Figures 4 and 7, the point of lower volume: of all thresholds the one that
+        sends the fewest seconds. As in the paper it is found on the incidents that it is
+        judged on; ``found_on`` is another run to find the threshold on. None where
+        no threshold does, or where there is no baseline.
+        """
+        run = self if found_on is None else Judged(found_on)
+        rival = run.strongest(world)
+        if rival is None:
+            return None
+        best_s = run.outcomes.best_s[world]["paper"]
+        threshold_s = threshold_above(
+            run.outcomes.policy(policy), run.rate(rival, world), world, best_s
+        )
+        if threshold_s is None:
+            return None
+        return at_threshold(self.outcomes.policy(policy), threshold_s, BEATING)
+
     def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.
 
@@ -149,6 +182,12 @@ class Judged:
         """The policies to be judged: the paper's, ours, and those without a role."""
         roles, free = self.outcomes.roles, self.outcomes.free
         return (*(roles[role] for role in ("paper", "ideal") if role in roles), *free)
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Policies that choose and are held against the baselines: the paper's forms, and ours."""
+        able, named = self.rivals(), (*self.printed, *self.candidates)
+        return tuple(name for name in dict.fromkeys(named) if name in able)
 
     @property
     def own(self) -> str | None:

@@ -18,6 +18,7 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
     WORLD_WORDS,
     arrival_table,
+    beating_table,
     benchmark_table,
     difference_table,
     gap_table,
@@ -97,6 +98,7 @@ def tables(judged: Judged) -> dict[str, list[Table]]:
         "arrival": each_world(arrival_table),
         "saved": each_world(difference_table),
         "regret": each_world(regret_table),
+        "beating": each_world(beating_table),
         "wilcoxon": list(chain.from_iterable(tests)),
         "benchmarks": each_world(benchmark_table),
         "second": each_world(second_table),

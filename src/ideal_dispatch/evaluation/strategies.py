@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.metrics import regret_s
 from ideal_dispatch.evaluation.outcomes import PolicyOutcomes
 
 VOLUMES = (0.25, 0.5, 0.75)
@@ -16,6 +17,9 @@ VOLUMES = (0.25, 0.5, 0.75)
 
 AS_SET = "as set"
 """The form of a policy at its own threshold."""
+
+BEATING = "least to beat baselines"
+"""The form of a policy that sends the fewest seconds with which it beats every baseline."""
 
 ALWAYS, NEVER = -np.inf, np.inf
 
@@ -102,6 +106,22 @@ def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     """
     cuts, sent = _cuts(policy)
     return float(cuts[np.argmin(np.abs(sent - _share(share) * policy.score_s.size))])
+
+
+def threshold_above(
+    policy: PolicyOutcomes, rate: float, world: str, best_s: FloatArray
+) -> float | None:
+    """The highest threshold at which more than ``rate`` of all incidents are candidate-optimal.
+
+    It sends the fewest seconds of all thresholds that do, for a second makes no
+    arrival later. None where even all of them are not enough.
+    """
+    cuts, _ = _cuts(policy)
+    alone, both = (regret_s(one(policy).arrival_s[world], best_s) <= 0.0 for one in (single, dual))
+    mended = np.sort(policy.score_s[both & ~alone])
+    reached = alone.sum() + mended.size - np.searchsorted(mended, cuts, side="right")
+    enough = np.flatnonzero(reached / alone.size > rate)
+    return float(cuts[enough[0]]) if enough.size else None
 
 
 def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:

@@ -11,7 +11,7 @@ from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.report import caveats
-from ideal_dispatch.evaluation.result_tables import benchmark_table, regret_table
+from ideal_dispatch.evaluation.result_tables import beating_table, benchmark_table, regret_table
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
 from tests.unit.evaluation.logs import TYPES, decided, entry, town_run, write_run
 
@@ -95,3 +95,67 @@ def test_another_primary_is_a_row_of_its_own(tmp_path: Path) -> None:
     ]  # fmt: skip
     run = Outcomes.load(write_run(tmp_path / "run", lines))
     assert Judged(run).rows(["ideal"])[0].form == "single"
+
+
+def _eight_calls(folder: Path, scores: list[float]) -> Outcomes:
+    """The router's first is best on calls 0-2, the other depot on 3, the detour on 4-7."""
+    lines = []
+    for call, score in enumerate(scores):
+        drives = {"s0": 100.0, "s1": 95.0 if call == 3 else 120.0}
+        drives["s0+00000001"] = 90.0 if call > 3 else 110.0
+        decisions = {
+            "region": decided("s1"),
+            "router": decided("s0", "s1"),
+            "interval": decided("s0", "s1", float(call), 4.0),
+            "router-dual": decided("s0", "s1", 0.0, None),
+            "paper-ideal": decided("s0", "s0+00000001", score),
+            "ideal": decided("s0", "s1", score),
+        }
+        lines.append(entry(str(call), drives, decisions))
+    return Outcomes.load(write_run(folder, lines))
+
+
+def test_the_least_volume_that_beats_the_strongest_baseline(tmp_path: Path) -> None:
+    """Router dual is best on 4 of 8; the printed policy on 3, and on one more per good second."""
+    run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
+    for world in run.worlds:
+        judged = Judged(run)
+        strongest = judged.strongest(world)
+        assert strongest is not None
+        assert (strongest.label, judged.rate(strongest, world)) == ("interval, +75 %", 0.5)
+        found = judged.beating("paper-ideal", world)
+        assert found is not None
+        assert found.label == "paper-ideal, least to beat baselines"
+        assert found.sent.tolist() == [True, True, False, False, True, True, False, False]
+        assert judged.rate(found, world) == 5 / 8  # 4 of 8 at one second less does not exceed
+        assert judged.beating("ideal", world) is None  # sends what router dual does
+        table = beating_table(judged, world)
+        assert table is not None
+        assert table.rows == (
+            ("paper-ideal", 0.5, 5 / 8, 7 / 8),
+            ("ideal", "not reached", None, 0.5),
+        )
+        assert "strongest baseline is interval, +75 %: 50.0 % of calls" in table.note
+
+
+def test_beating_by_a_threshold_of_other_days(tmp_path: Path) -> None:
+    run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
+    other = _eight_calls(tmp_path / "other", [0.0, 0.0, 0.0, 0.0, 9.0, 8.0, 7.0, 7.0])
+    judged = Judged(run, other)
+    found = judged.beating("paper-ideal", "experienced", other)
+    assert found is not None
+    assert (found.threshold_s, found.extra) == (7.0, 0.25)
+    table = beating_table(judged, "experienced")
+    assert table is not None
+    assert table.rows[0] == ("paper-ideal", 0.5, 5 / 8, 7 / 8, 0.25, 3 / 8)
+    assert table.rows[1][-2:] == ("not reached", None)
+
+
+def test_without_a_baseline_nobody_is_beaten(tmp_path: Path) -> None:
+    lines = [
+        entry(str(i), {"s0": 9.0, "s1": 8.0}, {"ideal": decided("s0", "s1", i)}) for i in (1, 2)
+    ]
+    judged = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
+    assert judged.strongest("experienced") is None
+    assert judged.beating("ideal", "experienced") is None
+    assert beating_table(judged, "experienced") is None
