@@ -95,6 +95,9 @@ def report_figures(
     for name, make in made.items():
         progress(f"figure {name}")
         yield name, make(judged)
+    if judged.outcomes.radii:
+        progress("figure radii")
+        yield "radii", radii(judged)
 
 
 def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str, Figure]]":
@@ -182,6 +185,27 @@ def regret_cdf(judged: Judged) -> "Figure":
         least = 100 * min(float((x <= 0).mean()) for x in late.values())
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
+        _title(axes, world)
+    panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
+    return figure
+
+
+def radii(judged: Judged) -> "Figure":
+    """Distribution of the target radii, and of the predicted ones (dashed)."""
+    worlds, looks, known = judged.outcomes.worlds, styles(judged), judged.outcomes.radii
+    figure, panels = plain_axes(len(worlds), 3.6)
+    shown = [name for name in judged.main if name in known] or list(known)
+    for axes, world in zip(panels, worlds, strict=True):
+        for name in shown:
+            pair, style = known[name][world], looks[name]
+            for values, what, dashes in (
+                (pair.target, "target", "-"),
+                (pair.predicted, "predicted", _DASHES[0]),
+            ):
+                axes.ecdf(values, label=f"{name}, {what}", color=style.colour, linestyle=dashes,
+                          linewidth=style.width - 0.3)  # fmt: skip
+        axes.set_xscale("symlog", linthresh=1e-4)
+        axes.set(xlabel="radius", ylabel="share of incidents", xlim=(0, None), ylim=(0, 1.01))
         _title(axes, world)
     panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
     return figure

@@ -22,6 +22,7 @@ from ideal_dispatch.evaluation.result_tables import (
     benchmark_table,
     difference_table,
     gap_table,
+    radius_table,
     regret_table,
     second_table,
     wilcoxon_table,
@@ -80,7 +81,7 @@ def write_report(
         big_numbers=report_facts(judged),
         caveats=caveats(judged),
         tables=found,
-        drawn={"issues": "", "forecast": "", **drawn},
+        drawn={"issues": "", "forecast": "", "radii": "", **drawn},
         maps=maps,
     )
     return [*made, where / "report.html"]
@@ -102,6 +103,7 @@ def tables(judged: Judged) -> dict[str, list[Table]]:
         "wilcoxon": list(chain.from_iterable(tests)),
         "benchmarks": each_world(benchmark_table),
         "second": each_world(second_table),
+        "radius": each_world(radius_table),
         "gap": each_world(gap_table),
         "controls": each_world(arrival_table, judged.others),
     }

@@ -268,6 +268,40 @@ def second_table(judged: Judged, world: str) -> Table:
     )
 
 
+def radius_table(judged: Judged, world: str) -> Table | None:
+    """How often the scenario set explains the drive of the primary, and how large it was.
+
+    None where the radii of the run are not known. Policies that had the same ones share a row.
+    """
+    sharing: dict[bytes, list[str]] = {}
+    known = judged.outcomes.radii
+    for name in known:
+        pair = known[name][world]
+        sharing.setdefault(pair.predicted.tobytes() + pair.target.tobytes(), []).append(name)
+    if not sharing:
+        return None
+    levels = (0.5, 0.8, 0.95)
+    names = [f"{what} P{100 * level:.0f}" for what in ("predicted", "target") for level in levels]
+    cells: list[tuple[Cell, ...]] = []
+    for policies in sharing.values():
+        radii = known[policies[0]][world]
+        quantiles = np.quantile([radii.predicted, radii.target], levels, axis=1).T.ravel()
+        row: tuple[Cell, ...] = (", ".join(policies), radii.coverage, *quantiles.tolist())
+        cells.append(row)
+    return Table(
+        f"radius-{world}",
+        f"Predicted and target radius of the scenario set in {WORLD_WORDS[world]}",
+        (Column("policies"), Column("covered %", percent=True),
+         *(Column(name, 5) for name in names)),
+        tuple(cells),
+        frozenset(i for i, some in enumerate(sharing.values()) if judged.own in some),
+        "Target: the least radius under which some scenario makes every path at least as slow as "
+        "the first ambulance's drive was; zero where the drive was no slower than nominal. "
+        "Around a forecast, the constant that its model learned of trips is first taken off the "
+        "drive, as in training. Covered: calls whose target is within the predicted radius.",
+    )  # fmt: skip
+
+
 def gap_pairs(outcomes: Outcomes) -> Iterator[tuple[str, str, str]]:
     """Policies that differ in the gap's method alone: Algorithm 2's, another's, and its method."""
     known = outcomes.manifest.get("policies", {})
