@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
-from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
+from ideal_dispatch.evaluation.metrics import TARGET_S, RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.roles import BASELINES, STORY
 from ideal_dispatch.evaluation.strategies import (
     BEATING,
+    COVERING,
     VOLUMES,
     Strategy,
     as_decided,
@@ -22,9 +23,10 @@ from ideal_dispatch.evaluation.strategies import (
     matched_arrival_s,
     sends_one,
     single,
-    threshold_above,
+    threshold_where,
     thresholds,
 )
+from ideal_dispatch.ranges import Checked, Positive, Share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,18 +51,33 @@ class Curve:
         return cls(*np.array(rows).T)
 
 
+@dataclass(frozen=True, slots=True)
+class Goal(Checked):
+    """A coverage target: the ``share`` of calls to be reached in less than ``within_s``."""
+
+    share: Share
+    within_s: Positive = TARGET_S
+
+    def met(self, arrival_s: FloatArray) -> BoolArray:
+        """Which calls are reached in time."""
+        in_time: BoolArray = arrival_s < self.within_s
+        return in_time
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """A run, and the thresholds at which its policies are compared.
 
     ``calibration`` is the run of other days on which thresholds for a volume
-    are set; without one they are set on the run itself.
+    are set; without one they are set on the run itself. With a ``goal`` it is told which
+    thresholds meet it.
     """
 
     outcomes: Outcomes
     calibration: Outcomes | None = None
     curve: SurvivalCurve | None = None
     seed: int = 0
+    goal: Goal | None = None
 
     @property
     def main(self) -> tuple[str, ...]:
@@ -145,12 +162,28 @@ class Judged:
         if rival is None:
             return None
         best_s = run.outcomes.best_s[world]["paper"]
-        threshold_s = threshold_above(
-            run.outcomes.policy(policy), run.rate(rival, world), world, best_s
-        )
+        rate = run.rate(rival, world)
+        threshold_s = threshold_where(
+            run.outcomes.policy(policy), world,
+            lambda arrival_s: regret_s(arrival_s, best_s) <= 0.0, lambda share: share > rate,
+        )  # fmt: skip
         if threshold_s is None:
             return None
         return at_threshold(self.outcomes.policy(policy), threshold_s, BEATING)
+
+    def covering(self, policy: str, world: str, goal: Goal) -> Strategy | None:
+        """A policy at the highest threshold that met a goal in ``calibration``.
+
+        The paper leaves it to the dispatch centre to tune the threshold by its coverage
+        target ([IDEAL] section 6.2). None where no threshold met it.
+        """
+        threshold_s = threshold_where(
+            (self.calibration or self.outcomes).policy(policy), world, goal.met,
+            lambda share: share >= goal.share,
+        )  # fmt: skip
+        if threshold_s is None:
+            return None
+        return at_threshold(self.outcomes.policy(policy), threshold_s, COVERING)
 
     def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.

@@ -20,6 +20,7 @@ from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
     beating_table,
     benchmark_table,
+    coverage_table,
     difference_table,
     gap_table,
     radius_table,
@@ -97,6 +98,7 @@ def tables(judged: Judged) -> dict[str, list[Table]]:
     tests = [each_world(wilcoxon_table, own) for own in judged.candidates]
     return {
         "arrival": each_world(arrival_table),
+        "coverage": each_world(coverage_table),
         "saved": each_world(difference_table),
         "regret": each_world(regret_table),
         "beating": each_world(beating_table),

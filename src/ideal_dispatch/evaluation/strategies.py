@@ -1,6 +1,6 @@
 """Strategies: a policy at a threshold, and thresholds that send a given share of seconds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.metrics import regret_s
 from ideal_dispatch.evaluation.outcomes import PolicyOutcomes
 
 VOLUMES = (0.25, 0.5, 0.75)
@@ -20,6 +19,9 @@ AS_SET = "as set"
 
 BEATING = "least to beat baselines"
 """The form of a policy that sends the fewest seconds with which it beats every baseline."""
+
+COVERING = "least to cover"
+"""The form of a policy that sends the fewest seconds with which it meets a goal."""
 
 ALWAYS, NEVER = -np.inf, np.inf
 
@@ -108,20 +110,24 @@ def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     return float(cuts[np.argmin(np.abs(sent - _share(share) * policy.score_s.size))])
 
 
-def threshold_above(
-    policy: PolicyOutcomes, rate: float, world: str, best_s: FloatArray
+def threshold_where(
+    policy: PolicyOutcomes,
+    world: str,
+    good: Callable[[FloatArray], BoolArray],
+    enough: Callable[[FloatArray], BoolArray],
 ) -> float | None:
-    """The highest threshold at which more than ``rate`` of all incidents are candidate-optimal.
+    """The highest threshold at which the share of good arrivals is enough.
 
-    It sends the fewest seconds of all thresholds that do, for a second makes no
-    arrival later. None where even all of them are not enough.
+    ``good`` says which arrivals are, ``enough`` which shares of all incidents are.
+    No threshold sends fewer seconds, as long as sooner is never worse, for a second
+    makes no arrival later. None where even all seconds are not enough.
     """
     cuts, _ = _cuts(policy)
-    alone, both = (regret_s(one(policy).arrival_s[world], best_s) <= 0.0 for one in (single, dual))
+    alone, both = (good(one(policy).arrival_s[world]) for one in (single, dual))
     mended = np.sort(policy.score_s[both & ~alone])
     reached = alone.sum() + mended.size - np.searchsorted(mended, cuts, side="right")
-    enough = np.flatnonzero(reached / alone.size > rate)
-    return float(cuts[enough[0]]) if enough.size else None
+    able = np.flatnonzero(enough(reached / alone.size))
+    return float(cuts[able[0]]) if able.size else None
 
 
 def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:

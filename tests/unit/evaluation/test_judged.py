@@ -6,12 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.figures import arrivals, pareto
-from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.judged import Goal, Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.report import caveats
-from ideal_dispatch.evaluation.result_tables import beating_table, benchmark_table, regret_table
+from ideal_dispatch.evaluation.result_tables import (
+    beating_table,
+    benchmark_table,
+    coverage_table,
+    regret_table,
+)
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
 from tests.unit.evaluation.logs import TYPES, decided, entry, town_run, write_run
 
@@ -159,3 +165,32 @@ def test_without_a_baseline_nobody_is_beaten(tmp_path: Path) -> None:
     assert judged.strongest("experienced") is None
     assert judged.beating("ideal", "experienced") is None
     assert beating_table(judged, "experienced") is None
+
+
+def test_thresholds_for_a_coverage_target(tmp_path: Path) -> None:
+    """In instantaneous traffic only the detours of calls 4-7 take less than 95 s."""
+    run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
+    other = _eight_calls(tmp_path / "other", [0.0, 0.0, 0.0, 0.0, 9.0, 8.0, 7.0, 7.0])
+    world, quarter = "instantaneous", Goal(0.25, 95.0)
+    found = Judged(run).covering("paper-ideal", world, quarter)
+    assert found is not None
+    assert (found.threshold_s, found.extra) == (5.0, 0.5)  # 9, 8, 7 and 6 go; two are in time
+    learned = Judged(run, other).covering("paper-ideal", world, quarter)
+    assert learned is not None
+    assert (learned.threshold_s, learned.extra) == (7.0, 0.25)
+    assert Judged(run).covering("paper-ideal", world, Goal(0.6, 95.0)) is None
+    table = coverage_table(Judged(run, other, goal=quarter), world)
+    assert table is not None
+    assert table.title.startswith("Thresholds that reach 25 % of calls in 95 s of driving")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["paper-ideal"] == (7.0, 0.25, 0.0, 0.0, 0.5)
+    assert rows["ideal"] == ("not reached", None, None, 0.0, 0.0)
+    assert "met on the calls of" in table.note
+    all_go = coverage_table(Judged(run, goal=Goal(0.5, 95.0)), world)
+    assert all_go is not None
+    assert ("paper-ideal", 0.0, 0.75, 0.5, 0.0, 0.5) in all_go.rows
+    assert coverage_table(Judged(run), world) is None
+    with pytest.raises(InputError, match=r"share 92.5: 0 to 1 is needed"):
+        Goal(92.5)
+    with pytest.raises(InputError, match=r"within_s 0.0: more than 0 is needed"):
+        Goal(0.9, 0.0)

@@ -14,8 +14,8 @@ from ideal_dispatch.evaluation.strategies import (
     dual,
     matched_arrival_s,
     single,
-    threshold_above,
     threshold_for,
+    threshold_where,
     thresholds,
 )
 
@@ -142,7 +142,9 @@ def test_no_threshold_exceeds_a_rate_with_fewer_seconds(
     tried = [at_threshold(one, x) for x in (-np.inf, *range(-4, 4))]
     rates = [np.mean(row.arrival_s["instantaneous"] <= best_s) for row in tried]
     able = [row.sent.sum() for row, found in zip(tried, rates, strict=True) if found > rate]
-    threshold_s = threshold_above(one, rate, "instantaneous", best_s)
+    threshold_s = threshold_where(
+        one, "instantaneous", lambda times_s: times_s <= best_s, lambda share: share > rate
+    )
     if threshold_s is None:
         assert not able
     else:
