@@ -25,7 +25,7 @@ def report(
     world: str | None = None,
     survival: str = "waalewijn-2001",
     coverage: Share | None = None,
-    within: Positive = 720.0,
+    within: Positive | None = None,
     seed: Whole = 0,
     force: bool = False,
 ) -> None:
@@ -47,7 +47,8 @@ def report(
       --coverage SHARE  Find the threshold of each policy that sends the fewest second ambulances
           and still reaches this share of calls in time, such as 0.925. It is found on the days of
           --calibration, where given, and goes into an experiment file as `threshold`.
-      --within SECONDS  What in time means for --coverage: less driving than this.
+      --within SECONDS  What in time means for --coverage: less driving than this; 720
+          by default.
       --survival NAME  The published curve that says how survival falls with time.
 
     Examples:
@@ -61,6 +62,7 @@ def report(
     from ideal_dispatch.dispatch.survival import survival_curve
     from ideal_dispatch.evaluation.comparison import write_comparison
     from ideal_dispatch.evaluation.judged import Goal, Judged
+    from ideal_dispatch.evaluation.metrics import TARGET_S
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import caveats, write_report
 
@@ -68,7 +70,9 @@ def report(
         raise InputError("--incident goes with one run; give a single folder")
     if coverage is not None and len(runs) > 1:
         raise InputError("--coverage goes with one run; give a single folder")
-    goal = None if coverage is None else Goal(coverage, within)
+    if within is not None and coverage is None:
+        raise InputError("--within goes with --coverage; say which share of calls")
+    goal = None if coverage is None else Goal(coverage, within or TARGET_S)
     page = "report.html" if len(runs) == 1 else "comparison.html"
     check_folder(output, (page, "tables", "figures"), force)
     with stages("Reporting") as progress:

@@ -12,7 +12,6 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.roles import BASELINES, STORY
 from ideal_dispatch.evaluation.strategies import (
     BEATING,
-    COVERING,
     VOLUMES,
     Strategy,
     as_decided,
@@ -177,13 +176,11 @@ class Judged:
         The paper leaves it to the dispatch centre to tune the threshold by its coverage
         target ([IDEAL] section 6.2). None where no threshold met it.
         """
-        threshold_s = threshold_where(
-            (self.calibration or self.outcomes).policy(policy), world, goal.met,
-            lambda share: share >= goal.share,
-        )  # fmt: skip
+        found_on = (self.calibration or self.outcomes).only(world).policy(policy)
+        threshold_s = threshold_where(found_on, world, goal.met, lambda share: share >= goal.share)
         if threshold_s is None:
             return None
-        return at_threshold(self.outcomes.policy(policy), threshold_s, COVERING)
+        return at_threshold(self.outcomes.policy(policy), threshold_s)
 
     def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.

@@ -17,7 +17,15 @@ from ideal_dispatch.evaluation.metrics import (
 )
 from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
 from ideal_dispatch.evaluation.roles import first_of
-from ideal_dispatch.evaluation.strategies import VOLUMES, dual, is_selective, sends_one, single
+from ideal_dispatch.evaluation.strategies import (
+    ALWAYS,
+    NEVER,
+    VOLUMES,
+    dual,
+    is_selective,
+    sends_one,
+    single,
+)
 from ideal_dispatch.evaluation.table import Cell, Column, Table, file_name
 from ideal_dispatch.replay.drive import World
 
@@ -25,6 +33,7 @@ WORLD_WORDS: Mapping[str, str] = {world: world.words for world in World}
 _PRINTED = "dca"
 _GAP = ("method", "time_limit_s", "name")
 _BENCHMARK_WORDS = {"common": "all drives", "hindsight": "hindsight"}
+_LIMITS: Mapping[float, str] = {ALWAYS: "always", NEVER: "no second needed"}
 EXTRA = Column("reached %", 1, signed=True, percent=True)
 
 
@@ -134,6 +143,8 @@ def beating_table(judged: Judged, world: str) -> Table | None:
     rival, other = judged.strongest(world), judged.calibration
     if rival is None:
         return None
+    if other is not None and world not in other.best_s:
+        other = None  # a live run is of one world, its calibration perhaps of the other
     columns = [
         Column("policy"), Column("least volume %", 1, signed=True, percent=True),
         Column("optimal %", percent=True, arrow="↑"),
@@ -182,7 +193,7 @@ def coverage_table(judged: Judged, world: str) -> Table | None:
         )
         threshold: Cell = "not reached"
         if found is not None:
-            threshold = found.threshold_s if np.isfinite(found.threshold_s) else "always"
+            threshold = _LIMITS.get(found.threshold_s, found.threshold_s)
         rows.append((name, threshold, None if found is None else found.extra, at, alone, both))
     return Table(
         f"coverage-{world}",

@@ -20,9 +20,6 @@ AS_SET = "as set"
 BEATING = "least to beat baselines"
 """The form of a policy that sends the fewest seconds with which it beats every baseline."""
 
-COVERING = "least to cover"
-"""The form of a policy that sends the fewest seconds with which it meets a goal."""
-
 ALWAYS, NEVER = -np.inf, np.inf
 
 
@@ -120,14 +117,17 @@ def threshold_where(
 
     ``good`` says which arrivals are, ``enough`` which shares of all incidents are.
     No threshold sends fewer seconds, as long as sooner is never worse, for a second
-    makes no arrival later. None where even all seconds are not enough.
+    makes no arrival later. :data:`NEVER` where none is needed, None where even all
+    seconds are not enough.
     """
     cuts, _ = _cuts(policy)
     alone, both = (good(one(policy).arrival_s[world]) for one in (single, dual))
     mended = np.sort(policy.score_s[both & ~alone])
     reached = alone.sum() + mended.size - np.searchsorted(mended, cuts, side="right")
     able = np.flatnonzero(enough(reached / alone.size))
-    return float(cuts[able[0]]) if able.size else None
+    if not able.size:
+        return None
+    return float(cuts[able[0]]) if able[0] else NEVER
 
 
 def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:

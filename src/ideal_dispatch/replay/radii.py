@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.scenario_gap import recentred
+from ideal_dispatch.dispatch.scenario_gap import Centre, recentred
 from ideal_dispatch.dispatch.situation import TellsEdgeTimes
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import write_csv
@@ -59,11 +59,11 @@ def write_radii(folder: Path, traffic: ReplayedTraffic, policies: Sequence[Polic
         call = _Call(entry, traffic)
         for name, model in models.items():
             decision = entry["decisions"][name]
-            predicted = decision["details"].get("radius")
-            if predicted is None:  # it decided without a scenario set
+            predicted, centre = map(decision["details"].get, ("radius", "centre"))
+            if predicted is None or centre not in get_args(Centre):  # it had no scenario set
                 continue
             for world in entry["hindsight"]:
-                target = call.target(model, decision, world)
+                target = call.target(model, centre, decision["primary"], world)
                 rows.append((entry["incident"]["name"], name, world, predicted, f"{target:.6g}"))
     write_csv(radii_file(folder), _COLUMNS, rows)
 
@@ -107,11 +107,10 @@ class _Call:
         self._embeddings: dict[tuple[str, str], FloatArray] = {}
         self._targets: dict[tuple[str, str, str, str], float] = {}
 
-    def target(self, model: Model, decision: Mapping[str, Any], world: str) -> float:
-        entry, centre = self._entry, decision["details"]["centre"]
-        key = (model.checksum, centre, decision["primary"], world)
+    def target(self, model: Model, centre: Centre, primary: str, world: str) -> float:
+        entry, key = self._entry, (model.checksum, centre, primary, world)
         if key not in self._targets:
-            drive = entry["drives"][decision["primary"]]
+            drive = entry["drives"][primary]
             driven_s = sum(drive[world]["seconds"])
             if centre == "forecast":
                 driven_s = max(driven_s - model.trip_constant_s, 0.0)
@@ -123,7 +122,7 @@ class _Call:
             self._targets[key] = found.upper
         return self._targets[key]
 
-    def _around(self, model: Model, centre: str) -> FloatArray:
+    def _around(self, model: Model, centre: Centre) -> FloatArray:
         key = (model.checksum, centre)
         if key not in self._embeddings:
             traffic = self._traffic

@@ -108,6 +108,8 @@ def test_bad_input(runs: Path, tmp_path: Path) -> None:
         report(runs=[tmp_path], output=tmp_path / "out")
     with pytest.raises(InputError, match="--incident goes with one run"):
         report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", incident="x")
+    with pytest.raises(InputError, match="--within goes with --coverage"):
+        report(runs=[runs / "test"], output=tmp_path / "out", within=300.0)
     with pytest.raises(InputError, match="--coverage goes with one run"):
         report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", coverage=0.9)
     with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):

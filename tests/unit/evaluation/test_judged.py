@@ -157,6 +157,19 @@ def test_beating_by_a_threshold_of_other_days(tmp_path: Path) -> None:
     assert table.rows[1][-2:] == ("not reached", None)
 
 
+def test_a_calibration_of_the_other_world(tmp_path: Path) -> None:
+    """A live run has instantaneous drives alone, and its calibration may have none."""
+    run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
+    decisions = {name: decided("s0", "s1", 1.0) for name in run.policies}
+    line = entry("x", {"s0": 9.0, "s1": 8.0}, decisions, worlds=["experienced"])
+    judged = Judged(run, Outcomes.load(write_run(tmp_path / "other", [line])))
+    table = beating_table(judged, "instantaneous")
+    assert table is not None
+    assert table.rows[0] == ("paper-ideal", 0.5, 5 / 8, 7 / 8)
+    with pytest.raises(InputError, match="no world instantaneous; it has experienced"):
+        judged.covering("ideal", "instantaneous", Goal(0.9))
+
+
 def test_without_a_baseline_nobody_is_beaten(tmp_path: Path) -> None:
     lines = [
         entry(str(i), {"s0": 9.0, "s1": 8.0}, {"ideal": decided("s0", "s1", i)}) for i in (1, 2)
@@ -189,6 +202,9 @@ def test_thresholds_for_a_coverage_target(tmp_path: Path) -> None:
     all_go = coverage_table(Judged(run, goal=Goal(0.5, 95.0)), world)
     assert all_go is not None
     assert ("paper-ideal", 0.0, 0.75, 0.5, 0.0, 0.5) in all_go.rows
+    easy = coverage_table(Judged(run, goal=Goal(0.9, 500.0)), world)
+    assert easy is not None
+    assert ("ideal", "no second needed", 0.0, 1.0, 1.0, 1.0) in easy.rows
     assert coverage_table(Judged(run), world) is None
     with pytest.raises(InputError, match=r"share 92.5: 0 to 1 is needed"):
         Goal(92.5)

@@ -66,7 +66,7 @@ def test_a_page_says_where_there_are_none(tmp_path: Path) -> None:
     assert "No radii:" not in page
     radii_file(run).unlink()
     made = write_report(Judged(Outcomes.load(run)), tmp_path / "without")
-    assert "No radii: no policy has a model, or the replay did not" in made[-1].read_text()
+    assert "No radii: they are known for test days of policies with a model" in made[-1].read_text()
     assert not [path for path in made if path.name.startswith(("radii", "radius"))]
 
 
