@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ideal_dispatch.cli.options import check_folder, read_network
 from ideal_dispatch.cli.terminal import out, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.ranges import Whole
+from ideal_dispatch.ranges import Positive, Share, Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.evaluation.judged import Judged
@@ -24,6 +24,8 @@ def report(
     calibration: list[Path] | None = None,
     world: str | None = None,
     survival: str = "waalewijn-2001",
+    coverage: Share | None = None,
+    within: Positive | None = None,
     seed: Whole = 0,
     force: bool = False,
 ) -> None:
@@ -42,22 +44,35 @@ def report(
       --world instantaneous|experienced  Judge in one world only. In instantaneous traffic a road
           takes what the router shows when it is entered, in experienced traffic what really
           happens. A and B are accepted too.
+      --coverage SHARE  Find the threshold of each policy that sends the fewest second ambulances
+          and still reaches this share of calls in time, such as 0.925. It is found on the days of
+          --calibration, where given, and goes into an experiment file as `threshold`.
+      --within SECONDS  What in time means for --coverage: less driving than this; 720
+          by default.
       --survival NAME  The published curve that says how survival falls with time.
 
     Examples:
       ideal report out/test --calibration out/training -o out/report
       ideal report out/test --incident 2023-05-20-0007 --world experienced \
         -o out/report
+      ideal report out/test --calibration out/training --coverage 0.925 \
+        --within 720 -o out/report
       ideal report out/seed-1 out/seed-2 -o out/comparison
     """
     from ideal_dispatch.dispatch.survival import survival_curve
     from ideal_dispatch.evaluation.comparison import write_comparison
-    from ideal_dispatch.evaluation.judged import Judged
+    from ideal_dispatch.evaluation.judged import Goal, Judged
+    from ideal_dispatch.evaluation.metrics import TARGET_S
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import caveats, write_report
 
     if incident is not None and len(runs) > 1:
         raise InputError("--incident goes with one run; give a single folder")
+    if coverage is not None and len(runs) > 1:
+        raise InputError("--coverage goes with one run; give a single folder")
+    if within is not None and coverage is None:
+        raise InputError("--within goes with --coverage; say which share of calls")
+    goal = None if coverage is None else Goal(coverage, within or TARGET_S)
     page = "report.html" if len(runs) == 1 else "comparison.html"
     check_folder(output, (page, "tables", "figures"), force)
     with stages("Reporting") as progress:
@@ -72,7 +87,7 @@ def report(
         for folder, other in zip(runs, cycle(trained or [None]), strict=False):
             outcomes = Outcomes.load(folder)
             shown = outcomes if world is None else outcomes.only(world)
-            judged.append(Judged(shown, other, curve, seed))
+            judged.append(Judged(shown, other, curve, seed, goal))
         if len(judged) > 1:
             progress("comparing")
             made = write_comparison(judged, output)
@@ -100,8 +115,11 @@ def _network(outcomes: "Outcomes", file: Path | None) -> "RoadNetwork | None":
 
 def _main_tables(judged: "list[Judged]") -> "list[Table]":
     from ideal_dispatch.evaluation import comparison
-    from ideal_dispatch.evaluation.result_tables import arrival_table
+    from ideal_dispatch.evaluation.result_tables import arrival_table, coverage_table
 
     if len(judged) == 1:
-        return [arrival_table(judged[0], world) for world in judged[0].outcomes.worlds]
+        worlds = judged[0].outcomes.worlds
+        covered = [coverage_table(judged[0], world) for world in worlds]
+        arrivals = [arrival_table(judged[0], world) for world in worlds]
+        return [*arrivals, *(table for table in covered if table is not None)]
     return [comparison.arrival_comparison(judged, world) for world in comparison.worlds(judged)]

@@ -9,9 +9,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.call_maps import DrawnDrive, draw_drives
 from ideal_dispatch.evaluation.judged import Judged
-from ideal_dispatch.evaluation.metrics import RegretSummary, cvar, regret_s
+from ideal_dispatch.evaluation.metrics import cvar, regret_s
 from ideal_dispatch.evaluation.races import issues, races_of
-from ideal_dispatch.evaluation.strategies import AS_SET, Strategy
+from ideal_dispatch.evaluation.strategies import AS_SET, BEATING, Strategy
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import (
     ACCENT,
@@ -95,6 +95,9 @@ def report_figures(
     for name, make in made.items():
         progress(f"figure {name}")
         yield name, make(judged)
+    if judged.outcomes.radii:
+        progress("figure radii")
+        yield "radii", radii(judged)
 
 
 def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str, Figure]]":
@@ -113,17 +116,28 @@ def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str,
 
 
 def candidate_bars(judged: Judged) -> "Figure":
-    """Candidate-optimal rates of the main strategies (the paper's first figure of results)."""
+    """Candidate-optimal rates of the main strategies ([IDEAL] Figures 4 and 7).
+
+    Below each policy that shall beat the baselines stands the least volume at which it does.
+    """
     worlds, looks = judged.outcomes.worlds, styles(judged)
-    rows = judged.rows(judged.main or judged.others)
+    shown = judged.main or judged.others
+    rows: list[tuple[str, Strategy | None]] = []
+    for name in shown:
+        rows += [(name, row) for row in judged.rows([name])]
+        rows += [(name, None)] if name in judged.contenders else []
     figure, panels = plain_axes(len(worlds), 0.8 + 0.27 * len(rows))
-    colours = [looks[row.policy].colour for row in rows]
+    colours = [looks[name].colour for name, _ in rows]
     for axes, world in zip(panels, worlds, strict=True):
-        best = judged.outcomes.best_s[world]["paper"]
-        rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
-        labels = [row.label if axes is panels[0] else "" for row in rows]
-        named_bars(axes, labels, rates, [f"{rate:.1f}" for rate in rates], colours)
-        axes.set(xlim=(0, 108), xlabel="candidate-optimal incidents (%)")
+        rates, texts, labels = [], [], []
+        for name, row in rows:
+            point = row or judged.beating(name, world)
+            rates.append(0.0 if point is None else 100 * judged.rate(point, world))
+            volume = f" (+{100 * point.extra:.1f} %)" if point and row is None else ""
+            texts.append("not reached" if point is None else f"{rates[-1]:.1f}{volume}")
+            labels.append(f"{name}, {BEATING}" if row is None else row.label)
+        named_bars(axes, labels if axes is panels[0] else [""] * len(rows), rates, texts, colours)
+        axes.set(xlim=(0, 140), xlabel="candidate-optimal incidents (%)")
         axes.set_xticks(range(0, 101, 20))
         _title(axes, world)
     return figure
@@ -171,6 +185,27 @@ def regret_cdf(judged: Judged) -> "Figure":
         least = 100 * min(float((x <= 0).mean()) for x in late.values())
         axes.set(xlim=(-0.015 * end, end), xlabel="regret (s)", ylabel="share of incidents (%)",
                  ylim=(max(10 * np.floor(least / 10 - 0.5), 0), 100.5))  # fmt: skip
+        _title(axes, world)
+    panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
+    return figure
+
+
+def radii(judged: Judged) -> "Figure":
+    """Distribution of the target radii, and of the predicted ones (dashed)."""
+    worlds, looks, known = judged.outcomes.worlds, styles(judged), judged.outcomes.radii
+    figure, panels = plain_axes(len(worlds), 3.6)
+    shown = [name for name in judged.main if name in known] or list(known)
+    for axes, world in zip(panels, worlds, strict=True):
+        for name in shown:
+            pair, style = known[name][world], looks[name]
+            for values, what, dashes in (
+                (pair.target, "target", "-"),
+                (pair.predicted, "predicted", _DASHES[0]),
+            ):
+                axes.ecdf(values, label=f"{name}, {what}", color=style.colour, linestyle=dashes,
+                          linewidth=style.width - 0.3)  # fmt: skip
+        axes.set_xscale("symlog", linthresh=1e-4)
+        axes.set(xlabel="radius", ylabel="share of incidents", xlim=(0, None), ylim=(0, 1.01))
         _title(axes, world)
     panels[-1].legend(frameon=False, fontsize=SMALL_PT, loc="lower right")
     return figure

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
-from ideal_dispatch.evaluation.metrics import cvar, regret_s
+from ideal_dispatch.evaluation.metrics import TARGET_S, RegretSummary, cvar, regret_s
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.roles import STORY
+from ideal_dispatch.evaluation.roles import BASELINES, STORY
 from ideal_dispatch.evaluation.strategies import (
+    BEATING,
     VOLUMES,
     Strategy,
     as_decided,
@@ -21,8 +22,10 @@ from ideal_dispatch.evaluation.strategies import (
     matched_arrival_s,
     sends_one,
     single,
+    threshold_where,
     thresholds,
 )
+from ideal_dispatch.ranges import Checked, Positive, Share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,18 +50,33 @@ class Curve:
         return cls(*np.array(rows).T)
 
 
+@dataclass(frozen=True, slots=True)
+class Goal(Checked):
+    """A coverage target: the ``share`` of calls to be reached in less than ``within_s``."""
+
+    share: Share
+    within_s: Positive = TARGET_S
+
+    def met(self, arrival_s: FloatArray) -> BoolArray:
+        """Which calls are reached in time."""
+        in_time: BoolArray = arrival_s < self.within_s
+        return in_time
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """A run, and the thresholds at which its policies are compared.
 
     ``calibration`` is the run of other days on which thresholds for a volume
-    are set; without one they are set on the run itself.
+    are set; without one they are set on the run itself. With a ``goal`` it is told which
+    thresholds meet it.
     """
 
     outcomes: Outcomes
     calibration: Outcomes | None = None
     curve: SurvivalCurve | None = None
     seed: int = 0
+    goal: Goal | None = None
 
     @property
     def main(self) -> tuple[str, ...]:
@@ -119,6 +137,51 @@ class Judged:
         trained = None if self.calibration is None else self.calibration.policy(policy)
         return at_volume(one, share, trained)
 
+    def rate(self, row: Strategy, world: str) -> float:
+        """The candidate-optimal rate: the share of incidents no later than the best candidate."""
+        best_s = self.outcomes.best_s[world]["paper"]
+        return RegretSummary.of(row.arrival_s[world], best_s).optimal
+
+    def strongest(self, world: str) -> Strategy | None:
+        """The baseline with the highest candidate-optimal rate; of equals the one told first."""
+        roles = self.outcomes.roles
+        rows = self.rows(roles[role] for role in BASELINES if role in roles)
+        return max(rows, key=lambda row: self.rate(row, world), default=None)
+
+    def beating(self, policy: str, world: str, found_on: Outcomes | None = None) -> Strategy | None:
+        """A policy where it first exceeds the strongest baseline's candidate-optimal rate.
+
+        [IDEAL] Figures 4 and 7, the point of lower volume: of all thresholds the one that
+        sends the fewest seconds. As in the paper it is found on the incidents that it is
+        judged on; ``found_on`` is another run to find the threshold on. None where
+        no threshold does, or where there is no baseline.
+        """
+        run = self if found_on is None else Judged(found_on)
+        rival = run.strongest(world)
+        if rival is None:
+            return None
+        best_s = run.outcomes.best_s[world]["paper"]
+        rate = run.rate(rival, world)
+        threshold_s = threshold_where(
+            run.outcomes.policy(policy), world,
+            lambda arrival_s: regret_s(arrival_s, best_s) <= 0.0, lambda share: share > rate,
+        )  # fmt: skip
+        if threshold_s is None:
+            return None
+        return at_threshold(self.outcomes.policy(policy), threshold_s, BEATING)
+
+    def covering(self, policy: str, world: str, goal: Goal) -> Strategy | None:
+        """A policy at the highest threshold that met a goal in ``calibration``.
+
+        The paper leaves it to the dispatch centre to tune the threshold by its coverage
+        target ([IDEAL] section 6.2). None where no threshold met it.
+        """
+        found_on = (self.calibration or self.outcomes).only(world).policy(policy)
+        threshold_s = threshold_where(found_on, world, goal.met, lambda share: share >= goal.share)
+        if threshold_s is None:
+            return None
+        return at_threshold(self.outcomes.policy(policy), threshold_s)
+
     def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.
 
@@ -149,6 +212,12 @@ class Judged:
         """The policies to be judged: the paper's, ours, and those without a role."""
         roles, free = self.outcomes.roles, self.outcomes.free
         return (*(roles[role] for role in ("paper", "ideal") if role in roles), *free)
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Policies that choose and are held against the baselines: the paper's forms, and ours."""
+        able, named = self.rivals(), (*self.printed, *self.candidates)
+        return tuple(name for name in dict.fromkeys(named) if name in able)
 
     @property
     def own(self) -> str | None:

@@ -9,7 +9,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT
 from ideal_dispatch.replay.log import read_log
+from ideal_dispatch.replay.radii import Radii, read_radii
 from ideal_dispatch.replay.run import LOG
 from ideal_dispatch.replay.run_folder import read_manifest
 
@@ -92,7 +93,8 @@ class Outcomes:
     is the experiment's name and days, empty where the run is part of none. ``worlds`` are
     those of the log that the experiment names. ``thresholds_given`` names the policies whose
     tables give a threshold. ``nearest_region`` says that nobody knew the agency's territories:
-    the region is that of the nearest depot at free flow.
+    the region is that of the nearest depot at free flow. ``radii`` are by policy and world, of
+    policies with a model, where the replay worked them out.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Outcomes:
     title: str = ""
     thresholds_given: frozenset[str] = frozenset()
     nearest_region: bool = False
+    radii: Mapping[str, Mapping[str, Radii]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
@@ -273,6 +276,7 @@ class _Reader:
             title=f"{experiment['name']}, {folder.resolve().name} days" if experiment else "",
             thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
             nearest_region=bool(city.get("network")) and not city.get("territories"),
+            radii=MappingProxyType(read_radii(folder, tuple(self._names))),
         )
 
     def _policy(self, name: str) -> PolicyOutcomes:

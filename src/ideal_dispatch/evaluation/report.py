@@ -18,9 +18,12 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
     WORLD_WORDS,
     arrival_table,
+    beating_table,
     benchmark_table,
+    coverage_table,
     difference_table,
     gap_table,
+    radius_table,
     regret_table,
     second_table,
     wilcoxon_table,
@@ -79,7 +82,7 @@ def write_report(
         big_numbers=report_facts(judged),
         caveats=caveats(judged),
         tables=found,
-        drawn={"issues": "", "forecast": "", **drawn},
+        drawn={"issues": "", "forecast": "", "radii": "", **drawn},
         maps=maps,
     )
     return [*made, where / "report.html"]
@@ -95,11 +98,14 @@ def tables(judged: Judged) -> dict[str, list[Table]]:
     tests = [each_world(wilcoxon_table, own) for own in judged.candidates]
     return {
         "arrival": each_world(arrival_table),
+        "coverage": each_world(coverage_table),
         "saved": each_world(difference_table),
         "regret": each_world(regret_table),
+        "beating": each_world(beating_table),
         "wilcoxon": list(chain.from_iterable(tests)),
         "benchmarks": each_world(benchmark_table),
         "second": each_world(second_table),
+        "radius": each_world(radius_table),
         "gap": each_world(gap_table),
         "controls": each_world(arrival_table, judged.others),
     }

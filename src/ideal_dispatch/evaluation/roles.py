@@ -14,6 +14,9 @@ from ideal_dispatch.dispatch.policy_tables import KINDS
 STORY = ("region", "router", "interval", "router-dual", "paper", "ideal")
 """The parts that tables and figures refer to, in the order of telling."""
 
+BASELINES = STORY[:4]
+"""The parts of those that the paper compares itself with."""
+
 CONTROL = "control"
 
 

@@ -1,6 +1,6 @@
 """Strategies: a policy at a threshold, and thresholds that send a given share of seconds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,6 +16,9 @@ VOLUMES = (0.25, 0.5, 0.75)
 
 AS_SET = "as set"
 """The form of a policy at its own threshold."""
+
+BEATING = "least to beat baselines"
+"""The form of a policy that sends the fewest seconds with which it beats every baseline."""
 
 ALWAYS, NEVER = -np.inf, np.inf
 
@@ -102,6 +105,29 @@ def threshold_for(policy: PolicyOutcomes, share: float) -> float:
     """
     cuts, sent = _cuts(policy)
     return float(cuts[np.argmin(np.abs(sent - _share(share) * policy.score_s.size))])
+
+
+def threshold_where(
+    policy: PolicyOutcomes,
+    world: str,
+    good: Callable[[FloatArray], BoolArray],
+    enough: Callable[[FloatArray], BoolArray],
+) -> float | None:
+    """The highest threshold at which the share of good arrivals is enough.
+
+    ``good`` says which arrivals are, ``enough`` which shares of all incidents are.
+    No threshold sends fewer seconds, as long as sooner is never worse, for a second
+    makes no arrival later. :data:`NEVER` where none is needed, None where even all
+    seconds are not enough.
+    """
+    cuts, _ = _cuts(policy)
+    alone, both = (good(one(policy).arrival_s[world]) for one in (single, dual))
+    mended = np.sort(policy.score_s[both & ~alone])
+    reached = alone.sum() + mended.size - np.searchsorted(mended, cuts, side="right")
+    able = np.flatnonzero(enough(reached / alone.size))
+    if not able.size:
+        return None
+    return float(cuts[able[0]]) if able[0] else NEVER
 
 
 def thresholds(policy: PolicyOutcomes, most: int = 100) -> list[float]:

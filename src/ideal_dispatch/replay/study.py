@@ -27,6 +27,7 @@ from ideal_dispatch.replay.fitting import (
 )
 from ideal_dispatch.replay.incidents import RecordedCalls
 from ideal_dispatch.replay.past import PastDays, collect_past
+from ideal_dispatch.replay.radii import radii_file, write_radii
 from ideal_dispatch.replay.run_folder import LOCK, locked
 from ideal_dispatch.toml_tables import complaints_about
 
@@ -165,6 +166,8 @@ class _Stage:
             policies = policies_from(experiment.policies, parts)
         days = range(experiment.training_days, len(self.ground.dates()))
         self._replay(policies, days, TEST)
+        if not radii_file(self.folder / TEST).exists():
+            write_radii(self.folder / TEST, self.ground.traffic(experiment), policies)
 
     @cached_property
     def _past(self) -> PastDays:

@@ -65,6 +65,19 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
     assert "The call you named. 2023-05-15-0002" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_thresholds_for_a_coverage_target(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(
+        runs=[runs / "test"], output=tmp_path / "out", calibration=[runs / "training"],
+        world="experienced", coverage=0.5, within=300.0,
+    )  # fmt: skip
+    assert "Thresholds that reach 50 % of calls in 300 s of driving" in capsys.readouterr().out
+    assert (tmp_path / "out" / "tables" / "coverage-experienced.csv").is_file()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Thresholds for the coverage target" in page
+
+
 def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(runs=[runs / "test", runs / "training"], output=tmp_path / "both", world="experienced")
     told = capsys.readouterr().out
@@ -95,6 +108,10 @@ def test_bad_input(runs: Path, tmp_path: Path) -> None:
         report(runs=[tmp_path], output=tmp_path / "out")
     with pytest.raises(InputError, match="--incident goes with one run"):
         report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", incident="x")
+    with pytest.raises(InputError, match="--within goes with --coverage"):
+        report(runs=[runs / "test"], output=tmp_path / "out", within=300.0)
+    with pytest.raises(InputError, match="--coverage goes with one run"):
+        report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", coverage=0.9)
     with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):
         report(runs=[runs / "test"], output=tmp_path / "out", calibration=[runs / "training"] * 2)
     with pytest.raises(InputError, match="no world C; it has instantaneous, experienced"):

@@ -33,12 +33,28 @@ def test_every_policy_has_one_look_of_its_own(judged: Judged) -> None:
 def test_bars_are_the_rates(judged: Judged) -> None:
     figure = figures.candidate_bars(judged)
     rows = judged.rows(judged.main)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    point = "ideal, least to beat baselines"
+    assert [one for one in labels if "least" not in one] == [row.label for row in rows]
+    assert [one for one in labels if "least" in one] == [
+        point.replace("ideal", "paper-ideal"),
+        point,
+    ]
     for axes, world in zip(figure.axes, ("instantaneous", "experienced"), strict=True):
         best = judged.outcomes.best_s[world]["paper"]
-        rates = [100 * RegretSummary.of(row.arrival_s[world], best).optimal for row in rows]
-        assert [bar.get_width() for bar in axes.patches] == pytest.approx(rates)  # type: ignore[attr-defined]
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == [row.label for row in rows]
+        widths = [bar.get_width() for bar in axes.patches]  # type: ignore[attr-defined]
+        shown = dict(zip(labels, widths, strict=True))
+        for row in rows:
+            rate = RegretSummary.of(row.arrival_s[world], best).optimal
+            assert shown[row.label] == pytest.approx(100 * rate)
+        assert shown[point] == 0.0  # its seconds are those of router-dual
+        texts = [text.get_text() for text in axes.texts]
+        assert texts[labels.index(point)] == "not reached"
+        found = judged.beating("paper-ideal", world)
+        assert found is not None
+        at = labels.index(f"paper-{point}")
+        assert widths[at] == pytest.approx(100 * judged.rate(found, world))
+        assert texts[at] == f"{widths[at]:.1f} (+{100 * found.extra:.1f} %)"
 
 
 def test_pareto_curves_are_the_sweeps(judged: Judged) -> None:

@@ -102,7 +102,7 @@ def test_an_unknown_call_stops_before_anything_is_written(judged: Judged, tmp_pa
 
 def test_tables_of_both_worlds(judged: Judged) -> None:
     names = [table.name for group in tables(judged).values() for table in group]
-    assert len(names) == len(set(names)) == 16
+    assert len(names) == len(set(names)) == 18
     assert {"arrival-instantaneous", "saved-experienced", "second-experienced"} <= set(names)
 
 

@@ -15,6 +15,7 @@ from ideal_dispatch.evaluation.strategies import (
     matched_arrival_s,
     single,
     threshold_for,
+    threshold_where,
     thresholds,
 )
 
@@ -122,3 +123,29 @@ def test_thresholds_go_from_none_to_all() -> None:
     assert volumes == pytest.approx(np.linspace(0, 1, 11))
     few = policy([1.0, 1.0, 2.0])
     assert [at_threshold(few, x).sent.sum() for x in thresholds(few)] == [0, 1, 3]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.sampled_from([90.0, 100.0]), st.booleans()),
+        min_size=1, max_size=20,
+    ),
+    st.integers(0, 4),
+    st.floats(0, 1),
+)  # fmt: skip
+def test_no_threshold_exceeds_a_rate_with_fewer_seconds(
+    calls: list[tuple[int, float, bool]], missing: int, rate: float
+) -> None:
+    """Firsts take 100 s and seconds 90 s; the best is either, or one that nobody drives."""
+    one = policy([float(score) for score, _, _ in calls], missing=min(missing, len(calls)))
+    best_s = np.array([best - 20.0 * beyond for _, best, beyond in calls])
+    tried = [at_threshold(one, x) for x in (-np.inf, *range(-4, 4))]
+    rates = [np.mean(row.arrival_s["instantaneous"] <= best_s) for row in tried]
+    able = [row.sent.sum() for row, found in zip(tried, rates, strict=True) if found > rate]
+    threshold_s = threshold_where(
+        one, "instantaneous", lambda times_s: times_s <= best_s, lambda share: share > rate
+    )
+    if threshold_s is None:
+        assert not able
+    else:
+        assert at_threshold(one, threshold_s).sent.sum() == min(able)
