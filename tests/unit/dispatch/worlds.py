@@ -75,7 +75,7 @@ def situation(
 def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> Model:
     """A model with random weights: its times are plausible, and nobody learned them."""
     rng = np.random.default_rng(seed)
-    shape = Architecture("attributes", dimension=4, width=8, hour_harmonics=1)
+    shape = Architecture("attributes", dimension=4, width=8, hour_harmonics=1, crossings=False)
     encoding = ContextEncoding()
     edges = edge_inputs(network, "attributes", np.zeros(2), np.zeros((2, 0)))
     columns = len(encoding.columns) + 1
