@@ -26,9 +26,11 @@ TOLERANCE_S = 1e-6
 
 MOST_STEPS = 50
 
+NO_PATH = np.full(1, -1, np.int32)
+"""What a first step has for the path before it."""
+
 _ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0
 _EVEN = 1e-3
-_NO_PATH = np.full(1, -1, np.int32)
 _PRIME = 1099511628211  # of the hash FNV-1
 _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
 
@@ -87,7 +89,7 @@ def estimate(
     run ends there. The answer is the last iterate, as printed, not the best.
     """
     scenarios, arrays = problem.scenarios, problem.arrays
-    metric, smallest, before = np.eye(scenarios.dimension), 1.0, _NO_PATH
+    metric, smallest, before = np.eye(scenarios.dimension), 1.0, NO_PATH
     steps: list[DcaStep] = []
     restarted = converged = False
     while True:
@@ -97,7 +99,7 @@ def estimate(
             arrays, metric, smallest, before, last
         )
         if stuck and restarts and scenarios.radius > 0:
-            following, before = scenarios.sample(1, rng)[0], _NO_PATH
+            following, before = scenarios.sample(1, rng)[0], NO_PATH
             smallest = float(np.linalg.eigvalsh(following)[0])
         else:
             last, before = last or stuck, edges
