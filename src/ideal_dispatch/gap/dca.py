@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, frozen
+from ideal_dispatch.arrays import FloatArray, frozen, whole_number
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap.problem import GapProblem
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.depot import Source
@@ -76,7 +77,14 @@ def dca_steps(
     ([IDEAL] Theorem 4).
     """
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
-    return estimate(problem, np.random.default_rng(seed)).steps
+    return estimate(problem, generator(seed)).steps
+
+
+def generator(seed: int) -> np.random.Generator:
+    """What random restarts are drawn by."""
+    if whole_number(seed, "seed") < 0:
+        raise InputError(f"seed {seed}: it must be zero or more")
+    return np.random.default_rng(seed)
 
 
 def estimate(

@@ -1,6 +1,7 @@
 """One call, one decision: for people, for programs, and with what can go wrong."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -394,6 +395,9 @@ def test_a_trace_of_algorithm_2(
     assert [row["k"] for row in rows] == list(range(len(rows)))
     assert len(rows) > 1
     assert rows[0]["f_s"] > rows[-1]["f_s"], "it finds something here"
+    assert all(b["f_s"] <= a["f_s"] + 1e-9 for a, b in pairwise(rows)), "Theorem 4"
+    promised_s = sum(row["decrease_s"] for row in rows[:-1])
+    assert promised_s <= rows[0]["f_s"] - rows[-1]["f_s"] + 1e-9
     for row in rows:
         assert row["f_s"] == -row["gap_s"]
         assert row["depot"] in {"D0", "D1", "D2"}

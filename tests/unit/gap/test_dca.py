@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import optimistic_gap
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap import dca_steps
 from tests.theory.small_towns import random_town
 
@@ -17,6 +18,8 @@ def test_the_steps_end_at_the_estimate(seed: int) -> None:
     assert steps[-1].secondary == gap.secondary
     assert steps[-1].decrease_s is None
     assert all(step.decrease_s is not None for step in steps[:-1])
+    with pytest.raises(InputError, match="seed -1: it must be zero or more"):
+        dca_steps(*question, seed=-1)
 
 
 @pytest.mark.parametrize("seed", range(12))
