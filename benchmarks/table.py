@@ -14,8 +14,8 @@ WIDTH = 140
 Benchmark = Callable[[Console], None]
 
 NAMES = (
-    "shortest_paths", "map_matching", "target_radius", "gap", "training", "traffic", "replay",
-    "service",
+    "shortest_paths", "map_matching", "target_radius", "gap", "algorithm_2", "training", "traffic",
+    "replay", "service",
 )  # fmt: skip
 """Modules of this package, each with a function ``run``."""
 

@@ -26,6 +26,7 @@ CITED = {
     "proposition 1": "prop:attainment",
     "proposition 2": "prop:rho-refor",
     "proposition 3": "prop:subgradient-sA",
+    "proposition 4": "prop:complexity",
     "proposition 5": "prop:locally-Lipschitz-Ji",
     "proposition 6": "prop:locally-bounded-CF",
     "lemma 1": "lem:hybrid-gamma-search-app",

@@ -11,9 +11,10 @@ from ideal_dispatch.ranges import Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
-    from ideal_dispatch.dispatch import Policy, Situation
+    from ideal_dispatch.dispatch import Decision, Policy, Situation
     from ideal_dispatch.dispatch.policy_tables import FittedParts
     from ideal_dispatch.dispatch.trace import Trace
+    from ideal_dispatch.gap import DcaStep
 
 _TRAIN = "train one with `ideal train` and give it as --model"
 
@@ -131,6 +132,7 @@ def decide(
     seed: Whole = 0,
     json: bool = False,
     trace: bool = False,
+    trace_gap: bool = False,
 ) -> None:
     r"""Decide who drives to a call, and whether a second ambulance is worth it.
 
@@ -171,11 +173,13 @@ def decide(
       --drift FOLDER  What a replay has learned about a router's errors.
       --gain FILE  What a replay has learned about how much gains vary: its gain.json. By default
           the one beside the model, where there is one.
+      --trace-gap  Show every step of the paper's Algorithm 2 on this call: the gap, the decrease
+          W_k, the second path. The decision stays as it is.
 
     Examples:
       ideal decide
       ideal decide --node 700 --trace
-      ideal decide --node 700 --primary "Kelp Point"
+      ideal decide --node 700 --primary "Kelp Point" --trace-gap
       ideal decide --model model/ --node 700
       ideal decide --model model/ --traffic city.traffic \
         --at 2023-05-08T08:10+08:00 --lon 114.15 --lat 22.28 \
@@ -208,10 +212,29 @@ def decide(
         progress("searching other roads")
         made = decided(situation, policy=policy, rng=np.random.default_rng(seed))
         answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons)
+        searched = _searched(made, seed) if trace_gap else None
     if json:
-        print_json(answer)
+        print_json(answer, searched)
     else:
-        print_answer(answer, city)
+        print_answer(answer, city, searched)
+
+
+def _searched(made: "Decision", seed: int) -> "tuple[DcaStep, ...]":
+    """The steps of Algorithm 2 on the question of a decision, drawn as its policy draws."""
+    import numpy as np
+
+    from ideal_dispatch.dispatch.scenario_gap import situation_steps
+
+    if made.outlook is None:
+        raise InputError(
+            f"--trace-gap: policy {made.policy} makes no scenario set; choose --policy ideal or "
+            "paper-ideal"
+        )
+    rng = np.random.default_rng(seed)
+    steps = situation_steps(made.about, made.outlook, made.primary, rng)
+    if not steps:
+        raise InputError("--trace-gap: no second unit is free, so there is no gap; see --depot")
+    return steps
 
 
 def _by_option(words: str, counted: list[str]) -> str:

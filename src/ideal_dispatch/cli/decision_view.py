@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +15,10 @@ from ideal_dispatch.cities import City
 from ideal_dispatch.cli.terminal import out, print_facts, warn
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation
 from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.path_pair import longest_roads
+from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
+from ideal_dispatch.dispatch.scenario_gap import on_path
 from ideal_dispatch.dispatch.trace import Step
+from ideal_dispatch.gap import DcaStep
 from ideal_dispatch.network import Path
 from ideal_dispatch.replay.log import plain
 from ideal_dispatch.traffic.source import RouteQuote
@@ -34,8 +37,8 @@ _UNITS = {"s": "s", "m": "m", "kmh": "km/h", "c": "°C", "mm": "mm", "hpa": "hPa
 # --- for programs -----------------------------------------------------------
 
 
-def print_json(answer: Answer) -> None:
-    """Print all of it as one JSON object, with the trace where there is one.
+def print_json(answer: Answer, searched: Sequence[DcaStep] | None = None) -> None:
+    """Print all of it as one JSON object, with the trace and the steps of a search if asked for.
 
     A threshold of null means that a second always goes.
     """
@@ -77,7 +80,32 @@ def print_json(answer: Answer) -> None:
     }
     if steps:
         told["trace"] = [step.as_dict() for step in steps]
+    if searched:
+        told["algorithm_2"] = _iterates(made, searched)
     print(json.dumps(plain(told), ensure_ascii=False, allow_nan=False, indent=1))
+
+
+def _iterates(made: Decision, searched: Sequence[DcaStep]) -> list[dict[str, Any]]:
+    """The steps of Algorithm 2; f is the gap with the other sign, the change is of the metric."""
+    network, primary = made.about.network, made.primary
+    rows = []
+    for number, (one, following) in enumerate(zip(searched, [*searched[1:], None], strict=True)):
+        second = on_path(made.about, primary.station, one.secondary, 0)
+        length_m = one.secondary.length_m(network)
+        moved = None if following is None else np.linalg.norm(following.metric - one.metric)
+        rows.append({
+            "k": number,
+            "f_s": 0.0 - one.gap_s,
+            "gap_s": one.gap_s,
+            "decrease_s": one.decrease_s,
+            "change": None if moved is None else float(moved),
+            "restarted": one.restarted,
+            "depot": _depot(made, second),
+            "length_m": length_m,
+            "shared_m": overlap(network, primary.path, one.secondary) * length_m,
+            "seconds": one.seconds,
+        })  # fmt: skip
+    return rows
 
 
 def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] | None:
@@ -102,7 +130,7 @@ def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
 # --- for people -------------------------------------------------------------
 
 
-def print_answer(answer: Answer, city: City) -> None:
+def print_answer(answer: Answer, city: City, searched: Sequence[DcaStep] | None = None) -> None:
     """Print the decision in a frame, then what it rests on; ``city`` knows names of districts."""
     made = answer.decision
     assert made is not None  # the command raises where it cannot decide
@@ -121,6 +149,8 @@ def print_answer(answer: Answer, city: City) -> None:
         out.print(explanation, markup=False, width=width)
     if situation.trace.steps:
         _print_steps(situation.trace.steps, width)
+    if searched:
+        _print_iterates(_iterates(made, searched), width)
 
 
 def _reason(answer: Answer, made: Decision) -> str:
@@ -227,6 +257,37 @@ def _print_steps(steps: Sequence[Step], width: int) -> None:
             Text("  " * depth + step.name), f"{1000 * step.seconds:.1f}", Text(", ".join(known))
         )
     out.print(table)
+
+
+def _print_iterates(rows: Sequence[dict[str, Any]], width: int) -> None:
+    """Print a line for each step of Algorithm 2, and what Theorem 4 says about them."""
+    out.print()
+    out.print("Algorithm 2, step by step", style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("k", "f(X), s", "W_k, s", "change of X", "second from", "km", "shared km", "ms"):
+        left = name == "second from"
+        table.add_column(name, justify="left" if left else "right", overflow="fold")
+    for row in rows:
+        drawn = "*" if row["restarted"] else ""
+        table.add_row(
+            f"{row['k']}{drawn}",
+            f"{row['f_s']:.3f}",
+            *("" if row[name] is None else f"{row[name]:.3g}" for name in ("decrease_s", "change")),
+            Text(row["depot"]),
+            *(f"{row[name] / 1000:.1f}" for name in ("length_m", "shared_m")),
+            f"{1000 * row['seconds']:.2f}",
+        )
+    out.print(table, width=width)
+    if any(row["restarted"] for row in rows):
+        out.print("* The second path was the primary's, so this metric X was drawn at random.")
+    promised_s = sum(row["decrease_s"] or 0.0 for row in rows)
+    fallen_s = rows[0]["f_s"] - rows[-1]["f_s"]
+    out.print(
+        f"f fell by {fallen_s:.3f} s. The decreases W_k that were promised add up to "
+        f"{promised_s:.3f} s, which is never more (Theorem 4). The estimate of the gap is "
+        f"{rows[-1]['gap_s']:.3f} s.",
+        width=width,
+    )
 
 
 def _flat(steps: Sequence[Step], depth: int) -> Iterator[tuple[int, Step]]:

@@ -9,9 +9,10 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.decision import gap_facts, outlook_facts
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.forecast import Forecast, Model
-from ideal_dispatch.gap import OptimisticGap, optimistic_gap
+from ideal_dispatch.gap import DcaStep, OptimisticGap, dca_steps, optimistic_gap
 from ideal_dispatch.gap.optimistic_gap import Method
-from ideal_dispatch.network import Path
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.scenarios import ScenarioSet
 
 Centre = Literal["forecast", "router"]
@@ -77,23 +78,39 @@ def situation_gap(
     time_limit_s: float | None,
 ) -> OptimisticGap | None:
     """The gap over all depots that still have a unit; None where none has."""
-    stations = situation.second_stations(primary.station)
-    if not stations:
+    question = _question(situation, outlook, primary)
+    if question is None:
         return None
-    seed = int(rng.integers(2**31)) if method == "dca" else 0
+    seed = _dca_seed(rng) if method == "dca" else 0
     with situation.trace.step("gap search") as facts:
-        gap = optimistic_gap(
-            situation.network,
-            outlook.scenarios,
-            [situation.stations[number].depot for number in stations],
-            situation.incident.node,
-            primary.path,
-            method=method,
-            time_limit_s=time_limit_s,
-            seed=seed,
-        )
+        gap = optimistic_gap(*question, method=method, time_limit_s=time_limit_s, seed=seed)
         facts |= {"method": method, "labels": len(gap.proof), **gap_facts(gap)}
     return gap
+
+
+def situation_steps(
+    situation: Situation, outlook: Outlook, primary: Assignment, rng: np.random.Generator
+) -> tuple[DcaStep, ...]:
+    """The steps of Algorithm 2 to the gap of :func:`situation_gap`; none where there is no gap.
+
+    With a generator in the same state, the random restarts are the same.
+    """
+    question = _question(situation, outlook, primary)
+    return () if question is None else dca_steps(*question, seed=_dca_seed(rng))
+
+
+def _question(
+    situation: Situation, outlook: Outlook, primary: Assignment
+) -> tuple[RoadNetwork, ScenarioSet, list[Depot], int, Path] | None:
+    """What the gap is asked about: the depots that still have a unit; None where none has."""
+    stations = situation.second_stations(primary.station)
+    depots = [situation.stations[number].depot for number in stations]
+    asked = situation.network, outlook.scenarios, depots, situation.incident.node, primary.path
+    return asked if depots else None
+
+
+def _dca_seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
 
 
 def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assignment:

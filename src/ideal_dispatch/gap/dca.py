@@ -5,14 +5,19 @@ Symbols: ``X`` metric, ``G₁`` primary matrix, ``G(z)`` path matrix,
 ``G⁽ᵏ⁾ = G(z⁽ᵏ⁾) − G₁``, ``W_k`` the decrease that linearising promises.
 """
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, frozen, whole_number
 from ideal_dispatch.compiled import kernel
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap.problem import GapProblem
-from ideal_dispatch.network import Path
+from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.depot import Source
+from ideal_dispatch.scenarios import ScenarioSet
 from ideal_dispatch.scenarios.metric_paths import MetricRoads, fastest_edges, path_matrix
 from ideal_dispatch.scenarios.small_matrices import factorise, inner, invert
 from ideal_dispatch.scenarios.spectrum import minimum_of_spectrum
@@ -22,6 +27,9 @@ TOLERANCE_S = 1e-6
 
 MOST_STEPS = 50
 
+NO_PATH = np.full(1, -1, np.int32)
+"""What a first step has for the path before it."""
+
 _ZERO = 1e-13  # of the primary's time: what rounding leaves of G⁽ᵏ⁾ = 0
 _EVEN = 1e-3
 _PRIME = 1099511628211  # of the hash FNV-1
@@ -30,12 +38,18 @@ _ROUNDING = 1.0 - 1e-12  # keeps λ d̂ below the true remaining time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DcaStep:
-    """One iterate: its metric X⁽ᵏ⁾, the gap −f(X⁽ᵏ⁾) under it, and W_k (none for the last)."""
+    """One iterate: its metric X⁽ᵏ⁾, the gap −f(X⁽ᵏ⁾) under it, and W_k (none for the last).
+
+    ``secondary`` is the shortest path z⁽ᵏ⁾ under the metric, ``seconds`` the time to find it
+    and the next metric. A metric is ``restarted`` if it was drawn at random.
+    """
 
     metric: FloatArray
     gap_s: float
     decrease_s: float | None
     restarted: bool
+    secondary: Path
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +62,31 @@ class AttainedGap:
     steps: tuple[DcaStep, ...] = ()
 
 
+def dca_steps(
+    network: RoadNetwork,
+    scenarios: ScenarioSet,
+    depots: Source | Sequence[Source],
+    destination: int,
+    primary: Path,
+    *,
+    seed: int = 0,
+) -> tuple[DcaStep, ...]:
+    """Every iterate of Algorithm 2 where ``optimistic_gap(…, method="dca")`` tells the last.
+
+    The gap never falls, and the decreases W_k add up to no more than it gains
+    ([IDEAL] Theorem 4).
+    """
+    problem = GapProblem.ask(network, scenarios, depots, destination, primary)
+    return estimate(problem, generator(seed)).steps
+
+
+def generator(seed: int) -> np.random.Generator:
+    """What random restarts are drawn by."""
+    if whole_number(seed, "seed") < 0:
+        raise InputError(f"seed {seed}: it must be zero or more")
+    return np.random.default_rng(seed)
+
+
 def estimate(
     problem: GapProblem, rng: np.random.Generator, *, restarts: bool = True
 ) -> AttainedGap:
@@ -58,30 +97,27 @@ def estimate(
     run ends there. The answer is the last iterate, as printed, not the best.
     """
     scenarios, arrays = problem.scenarios, problem.arrays
-    size, room = scenarios.dimension, MOST_STEPS + 1
-    metrics = np.empty((room, size, size))
-    values, decreases = np.empty(room), np.empty(room)
-    restarted = set()
-    metric, smallest = np.eye(size), 1.0
-    done = 0
+    metric, smallest, before = np.eye(scenarios.dimension), 1.0, NO_PATH
+    steps: list[DcaStep] = []
+    restarted = converged = False
     while True:
-        stuck, steps, edges = descend(
-            arrays, metric, smallest, TOLERANCE_S, MOST_STEPS - done,
-            metrics[done:], values[done:], decreases[done:],
-        )  # fmt: skip
-        done += steps
-        if not stuck or not restarts or scenarios.radius == 0:
-            break
-        done += 1
-        restarted.add(done)
-        metric = scenarios.sample(1, rng)[0]
-        smallest = float(np.linalg.eigvalsh(metric)[0])
-    decrease_s = [*decreases[:done].tolist(), None]
-    kept = tuple(
-        DcaStep(metrics[k], gap_s, decrease_s[k], k in restarted)
-        for k, gap_s in enumerate(values[: done + 1].tolist())
-    )
-    return AttainedGap(kept[-1].gap_s, kept[-1].metric, problem.secondary(edges), kept)
+        start = time.perf_counter()
+        last = converged or len(steps) == MOST_STEPS
+        edges, gap_s, decrease_s, stuck, following, smallest = iterate(
+            arrays, metric, smallest, before, last
+        )
+        if stuck and restarts and scenarios.radius > 0:
+            following, before = scenarios.sample(1, rng)[0], NO_PATH
+            smallest = float(np.linalg.eigvalsh(following)[0])
+        else:
+            last, before = last or stuck, edges
+        told_s = None if last else decrease_s
+        secondary, seconds = problem.secondary(edges), time.perf_counter() - start
+        steps.append(DcaStep(frozen(metric), gap_s, told_s, restarted, secondary, seconds))
+        if last:
+            return AttainedGap(gap_s, metric, secondary, tuple(steps))
+        converged = not stuck and decrease_s <= TOLERANCE_S
+        metric, restarted = following, stuck
 
 
 @kernel
@@ -106,41 +142,26 @@ def linear_minimum(direction, radius):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descend(  # type: ignore[no-untyped-def]
-    problem, metric, smallest, tolerance, most, metrics, values, decreases
-):
-    """Run DCA steps from ``metric``; whether it is stuck, how many steps, and the last path.
+def iterate(problem, metric, smallest, before, last):  # type: ignore[no-untyped-def]
+    """One DCA step from ``metric``, where the step before it took the path ``before``.
 
-    Step k writes X⁽ᵏ⁾, the gap f under it and W_k into row k of ``metrics``,
-    ``values`` and ``decreases``; the row after the last step holds the final
-    metric and gap. It ends by W_k ≤ tolerance, after the ``most`` steps, or stuck
-    at the zero-gap fixed point G⁽ᵏ⁾ = 0.
+    Returns the shortest path, the gap under the metric, W_k, whether it is stuck at
+    the zero-gap fixed point G⁽ᵏ⁾ = 0, the next metric and its smallest eigenvalue.
+    The metric stays as it is if it is stuck or the ``last`` one, or if the path is the
+    one before: that gives the same metric again, bit for bit.
     """
     packed, depots, destination, primary_matrix, radius = problem
     roads = MetricRoads(*packed)
-    converged, steps, path = False, 0, np.empty(0, np.int32)
-    while True:
-        new_path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
-        direction = path_matrix(roads.embeddings, new_path) - primary_matrix
-        metrics[steps] = metric
-        values[steps] = 0.0 - inner(direction, metric)
-        repeats = steps > 0 and new_path.size == path.size and np.all(new_path == path)
-        path = new_path
-        if converged or steps == most:
-            return False, steps, path
-        if repeats:  # then so does the metric, bit for bit: W_k = 0
-            decreases[steps] = 0.0
-            steps += 1
-            metrics[steps] = metric
-            values[steps] = values[steps - 1]
-            return False, steps, path
-        if _is_zero(direction, primary_matrix):
-            decreases[steps] = 0.0
-            return True, steps, path
-        next_metric, smallest = linear_minimum(direction, radius)
-        decreases[steps] = inner(direction, metric) - inner(direction, next_metric)
-        metric, converged = next_metric, decreases[steps] <= tolerance
-        steps += 1
+    path, _time = fastest_edges(roads, metric, smallest * _ROUNDING, depots, destination)
+    direction = path_matrix(roads.embeddings, path) - primary_matrix
+    gap = 0.0 - inner(direction, metric)
+    if last or (path.size == before.size and np.all(path == before)):
+        return path, gap, 0.0, False, metric, smallest
+    if _is_zero(direction, primary_matrix):
+        return path, gap, 0.0, True, metric, smallest
+    following, smallest = linear_minimum(direction, radius)
+    decrease = inner(direction, metric) - inner(direction, following)
+    return path, gap, decrease, False, following, smallest
 
 
 @kernel

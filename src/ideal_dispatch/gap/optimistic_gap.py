@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, frozen, non_negative, whole_number
+from ideal_dispatch.arrays import FloatArray, frozen, non_negative
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap import dca, starts
 from ideal_dispatch.gap.certificate import Proof, Search
@@ -109,10 +109,8 @@ def optimistic_gap(
     else:
         if method == "multistart":
             found = starts.best_start(problem, deadline=deadline)
-        elif whole_number(seed, "seed") < 0:
-            raise InputError(f"seed {seed}: it must be zero or more")
         else:
-            found = dca.estimate(problem, np.random.default_rng(seed))
+            found = dca.estimate(problem, dca.generator(seed))
         search = _bound_at_depots(problem, found.gap_s)
     upper_s = found.gap_s
     if scenarios.radius >= NO_RADIUS:

@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -38,3 +39,20 @@ def test_map_matching_without_its_data(console: Console, monkeypatch: pytest.Mon
     map_matching.run(console)
     assert isinstance(console.file, io.StringIO)
     assert "No data" in console.file.getvalue()
+
+
+def test_one_step_of_algorithm_2_and_depots_in_pairs(console: Console) -> None:
+    from benchmarks.algorithm_2 import depot_pairs, one_step
+
+    one_step(console, [(300, 4)], calls=2, seconds=0.01)
+    depot_pairs(console, calls=2)
+    assert isinstance(console.file, io.StringIO)
+    assert "Proposition 4" in console.file.getvalue()
+    assert "0.300" in console.file.getvalue()
+
+
+def test_the_count_of_proposition_4() -> None:
+    from benchmarks.algorithm_2 import operations
+
+    root = 8 * np.log2(12 * np.log2(10))
+    assert operations(1024, 3000, 8) == pytest.approx(3000 * 64 + 1024 * 10 + 512 + root)

@@ -1,6 +1,7 @@
 """One call, one decision: for people, for programs, and with what can go wrong."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,11 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
         ({"model_folder": None, "traffic_file": None, "policy": "router"}, "no travel times: give"),
         ({"drift_folder": "model"}, "forecasts travel times, not the drift of quotes"),
         ({"gain_file": "town.network"}, "town.network: "),
+        ({"trace_gap": True, "policy": "router"}, "^--trace-gap: policy router makes no scenario"),
+        (
+            {"trace_gap": True, "depot": ["D0=1", "D1=0", "D2=0"]},
+            "^--trace-gap: no second unit is free, so there is no gap; see --depot",
+        ),
     ],
 )
 def test_what_can_go_wrong(
@@ -368,3 +374,45 @@ def test_a_trace_is_readable_in_eighty_columns(
     assert "holiday no" in words
     assert " s, optimistic " in words, "units stand after their numbers"
     assert "  gap search" in text, "steps inside another are indented"
+
+
+@pytest.mark.parametrize("policy", ["ideal", "paper-ideal"])
+def test_a_trace_of_algorithm_2(
+    told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = told | {"policy": policy, "json": True, "seed": 3, "primary": "D2"}
+    decide(**asked)
+    plain = json.loads(capsys.readouterr().out)
+    decide(**asked, trace_gap=True)
+    answer = json.loads(capsys.readouterr().out)
+    rows = answer.pop("algorithm_2")
+    assert answer["decision"]["primary"] == plain["decision"]["primary"]
+    assert answer["decision"]["send_second"] == plain["decision"]["send_second"]
+    if policy == "paper-ideal":
+        assert rows[-1]["gap_s"] == answer["decision"]["score_s"], "the very search that decided"
+    else:
+        assert rows[-1]["gap_s"] <= answer["decision"]["details"]["gap_upper_s"] + 1e-3
+    assert [row["k"] for row in rows] == list(range(len(rows)))
+    assert len(rows) > 1
+    assert rows[0]["f_s"] > rows[-1]["f_s"], "it finds something here"
+    assert all(b["f_s"] <= a["f_s"] + 1e-9 for a, b in pairwise(rows)), "Theorem 4"
+    promised_s = sum(row["decrease_s"] for row in rows[:-1])
+    assert promised_s <= rows[0]["f_s"] - rows[-1]["f_s"] + 1e-9
+    for row in rows:
+        assert row["f_s"] == -row["gap_s"]
+        assert row["depot"] in {"D0", "D1", "D2"}
+        assert 0.0 <= row["shared_m"] <= row["length_m"] + 1e-6
+        assert row["seconds"] > 0.0
+    assert rows[-1]["decrease_s"] is None
+    assert rows[-1]["change"] is None
+    assert rows[0]["change"] > 0.0
+
+
+def test_a_trace_of_algorithm_2_is_readable_in_eighty_columns(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    decide(**told, primary="D2", trace_gap=True)
+    text = capsys.readouterr().out.split("Algorithm 2, step by step")[1]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "change of X" in text
+    assert "never more (Theorem 4)" in " ".join(text.split())

@@ -6,6 +6,7 @@ import pytest
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap, pairwise_gap
 from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.scenario_gap import situation_steps
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold
 from ideal_dispatch.errors import InputError
@@ -36,6 +37,9 @@ def test_primary_gap_and_second_are_as_printed(grid: RoadNetwork, model: Model, 
         grid, scenarios, depots, node, decided.primary.path, method="dca", seed=seed
     )
     assert decided.score_s == gap.lower_s
+    assert decided.outlook is not None
+    steps = situation_steps(call, decided.outlook, decided.primary, rng(3))
+    assert steps[-1].gap_s == gap.lower_s
     assert decided.second is not None
     assert decided.second.path == gap.secondary
     assert decided.second.follow == min(5, len(gap.secondary))

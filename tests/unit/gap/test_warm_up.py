@@ -8,7 +8,7 @@ from ideal_dispatch.gap.warm_up import warm_up
 from ideal_dispatch.scenarios import metric_paths, spectrum
 
 KERNELS = (
-    dca.descend,
+    dca.iterate,
     dca.descend_to_new_paths,
     dca.linear_minimum,
     starts.promising_directions,
