@@ -1,6 +1,7 @@
 """A worker that was frozen makes no change whose client gave up: a newer one may be known."""
 
 import signal
+import time
 
 import httpx
 import pytest
@@ -25,5 +26,8 @@ def test_a_thawed_worker_makes_no_change_of_clients_that_hung_up(town: Town) -> 
         wait_until_ready(served)
         assert served.get("/v1/units").json()[2]["updated_at"] is None
         assert served.get(f"/v1/recommendations/{made['id']}").json()["response"] is None
-        refused = [line for line in served.lines() if '"status": 408' in line]
+        until = time.monotonic() + 60.0  # a line is written when its connection is done
+        while len(refused := [line for line in served.lines() if '"status": 408' in line]) < 6:
+            assert time.monotonic() < until, refused
+            time.sleep(0.05)
         assert len(refused) == 6
