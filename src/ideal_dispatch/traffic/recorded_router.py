@@ -228,7 +228,7 @@ class RecordedRouter:
     def _same_time(self, stretch: int, present: int) -> list[tuple[int, IntArray]]:
         """Earlier stretches with this time of day, and bins around it, a window apart."""
         made, window = self.recording, self._window
-        reach = max(int(self.params.memory_s / 2 // self.params.window_s), 0)
+        reach = int(self.params.memory_s / 2 // self.params.window_s)
         found = []
         for number in range(stretch):
             begin = present + round(

@@ -1,8 +1,8 @@
 """How much demand a city's streets can carry, found by trial hours in SUMO.
 
-Junctions jam long before lanes are full, and no formula of lanes and lengths that we
-tried says when: cities differ by a factor of three. So an evening hour is simulated at
-one demand after the other.
+Junctions jam long before lanes are full. A formula of volume over capacity was wrong by a
+factor of up to four between cities. So an evening hour is simulated at one demand after
+the other.
 """
 
 from datetime import date
