@@ -48,12 +48,14 @@ class UnitNames:
     r"""What a unit's name tells of it, where the log does not say it.
 
     ``kinds`` and ``stations`` are regular expressions of whole names, the first that fits counts;
-    ``stations`` may use the groups of theirs, such as \1. ``kind`` is that of all others.
+    ``stations`` may use the groups of theirs, such as \1. ``kind`` is that of all others. Units of
+    the kinds in ``alike`` race each other; without them, units of one kind do.
     """
 
     kind: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     stations: Mapping[str, str] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("kinds", "stations"):

@@ -1,7 +1,7 @@
 """What units did at past calls: sent, left, arrived, cleared, cancelled; a row a unit on a call."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -314,13 +314,17 @@ class Responses:
 
         return trips_of(self, network, limit_m, calendar, weather)
 
-    def races(self, together_s: float = 5.0, kinds: tuple[str, ...] = ()) -> "Races":
+    def races(self, together_s: float = 5.0, kinds: Sequence[str] | None = None) -> "Races":
         """Two units sent to one call at once from different places, both on scene.
 
+        ``kinds`` are kinds of units that race each other; as the mapping names them unless given.
         See :func:`ideal_dispatch.records.races.find_races`.
         """
         from ideal_dispatch.records.races import find_races
 
+        if kinds is None:
+            alike = self.provenance.get("settings", {}).get("units", {}).get("alike", ())
+            kinds = [kind for kind in alike if (self.kind == kind).any()]
         return find_races(self, together_s, kinds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
