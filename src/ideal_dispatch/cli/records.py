@@ -129,6 +129,7 @@ def responses(
 @app.command()
 def synthesise(
     output: Path,
+    responses: bool = False,
     count: Count = 2000,
     seed: Whole = 7,
     network_file: Path | None = None,
@@ -141,38 +142,69 @@ def synthesise(
 
     The city is the embedded one, or that of --network. records.csv, depots.csv,
     weather.csv, agency.toml and city.network are the input of `ideal records
-    prepare`. truth.csv says what each row really is. The weather is made up too.
+    prepare`. With --responses it is a unit log for `ideal records responses`:
+    unit_log.csv, stations.csv, log.toml and city.network. truth.csv says what
+    each row really is. The weather is made up too.
 
     Options:
-      --count NUMBER  How many records.
+      --responses  A unit log instead: who was sent to which call, left, arrived, was recalled.
+      --count NUMBER  How many records, or how many calls of a unit log.
       --time-zone ZONE  The city's time zone, with --network.
       --country CODE  The country, in two letters, with --network.
 
     Examples:
       ideal records synthesise -o agency/ --count 5000 --seed 3
+      ideal records synthesise --responses -o log/
       ideal records synthesise -o agency/ --network city.network \
         --depots depots.csv --time-zone Europe/London --country GB
     """
-    from ideal_dispatch.records.synthetic_records import FILES, RecordsParams, write_agency
-    from ideal_dispatch.records.synthetic_records import synthesise as synthesise_records
+    from ideal_dispatch.records import synthetic_responses
+    from ideal_dispatch.records.synthetic_records import FILES
+
+    files = synthetic_responses.FILES if responses else FILES
+    check_folder(output, files, force, [network_file, depots_file])
+    with stages("Making up records"):
+        city = _city(network_file, depots_file, time_zone, country)
+        (_write_log if responses else _write_records)(output, city, count, seed)
+    say(f"wrote {', '.join(files)} to {output}")
+    if responses:
+        print_next(
+            "ideal", "records", "responses", output / "unit_log.csv",
+            "--config", output / "log.toml", "--stations", output / "stations.csv",
+            "--network", output / "city.network", "-o", output / "city.responses",
+        )  # fmt: skip
+    else:
+        print_next(
+            "ideal", "records", "prepare", output / "records.csv",
+            "--network", output / "city.network", "--depots", output / "depots.csv",
+            "--config", output / "agency.toml", "-o", output / "prepared",
+        )  # fmt: skip
+
+
+def _write_records(output: Path, city: "City", count: int, seed: int) -> None:
+    from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
-    check_folder(output, FILES, force, [network_file, depots_file])
-    with stages("Making up records"):
-        city, params = _city(network_file, depots_file, time_zone, country), RecordsParams(count)
-        weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
-        made = synthesise_records(
-            city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
-            districts=city.node_districts or None,
-        )  # fmt: skip
-        write_agency(
-            output, made, weather, city.network, city.depots, name=city.name, country=city.country
-        )
-    say(f"wrote {', '.join(FILES)} to {output}")
-    print_next(
-        "ideal", "records", "prepare", output / "records.csv",
-        "--network", output / "city.network", "--depots", output / "depots.csv",
-        "--config", output / "agency.toml", "-o", output / "prepared",
+    params = RecordsParams(count)
+    weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
+    made = synthesise(
+        city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
+        districts=city.node_districts or None,
+    )  # fmt: skip
+    write_agency(
+        output, made, weather, city.network, city.depots, name=city.name, country=city.country
+    )
+
+
+def _write_log(output: Path, city: "City", count: int, seed: int) -> None:
+    from ideal_dispatch.records.synthetic_responses import LogParams, synthesise_log, write_log
+
+    made = synthesise_log(
+        city.network, city.depots, city.time_zone, seed=seed, params=LogParams(count)
+    )
+    write_log(
+        output, made, city.network, city.depots, name=city.name, time_zone=city.time_zone,
+        country=city.country,
     )  # fmt: skip
 
 
