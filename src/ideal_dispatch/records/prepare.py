@@ -17,7 +17,8 @@ from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.past_weather import readings, weather_provider
 from ideal_dispatch.records.places import UNKNOWN, DepotBook, place, read_depot_book
 from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_records
-from ideal_dispatch.records.schema import Reasons, RecordTable, typed
+from ideal_dispatch.records.reasons import Reasons
+from ideal_dispatch.records.schema import RecordTable, typed
 from ideal_dispatch.records.travel_times import RuleCount, travel_times
 from ideal_dispatch.records.trips import Trips
 from ideal_dispatch.toml_tables import complaints_about
@@ -89,7 +90,7 @@ def prepare_records(
     kept = kept[_without(len(table), quarantined)[kept]]
     encoding = ContextEncoding(tuple(settings.extra))
     trips = Trips(
-        origin=book.node[places.depot[kept]],
+        origin=places.origin[kept],
         destination=places.node[kept],
         observed_s=rows.seconds[kept],
         contexts=encoding.encode(contexts),
@@ -107,6 +108,7 @@ def prepare_records(
             "rows": len(table) + len(raw.broken),
             "quarantined": len(quarantined) + len(raw.broken),
             "excluded": len(rows.excluded),
+            "road_starts": int(places.away[kept].sum()),
             "ideal_dispatch": version("ideal-dispatch"),
         },
     )
@@ -124,7 +126,7 @@ def prepare_records(
         intervals=rows.intervals,
         distance_m=places.distance_m[kept],
         weather_counts=weather_counts,
-        notes=[*rows.notes, *notes, *book.off_network],
+        notes=[*rows.notes, *_on_the_road(places.away[kept]), *notes, *book.off_network],
     )
 
 
@@ -143,6 +145,11 @@ def _without(count: int, *left_out: Reasons) -> BoolArray:
     for reasons in left_out:
         good[list(reasons)] = False
     return good
+
+
+def _on_the_road(away: BoolArray) -> list[str]:
+    count = int(away.sum())
+    return [f"{count:,} trips start on the road, where the unit was"] if count else []
 
 
 def _contexts(

@@ -14,7 +14,8 @@ from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.floors import read_floor
 from ideal_dispatch.records.places import DepotBook, Places
-from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.reasons import Reasons
+from ideal_dispatch.records.schema import RecordTable
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 
 
@@ -60,7 +61,8 @@ def travel_times(
     floor = np.array([floors[text] for text in table.texts["floor"]], float)
     given = _stamped(table, places, limits.faster_than_kmh)
     rules = _rules_before_the_target(table, places, given, book, settings)
-    usable = good & ~np.any(list(rules.values()), axis=0)
+    # what a unit on the road did says nothing about the preparation at a depot
+    usable = good & ~np.any(list(rules.values()), axis=0) & ~places.away
     intervals = targets.Intervals(
         depot=places.depot,
         call_to_cpr_s=given.call_to_cpr_s,
@@ -74,6 +76,7 @@ def travel_times(
         intervals, book.names, settings.floors, settings.preparation
     )
     preparation_s = np.array([preparation[name].seconds for name in book.names])[places.depot]
+    preparation_s = np.where(places.away, np.nan, preparation_s)
     climb_s = slope.seconds_per_floor * intervals.storeys
     subtracted_s = intervals.call_to_cpr_s - preparation_s - climb_s
     by_stamps = given.sane & (settings.target.rule != "subtraction")
@@ -149,8 +152,9 @@ def _rules_before_the_target(
 ) -> _Rules:
     """Rules that need no travel time; a row that one applies to enters no estimate."""
     limits = settings.exclusions
-    wanted = np.isin(places.depot, [book.index(n) for n in settings.depots.only or book.names])
-    off = np.append(book.node, 0)[places.depot] < 0
+    only = [book.index(name) for name in settings.depots.only]
+    wanted = np.isin(places.depot, only) | (not only)
+    off = (np.append(book.node, 0)[places.depot] < 0) & ~places.away
     cancelled = ~np.isnat(table.times["cancelled_at"]) & np.isnat(table.times["on_scene_at"])
     month = f"the month is excluded ({', '.join(limits.months) or 'none'})"
     near_m, far_m = 1000 * limits.nearer_than_km, 1000 * limits.farther_than_km
@@ -164,7 +168,6 @@ def _rules_before_the_target(
         ("cancelled", "cancelled before it arrived"): cancelled,
         ("other_depot", "served by a depot that depots.only leaves out"): ~wanted,
         ("depot_off_network", "its depot is not on the network"): off & wanted,
-        ("away", "the unit did not start at its depot"): places.away,
         # [IDEAL] pandemic anomalies, spatial outliers along the network, extreme durations
         ("month", month): np.isin(_months(table, settings), limits.months),
         ("near", f"nearer than {limits.nearer_than_km:g} km by road"): near,
