@@ -11,7 +11,6 @@ from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
 from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.expected_gain import GainModel
-from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -21,6 +20,7 @@ from ideal_dispatch.dispatch.threshold import (
     ConstantThreshold,
     Threshold,
 )
+from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel

@@ -1,6 +1,7 @@
 """What a second ambulance is worth: the time it is expected to save, and what it saves in lives."""
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,11 +15,21 @@ from ideal_dispatch.dispatch.expected_gain import (
 from ideal_dispatch.dispatch.path_pair import unshared_s
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.network import RoadNetwork
 
 Gains = GainModel | ResponseModel
 """How much gains vary: as replays of drives showed, or as a log of whole responses did."""
+
+
+def load_gain(path: str | os.PathLike[str]) -> Gains:
+    """Read a replay's ``gain.json`` or fitted response times, or say what the file is instead."""
+    check_source(path)
+    with open(path, encoding="utf-8", errors="replace") as file:
+        responses = ResponseModel.FORMAT in file.read(200)
+    return ResponseModel.load(path) if responses else GainModel.load(path)
+
 
 LEAST_SOONER_S = 30.0
 """Seconds by which another unit must be expected sooner to be named: its crew has yet to leave."""
@@ -62,7 +73,7 @@ def worth_of(
     curve: SurvivalCurve,
     corrected: bool,
 ) -> Worth:
-    """The worth of a second ambulance beside the first, by quotes that a drift ``corrected`` or not.
+    """The worth of a second ambulance beside the first; ``corrected`` by a drift, or not.
 
     By responses the change in survival is computed directly. By drives it is the
     slope of the curve times the expected seconds, which is its first order.

@@ -106,9 +106,7 @@ def test_the_gain_is_of_responses_where_a_log_was_fitted(grid: RoadNetwork) -> N
     first, worth = made.primary.station, made.worth
     assert worth is not None
     one, two = (
-        LOG.of(
-            call.quote(n).duration_s, station=f"D{n}", hour=call.context.at.hour, quoted=True
-        )
+        LOG.of(call.quote(n).duration_s, station=f"D{n}", hour=call.context.at.hour, quoted=True)
         for n in (first, 1 - first)
     )
     assert one.mean_s < two.mean_s, "the primary is the least expected response"
