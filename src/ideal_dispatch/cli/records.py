@@ -79,6 +79,7 @@ def responses(
     config: Path | None = None,
     stations: Path | None = None,
     network_file: Path | None = None,
+    trips: Path | None = None,
     insist: bool = False,
     force: bool = False,
 ) -> None:
@@ -95,11 +96,13 @@ def responses(
       --config FILE  A .toml file that says how to read your log, or what is different in yours.
       --stations FILE  Your stations, .csv or .xlsx: name, lon, lat.
       --network FILE  Your city's .network file: the report then says what lies on its roads.
+      --trips FILE  Also write the arrivals as .trips for `ideal train`; needs --network.
       --insist  Read a column even if its name says that it tells the order of arrival.
 
     Examples:
       ideal records responses log/unit_log.csv --config log/log.toml \
-        --stations log/stations.csv --network log/city.network -o city.responses
+        --stations log/stations.csv --network log/city.network \
+        -o city.responses --trips city.trips
       ideal records responses lfb_incidents.csv.gz --format london \
         --stations lfb_stations.csv -o london.responses
       ideal records synthesise --responses -o log/  # a made-up log to try it with
@@ -109,21 +112,36 @@ def responses(
     from ideal_dispatch.records.response_log import LogSettings
     from ideal_dispatch.records.response_reading import read_responses
     from ideal_dispatch.records.response_report import report_files, write_outputs
+    from ideal_dispatch.records.response_trips import trips_of
+    from ideal_dispatch.records.responses import SNAP_M
 
     inputs = [log, config, stations, network_file]
     check_source(*inputs)
+    if trips is not None and network_file is None:
+        raise InputError("--trips needs --network: on which roads?")
     for target in (output, *report_files(output)):
         check_file(target, force, inputs)
+    if trips is not None:
+        check_file(trips, force, [*inputs, output], "--trips")
     with stages("Reading the log") as progress:
         settings = LogSettings.given(format, config)
         network = None if network_file is None else RoadNetwork.load(network_file)
         read = read_responses(log, settings, stations, insist=insist)
         progress("writing the report")
         facts = write_outputs(read, output, network)
+        if trips is not None and network is not None:
+            progress("making trips")
+            made, _ = trips_of(
+                read.responses, network, SNAP_M, None, settings.provider(), settings.weather
+            )
+            made.save(trips)
     _show_responses(facts)
-    say(f"wrote {output}, {', '.join(path.name for path in report_files(output))}")
+    written = [*report_files(output), *([] if trips is None else [trips])]
+    say(f"wrote {output}, {', '.join(path.name for path in written)}")
     if not facts["responses"]:
         raise InputError(f"{log}: no usable row; see {report_files(output)[0]}")
+    if trips is not None:
+        print_next("ideal", "train", trips, "--network", network_file, "-o", "model/")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.readers.depot_table import depot_rows
+from ideal_dispatch.network.readers.depot_table import ToDegrees, depot_rows
 from ideal_dispatch.records.agency import AgencySettings, Depots
 from ideal_dispatch.records.raw_records import FileOrFrame
 from ideal_dispatch.records.reasons import Reasons
@@ -51,12 +51,17 @@ def plain_name(name: str) -> str:
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
-def read_depot_book(table: FileOrFrame, network: RoadNetwork | None, settings: Depots) -> DepotBook:
+def read_depot_book(
+    table: FileOrFrame,
+    network: RoadNetwork | None,
+    settings: Depots,
+    to_degrees: ToDegrees | None = None,
+) -> DepotBook:
     """The depots of a table with name, lon and lat, and any of id, code and call_sign.
 
-    Without a network they have places and no nodes.
+    Without a network they have places and no nodes; ``to_degrees`` reads places on a grid.
     """
-    where, rows = depot_rows(table, network, settings.limit_m)
+    where, rows = depot_rows(table, network, settings.limit_m, to_degrees)
     if not rows:
         raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
     names: list[str] = []

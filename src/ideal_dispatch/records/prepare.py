@@ -74,7 +74,7 @@ def prepare_records(
     book = read_depot_book(depots, network, settings.depots)
     with complaints_about(settings.path):
         settings = _with_depot_names(settings, book)
-        provider = weather_provider(settings)
+        provider = weather_provider(settings.weather, settings.agency.time_zone, settings.folder)
     progress("reading records")
     raw = read_records(records, settings)
     progress("checking rows")

@@ -91,7 +91,10 @@ def travel_times(
     not_positive = (judged_s <= 0) | (np.isnan(judged_s) & (given.interval_s <= 0))
     too_fast = speed_kmh(places.distance_m, judged_s) > limits.faster_than_kmh
     no_time = np.isnan(seconds) & ~(bad_floor | not_positive | too_fast)
-    fast = f"faster than {limits.faster_than_kmh:g} km/h on the shortest way"
+    fast = (
+        f"faster than {limits.faster_than_kmh:g} km/h on the shortest way: it may have started on "
+        "the road"
+    )
     rules |= {
         ("floor", f"the floor is not recognised or above {limits.floor_above:g}"): bad_floor,
         ("not_positive", "a duration is zero or negative"): not_positive,

@@ -197,3 +197,16 @@ def test_no_usable_row_is_an_error_with_a_report(log_place: Path, tmp_path: Path
     done = ideal(*told, str(tmp_path / "x.responses"), cwd=log_place, code=2)
     assert "no usable row; see" in done.stderr
     assert (tmp_path / "x.html").exists()
+
+
+def test_trips_of_a_log(log_place: Path, tmp_path: Path) -> None:
+    trips = tmp_path / "x.trips"
+    told = [*RESPONSES, str(tmp_path / "x.responses"), "--trips", str(trips)]
+    done = ideal(*told, cwd=log_place)
+    assert f"next: ideal train {trips} --network log/city.network" in done.stdout
+    made = Trips.load(trips)
+    assert len(made) == json.loads((tmp_path / "x.json").read_text())["trips"]["trips"] > 100
+    made.check(RoadNetwork.load(log_place / "log/city.network"))
+    bare = [word for word in told if "network" not in word]
+    again = ideal(*bare, cwd=log_place, code=2)
+    assert "--trips needs --network: on which roads?" in again.stderr

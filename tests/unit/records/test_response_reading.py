@@ -1,4 +1,5 @@
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Responses
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.frames import frame, pandas
 from ideal_dispatch.records.response_log import LogSettings, tells_order
 from ideal_dispatch.records.response_reading import read_responses, to_degrees
@@ -90,6 +91,22 @@ def test_grids_agree_with_degrees() -> None:
     assert [round(float(v), 3) for v in (lon[0], lat[0])] == [-0.128, 51.507]
     with pytest.raises(InputError, match="grid.epsg 1 is not a known projection"):
         to_degrees(np.array([0.0]), np.array([0.0]), 1)
+
+
+def test_stations_on_a_grid(tmp_path: Path) -> None:
+    """As an agency in Britain has them: no degrees at all."""
+    stations = "station,easting,northing\nSoho,529698,180857\nEuston,529530,182680\n"
+    found = logs.responses(tmp_path, LONDON_ROW, header=LONDON, format="london", stations=stations)
+    assert found.from_lon.round(2).tolist() == [-0.13, -0.13]
+    assert found.from_lat.round(3).tolist() == [51.528, 51.512]
+    with pytest.raises(InputError, match="no column for 'lon'"):
+        logs.responses(tmp_path, stations=stations)
+
+
+def test_a_grid_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    with pytest.raises(MissingExtraError, match="reading grid coordinates needs .*geo"):
+        to_degrees(np.array([530034.0]), np.array([180381.0]), 27700)
 
 
 def test_a_grid_needs_its_number(tmp_path: Path) -> None:
@@ -197,6 +214,7 @@ def test_rows_that_cannot_be_used_stop_no_other(tmp_path: Path) -> None:
         good.replace("2,A1", ",A1"),
         good.replace(f"{DAY}10:00:00", "soon"),
         good.replace(f"{DAY}10:00:00", ""),
+        good.replace("2023-05-01", "1023-05-01"),
         good.replace("114.005", "214.005"),
         good.replace("114.005", "here"),
         "3,A1\n",
@@ -204,17 +222,18 @@ def test_rows_that_cannot_be_used_stop_no_other(tmp_path: Path) -> None:
     ]
     found = logs.read(tmp_path, PAIR + good + "".join(bad))
     assert len(found.responses) == 3
-    assert found.rows == 10
+    assert found.rows == 11
     assert found.reasons == {
         "incident is missing": 1,
         "received is not a known form of a time": 1,
         "has no time": 1,
+        "received is not between 1970 and 2100": 1,
         "lon is not within ±180 degrees": 1,
         "lon is not a finite number": 1,
         "has more or fewer cells than the header": 1,
         "the same call and unit as in an earlier row": 1,
     }
-    assert [row for row, _ in found.left_out] == [5, 6, 7, 8, 9, 10, 11]
+    assert [row for row, _ in found.left_out] == [5, 6, 7, 8, 9, 10, 11, 12]
 
 
 def test_what_is_missing_is_kept_as_missing(tmp_path: Path) -> None:
