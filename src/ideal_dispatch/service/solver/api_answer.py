@@ -3,7 +3,6 @@
 Processes that answer calls and solve none load this: it imports no numerical module.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from ideal_dispatch.service.solver.messages import Call
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Decision
-    from ideal_dispatch.gap.explanation import RoadShare, Stress
+    from ideal_dispatch.gap.explanation import RoadShare
     from ideal_dispatch.network import Path, RoadNetwork
     from ideal_dispatch.service.solver.case import Case
 
@@ -182,20 +181,26 @@ def _explanation(decision: "Decision") -> dict[str, Any]:
         "other_way": None if explained.other_way is None else asdict(explained.other_way),
         "seconds_from": explained.times_from,
         "shared_m": None if compared is None else round(compared.shared_m, 1),
-        "primary_only": [] if compared is None else _rows(compared.primary_only, 1),
-        "second_only": [] if compared is None else _rows(compared.second_only, 1),
+        "primary_only": [] if compared is None else _roads(compared.primary_only),
+        "second_only": [] if compared is None else _roads(compared.second_only),
         "roads": [{"name": name, "seconds": round(seconds, 1)} for name, seconds in shown],
-        "stress": _rows(explained.stressed, 3),
-    }
+        "stress": [
+            {
+                "name": one.name, "slowdown": round(one.slowdown, 3),
+                "correlation": round(one.correlation, 3),
+            }
+            for one in explained.stressed
+        ],
+    }  # fmt: skip
 
 
-def _rows(roads: "Iterable[RoadShare | Stress]", digits: int) -> list[dict[str, Any]]:
+def _roads(shares: "Iterable[RoadShare]") -> list[dict[str, Any]]:
     return [
-        {key: value if key == "name" else round(value, digits) for key, value in asdict(r).items()}
-        for r in roads
+        {"name": one.name, "length_m": round(one.length_m, 1), "seconds": round(one.seconds, 1)}
+        for one in shares
     ]
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
-    """A number that JSON has, or None."""
-    return round(value, digits) if value is not None and math.isfinite(value) else None
+    """The number, where there is one; JSON has null for those that are not finite."""
+    return None if value is None else round(value, digits)
