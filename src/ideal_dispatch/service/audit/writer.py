@@ -57,7 +57,7 @@ class AuditWriter:
         self._store, self.spool = store, spool
         lock = threading.RLock()
         self._changed = threading.Condition(lock)  # notified whenever a thread may have to go on
-        self._overdue = threading.Condition(lock)  # that of the spool: seldom, calls need it not
+        self._overdue = threading.Condition(lock)  # for the spool's thread: most calls need none
         self._spool_waits_until = -math.inf
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
         self._closing = self._stopped = False

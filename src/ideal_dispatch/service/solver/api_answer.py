@@ -3,6 +3,7 @@
 Processes that answer calls and solve none load this: it imports no numerical module.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -202,5 +203,5 @@ def _roads(shares: "Iterable[RoadShare]") -> list[dict[str, Any]]:
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
-    """The number, where there is one; JSON has null for those that are not finite."""
-    return None if value is None else round(value, digits)
+    """A number that JSON has, or None."""
+    return round(value, digits) if value is not None and math.isfinite(value) else None
