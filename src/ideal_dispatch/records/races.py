@@ -19,6 +19,7 @@ APART = "two units or more, but not sent together"
 ONE_START = "the units started at the same place, or it is not known where"
 MANY = "more than two units sent together"
 NEVER = "a unit never arrived (not observed, not lost)"
+IMPOSSIBLE = "a unit was on scene before it was sent"
 OTHERS = "the log says that another number of units attended"
 
 
@@ -141,6 +142,8 @@ def _race(
         return OTHERS
     if not responses.arrived[first].all():
         return NEVER
+    if (responses.response_s[first] < 0).any():
+        return IMPOSSIBLE
     starts = [_start(responses, row) for row in first.tolist()]
     if "" in starts or starts[0] == starts[1]:
         return ONE_START

@@ -52,6 +52,7 @@ def test_the_order_never_depends_on_the_arrival(swapped: bool) -> None:
         (_two(" S", station=["", "S"]), races.ONE_START),
         (_two(on_scene=[_second(300), np.datetime64("NaT")]), races.NEVER),
         (_two(attending=[3, 3]), races.OTHERS),
+        (_two(on_scene=[_second(300), _second(-1)]), races.IMPOSSIBLE),
         (
             Responses.of(["1"] * 3, station=list("ABC"), dispatched=[AT] * 3, on_scene=[AT] * 3),
             races.MANY,
