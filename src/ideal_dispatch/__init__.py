@@ -25,8 +25,8 @@ A model
     train_model         the same with a report, as a model directory; TrainingSettings
     Model               load one; ask it for the scenario set of a context
     Context, Calendar   hour, weekday, holiday; Weather and WeatherValue
-    ResponseModel       when a unit will be there: turnout and drive; ResponseTime, its distribution,
-                        and ResponsePair, two units of one incident
+    ResponseModel       when a unit will be there: turnout and drive; ResponseTime, its
+                        distribution, and ResponsePair, two units of one incident
 A decision
     decide              who goes to a call, and whether a second ambulance does
     Incident            a call: its node, and when it came in
@@ -136,12 +136,12 @@ __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
     "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model",
     "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
-    "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation", "TargetRadius",
-    "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
-    "WeatherValue", "Worth", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
-    "harbour_city", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
-    "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
-    "write_report",
+    "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote",
+    "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings", "Trip",
+    "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
+    "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
+    "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
+    "run_replay", "target_radius", "train_model", "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})
