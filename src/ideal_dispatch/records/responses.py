@@ -137,9 +137,8 @@ class Responses:
         usual: dict[str, Any] = dict.fromkeys(TEXTS, np.full(n, ""))
         usual |= dict.fromkeys(STAMPS, np.full(n, "NaT", "M8[s]"))
         usual |= dict.fromkeys(PLACES, np.full(n, np.nan))
-        usual |= dict.fromkeys(("from_road", "remark", "attending"), np.zeros(n, bool))
-        usual |= {"remark": np.zeros(n, np.uint8), "attending": np.zeros(n, np.int32)}
-        usual |= {"row": np.arange(n), "incident": incident}
+        usual |= {"from_road": np.zeros(n, bool), "remark": np.zeros(n, np.uint8)}
+        usual |= {"attending": np.zeros(n, np.int32), "row": np.arange(n), "incident": incident}
         return cls(**usual | columns).in_order()
 
     @classmethod

@@ -85,6 +85,8 @@ def test_starts_on_the_road_differ() -> None:
     places: dict[str, Any] = {"from_lon": [114.0, 114.1], "from_lat": [22.0, 22.0]}
     assert len(_two("SS", from_road=[True, False], **places).races()) == 1
     assert len(_two("  ", station=["", ""], **places).races()) == 1
+    beside: dict[str, Any] = {"from_lon": [114.0, 114.0005], "from_lat": [22.0, 22.0]}
+    assert dict(_two(**beside).races().left_out) == {races.ONE_START: 1}  # 52 m
 
 
 def test_calls_apart(tmp_path: Path) -> None:
