@@ -130,7 +130,7 @@ class Service:
         await self.ledger.write(entry)
         self.observations.replies.labels(said["action"]).inc()
         log.info("response", extra={"decision": said["action"], "actor": actor})
-        self._tell_response(entry)
+        self._tell_reply(entry)
         return {**found, "response": said}
 
     async def set_units(self, told: Sequence[DepotUnits], actor: str) -> None:
@@ -180,9 +180,9 @@ class Service:
             if entry.kind == "recommendation":
                 self.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
             elif entry.kind == "response":
-                self._tell_response(entry)
+                self._tell_reply(entry)
 
-    def _tell_response(self, entry: Entry) -> None:
+    def _tell_reply(self, entry: Entry) -> None:
         """Let the desks know what a dispatcher did."""
         data = {
             "recommendation_id": entry.body["recommendation_id"],
