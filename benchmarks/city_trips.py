@@ -7,8 +7,8 @@ import numpy as np
 from ideal_dispatch import Calendar, Trip, Trips
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records.synthetic_records import TypicalTravelTime
-from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.records.synthetic.records import TypicalTravelTime
+from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 
 PAPER_TRIPS = 1781
 

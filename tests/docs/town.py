@@ -8,7 +8,7 @@ import osmium
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.readers.depot_table import read_depots
-from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise
+from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise
 
 WEST, SOUTH, STEP, SIDE = -1.520, 53.800, 0.003, 15
 DEPOTS = "name,call_sign,lon,lat\nWest,W,-1.5190,53.8010\nEast,E,-1.4785,53.8090\n"

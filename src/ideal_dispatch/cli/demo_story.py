@@ -19,8 +19,8 @@ from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
-from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise, write_agency
+from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, model_folder

@@ -178,10 +178,10 @@ def synthesise(
       ideal records synthesise -o agency/ --network city.network \
         --depots depots.csv --time-zone Europe/London --country GB
     """
-    from ideal_dispatch.records import synthetic_responses
-    from ideal_dispatch.records.synthetic_records import FILES
+    from ideal_dispatch.records.synthetic import responses as responses_log
+    from ideal_dispatch.records.synthetic.records import FILES
 
-    files = synthetic_responses.FILES if responses else FILES
+    files = responses_log.FILES if responses else FILES
     check_folder(output, files, force, [network_file, depots_file])
     with stages("Making up records"):
         city = _city(network_file, depots_file, time_zone, country)
@@ -202,8 +202,8 @@ def synthesise(
 
 
 def _write_records(output: Path, city: "City", count: int, seed: int) -> None:
-    from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
-    from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+    from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise, write_agency
+    from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 
     params = RecordsParams(count)
     weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
@@ -217,7 +217,7 @@ def _write_records(output: Path, city: "City", count: int, seed: int) -> None:
 
 
 def _write_log(output: Path, city: "City", count: int, seed: int) -> None:
-    from ideal_dispatch.records.synthetic_responses import LogParams, synthesise_log, write_log
+    from ideal_dispatch.records.synthetic.responses import LogParams, synthesise_log, write_log
 
     made = synthesise_log(
         city.network, city.depots, city.time_zone, seed=seed, params=LogParams(count)

@@ -14,7 +14,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.ranges import Checked, Positive, Range, Share, ZeroOrMore
-from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 from ideal_dispatch.traffic.sumo.day_plan import (
     HOUR_S,
     PEAKS,

@@ -11,7 +11,7 @@ from ideal_dispatch.network import Depot
 from ideal_dispatch.records.response_log import LogSettings
 from ideal_dispatch.records.response_reading import ReadLog, read_responses
 from ideal_dispatch.records.responses import REMARKS
-from ideal_dispatch.records.synthetic_responses import (
+from ideal_dispatch.records.synthetic.responses import (
     DEFECTS,
     FILES,
     HEADER,

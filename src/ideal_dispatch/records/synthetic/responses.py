@@ -19,10 +19,10 @@ from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import render
 from ideal_dispatch.ranges import Checked, Count, Whole
-from ideal_dispatch.records import synthetic_cells
 from ideal_dispatch.records.response_log import LogSettings
-from ideal_dispatch.records.synthetic_calls import SyntheticCalls
-from ideal_dispatch.records.synthetic_records import TravelTime, TypicalTravelTime
+from ideal_dispatch.records.synthetic import cells
+from ideal_dispatch.records.synthetic.calls import SyntheticCalls
+from ideal_dispatch.records.synthetic.records import TravelTime, TypicalTravelTime
 
 FILES = ("unit_log.csv", "truth.csv", "stations.csv", "log.toml", "city.network")
 HEADER = (
@@ -200,7 +200,7 @@ class _Agency:
             "Received": self._stamp(at),
             "Longitude": f"{lon:.6f}",
             "Latitude": f"{lat:.6f}",
-            "Patient": synthetic_cells.personal(rng)["patient_name"],
+            "Patient": cells.personal(rng)["patient_name"],
         }
         arrived = sorted(u.there_s for u in sent if u.recalled_s is None)
         return [self._draft(rng, unit, node, dispatched, call, arrived) for unit in sent]

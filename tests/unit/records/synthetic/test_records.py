@@ -14,14 +14,14 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.data_report import FILES, write_outputs
 from ideal_dispatch.records.prepare import Prepared, prepare_records
-from ideal_dispatch.records.synthetic_cells import DEFECTS
-from ideal_dispatch.records.synthetic_records import (
+from ideal_dispatch.records.synthetic.cells import DEFECTS
+from ideal_dispatch.records.synthetic.records import (
     SECONDS_PER_FLOOR,
     RecordsParams,
     SyntheticRecords,
     synthesise,
 )
-from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 from ideal_dispatch.records.trips import KIND, STAMPS, SUBTRACTION, TARGETS
 
 COUNT = 1500

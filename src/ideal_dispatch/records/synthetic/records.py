@@ -20,11 +20,11 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import render
-from ideal_dispatch.records import synthetic_cells
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.synthetic_calls import SyntheticCalls
-from ideal_dispatch.records.synthetic_cells import DEFECTS
-from ideal_dispatch.records.synthetic_weather import SyntheticWeather
+from ideal_dispatch.records.synthetic import cells as written
+from ideal_dispatch.records.synthetic.calls import SyntheticCalls
+from ideal_dispatch.records.synthetic.cells import DEFECTS
+from ideal_dispatch.records.synthetic.weather import SyntheticWeather
 
 FILES = ("records.csv", "truth.csv", "depots.csv", "weather.csv", "agency.toml", "city.network")
 
@@ -105,7 +105,7 @@ class SyntheticRecords:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the CSV."""
-        write_csv(path, synthetic_cells.HEADER, self.rows)
+        write_csv(path, written.HEADER, self.rows)
 
 
 def synthesise(
@@ -138,7 +138,7 @@ def synthesise(
         drafts[-1].mark("excluded", "the same call and unit as in an earlier row", "duplicate")
     drafts.sort(key=lambda draft: draft.at)  # stable: a repetition follows its original
     rows = tuple(
-        tuple(draft.cells[name] for name in synthetic_cells.HEADER if name in draft.cells)
+        tuple(draft.cells[name] for name in written.HEADER if name in draft.cells)
         for draft in drafts
     )
     truth = tuple(replace(draft.truth, row=row) for row, draft in enumerate(drafts, 2))
@@ -217,22 +217,22 @@ class _Agency:
             cpr = on_scene + timedelta(seconds=round(climb))
             if travel_s > 0 and (cpr - at).total_seconds() < _LONGEST_S:
                 break
-        times = synthetic_cells.stamp_texts(rng, calls.zone, [at, en_route, on_scene, cpr])
+        times = written.stamp_texts(rng, calls.zone, [at, en_route, on_scene, cpr])
         chance = rng.random()
         if chance < _WITHOUT_STAMPS:
             times[1] = times[2] = ""
         elif chance < _WITHOUT_STAMPS + _WITHOUT_CPR:
             times[3] = ""
-        cells = dict(zip(synthetic_cells.STAMPS, times, strict=True))
+        cells = dict(zip(written.STAMPS, times, strict=True))
         lon, lat = calls.beside(rng, node)
         cells |= {
             "call_id": f"{calls.year}-{number:06d}",
-            "depot": synthetic_cells.depot_text(rng, origin.name),
+            "depot": written.depot_text(rng, origin.name),
             "lon": f"{lon:.6f}",
             "lat": f"{lat:.6f}",
-            "floor": synthetic_cells.floor_text(rng, floor),
+            "floor": written.floor_text(rng, floor),
             "district": self.districts[node] if self.districts else "",
-            **synthetic_cells.personal(rng),
+            **written.personal(rng),
         }
         truth = Truth(0, "trip", "", "", origin.node, node, float(travel_s), floor)
         return _Draft(at, cells, truth)

@@ -1,0 +1,1 @@
+"""Records, unit logs and weather that never were: to try the software with, and for tests."""
