@@ -18,6 +18,8 @@ A city and its roads
 An agency's records
     prepare_records     a file of past calls, or a DataFrame, to trips; AgencySettings
     Trips               what a model learns from; Trip, one of them
+    Responses           what units did at past calls, from a unit log: read, load, trips, races;
+                        Response, one of them
 A model
     fit                 a model of travel times and their uncertainty, from trips
     train_model         the same with a report, as a model directory; TrainingSettings
@@ -48,8 +50,9 @@ A replay
     Outcomes            a finished replay in arrays; load one
     Judged, write_report    its tables, figures and page
 
-Tables become pandas DataFrames by ``to_frame()``: Trips, RoadNetwork, Outcomes, Decision and
-the tables of a report. Everything else is in the packages below; docs/api.md has it in full.
+Tables become pandas DataFrames by ``to_frame()``: Trips, Responses, RoadNetwork, Outcomes,
+Decision and the tables of a report. Everything else is in the packages below; docs/api.md has it
+in full.
 """
 
 import warnings
@@ -81,7 +84,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
     from ideal_dispatch.learning import TrainingSettings, fit, train_model
     from ideal_dispatch.network import Depot, Path, RoadNetwork
-    from ideal_dispatch.records import Trip, Trips
+    from ideal_dispatch.records import Response, Responses, Trip, Trips
     from ideal_dispatch.records.agency import AgencySettings
     from ideal_dispatch.records.prepare import prepare_records
     from ideal_dispatch.replay.experiment import Experiment
@@ -113,7 +116,7 @@ _NAMES = {
     "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",
     "learning": "TrainingSettings fit train_model",
     "network": "Depot Path RoadNetwork",
-    "records": "Trip Trips",
+    "records": "Response Responses Trip Trips",
     "records.agency": "AgencySettings",
     "records.prepare": "prepare_records",
     "replay.experiment": "Experiment",
@@ -128,12 +131,13 @@ _NAMES = {
 __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
     "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model",
-    "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "RoadNetwork",
-    "RouteQuote", "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings",
-    "Trip", "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
-    "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
-    "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
-    "run_replay", "target_radius", "train_model", "write_report",
+    "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
+    "Responses", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation", "TargetRadius",
+    "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
+    "WeatherValue", "Worth", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
+    "harbour_city", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
+    "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
+    "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})

@@ -1,5 +1,6 @@
-"""An agency's records: from a file of calls to trips a model learns from."""
+"""An agency's records: from files of calls and of units to trips, responses and races."""
 
+from ideal_dispatch.records.responses import Response, Responses
 from ideal_dispatch.records.trips import Trip, Trips
 
-__all__ = ["Trip", "Trips"]
+__all__ = ["Response", "Responses", "Trip", "Trips"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from ideal_dispatch.pages import (
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.left_out_rows import shown, unknown_words, write_quarantine
 from ideal_dispatch.records.prepare import Prepared
+from ideal_dispatch.records.reasons import general
 from ideal_dispatch.records.targets import FloorSlope
 from ideal_dispatch.records.travel_times import speed_kmh
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
@@ -51,16 +51,6 @@ PRIVACY = (
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _CELL_M = 1000.0
 _PERCENTS = (5, 25, 50, 75, 95)
-_DETAILS = {
-    r" \(it looks like .*\)$": "",
-    r"road is [\d.,]+ k?m away": "road is too far away",
-    r"has \d+ cells where the header has \d+": "has more or fewer cells than the header",
-    r"started [\d.]+ km from": "started away from",
-    r"^depot .* is not in": "its depot is not in",
-    r"taken apart into cells: .*": "taken apart into cells",
-    r" for [\d]+ to [\d]+, not for \d+": " for other years only",
-}
-"""What differs from row to row in a reason, and what is said for all of them."""
 
 
 def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) -> dict[str, Any]:
@@ -80,7 +70,7 @@ def summary(prepared: Prepared, network: RoadNetwork, settings: AgencySettings) 
         "quarantined": len(prepared.quarantined) + len(prepared.broken),
         "excluded": len(prepared.excluded),
         "columns_not_read": prepared.raw.dropped,
-        "quarantine_reasons": dict(Counter(map(_kind, reasons)).most_common()),
+        "quarantine_reasons": dict(Counter(map(general, reasons)).most_common()),
         "unknown_words": [
             asdict(one) | {"setting": list(one.setting)}
             for one in unknown_words(prepared, settings.floors)
@@ -182,13 +172,6 @@ def _areas(prepared: Prepared, network: RoadNetwork) -> tuple[str, list[tuple[st
     counts = Counter(f"{x} km east, {y} km north" for x, y in squares.tolist())
     what = "square kilometre, counted from the south-west corner of the network"
     return what, counts.most_common()
-
-
-def _kind(reason: str) -> str:
-    """A reason without what differs from row to row."""
-    for pattern, general in _DETAILS.items():
-        reason = re.sub(pattern, general, reason)
-    return reason
 
 
 def _quantiles(values: Any) -> dict[str, float]:

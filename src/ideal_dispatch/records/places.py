@@ -13,7 +13,8 @@ from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.readers.depot_table import depot_rows
 from ideal_dispatch.records.agency import AgencySettings, Depots
 from ideal_dispatch.records.raw_records import FileOrFrame
-from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.reasons import Reasons
+from ideal_dispatch.records.schema import RecordTable
 
 UNKNOWN = -1
 """Index of a depot that a record does not name."""
@@ -50,8 +51,11 @@ def plain_name(name: str) -> str:
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
-def read_depot_book(table: FileOrFrame, network: RoadNetwork, settings: Depots) -> DepotBook:
-    """The depots of a table with name, lon and lat, and any of id, code and call_sign."""
+def read_depot_book(table: FileOrFrame, network: RoadNetwork | None, settings: Depots) -> DepotBook:
+    """The depots of a table with name, lon and lat, and any of id, code and call_sign.
+
+    Without a network they have places and no nodes.
+    """
     where, rows = depot_rows(table, network, settings.limit_m)
     if not rows:
         raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
@@ -173,6 +177,22 @@ def snapped(
             row = int(rows[i])
             why[row] = network.snapper.why_off(lon[row], lat[row], far_m[i], limit_m)
     return node, why
+
+
+def junctions(lon: FloatArray, lat: FloatArray, network: RoadNetwork, limit_m: float) -> IntArray:
+    """The nearest junction of places within ``limit_m`` of a road, −1 of all others.
+
+    A place beside a long road may be as far again from the junction, and no farther.
+    """
+    node, rows = np.full(lon.size, -1, np.int32), _on_earth(lon, lat)
+    if rows.size:
+        snapper = network.snapper
+        nearest, far_m = snapper.nodes(lon[rows], lat[rows])
+        rows, nearest = rows[far_m <= 2 * limit_m], nearest[far_m <= 2 * limit_m]
+        points = snapper.plane.to_metres(np.column_stack([lon[rows], lat[rows]]))
+        beside = np.unique(snapper.edges_within(points, limit_m)[0])
+        node[rows[beside]] = nearest[beside]
+    return node
 
 
 def _on_earth(lon: FloatArray, lat: FloatArray) -> npt.NDArray[np.intp]:

@@ -17,7 +17,8 @@ from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.past_weather import readings, weather_provider
 from ideal_dispatch.records.places import UNKNOWN, DepotBook, place, read_depot_book
 from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_records
-from ideal_dispatch.records.schema import Reasons, RecordTable, typed
+from ideal_dispatch.records.reasons import Reasons
+from ideal_dispatch.records.schema import RecordTable, typed
 from ideal_dispatch.records.travel_times import RuleCount, travel_times
 from ideal_dispatch.records.trips import Trips
 from ideal_dispatch.toml_tables import complaints_about

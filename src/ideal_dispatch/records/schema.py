@@ -21,8 +21,9 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.agency import Agency, AgencySettings, Input
 from ideal_dispatch.records.raw_records import EXTRA, RawRecords
+from ideal_dispatch.records.reasons import Reasons
 from ideal_dispatch.spreadsheets import number
 
 TIMES = ("call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at", "cancelled_at")
@@ -46,8 +47,6 @@ _DIGITS = {14: ("%Y%m%d%H%M%S",), 12: ("%Y%m%d%H%M",)}
 _HALF_DAY = timedelta(hours=12)
 
 Times = npt.NDArray[np.datetime64]
-Reasons = defaultdict[int, list[str]]
-"""Position in the table and why that row cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,12 +88,17 @@ def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reaso
     empty = [""] * len(raw.row)
 
     def numbers(field: str) -> FloatArray:
-        return _numbers(raw.cells.get(field, empty), field, raw.decimal, reasons)
+        return read_numbers(raw.cells.get(field, empty), field, raw.decimal, reasons)
 
     unit_s = {"seconds": 1.0, "minutes": 60.0}[settings.input.interval_unit]
     table = RecordTable(
         row=np.array(raw.row, np.int64),
-        times=_times({name: raw.cells.get(name, empty) for name in TIMES}, settings, reasons),
+        times=read_times(
+            {name: raw.cells.get(name, empty) for name in TIMES},
+            time_reader(settings.input, settings.agency),
+            ("call_at", "notified_at"),
+            reasons,
+        ),
         numbers={name: numbers(name) for name in NUMBERS},
         texts={name: raw.cells.get(name, empty) for name in TEXTS},
         call_to_cpr_s=unit_s * numbers("call_to_cpr"),
@@ -103,33 +107,38 @@ def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reaso
     return table, _checked(table, reasons)
 
 
-def _times(
-    columns: Mapping[str, Sequence[str]], settings: AgencySettings, reasons: Reasons
+def read_times(
+    columns: Mapping[str, Sequence[str]],
+    reader: "TimeReader",
+    dated: Sequence[str],
+    reasons: Reasons,
 ) -> dict[str, Times]:
-    """UTC times; the call's date, or the notification's, is that of times of day alone."""
-    asked = settings.input
-    reader = TimeReader(zone(settings.agency.time_zone), asked.date_order, asked.time_formats)
+    """UTC times of the columns; the date of times of day alone is that of the ``dated`` columns.
+
+    Of those the last with a time counts, so they come first, the earliest before the others.
+    """
     times: dict[str, Times] = {}
-    calls: list[datetime | None] = [None] * len(columns["call_at"])
+    calls: list[datetime | None] = [None] * len(columns[dated[0]])
     for name, texts in columns.items():
         moments: list[datetime | None] = []
         for row, (text, call) in enumerate(zip(texts, calls, strict=True)):
             moments.append(None)
             alone = ":" in text and len(text) <= 8
-            if not text or (alone and call is None and name != "call_at"):
+            if not text or (alone and call is None and name != dated[0]):
                 continue  # a time of day means nothing without the call's date, missed anyway
             try:
                 moments[row] = reader.read(text, call)
             except InputError as error:
                 reasons[row].append(f"{name} {error}")
-        if name in ("call_at", "notified_at"):
-            calls = [call or moment for call, moment in zip(calls, moments, strict=True)]
+        if name in dated:
+            calls = [moment or call for call, moment in zip(calls, moments, strict=True)]
         plain = [None if moment is None else moment.replace(tzinfo=None) for moment in moments]
         times[name] = np.array(plain, "M8[us]")
     return times
 
 
-def _numbers(cells: Sequence[str], field: str, decimal: str, reasons: Reasons) -> FloatArray:
+def read_numbers(cells: Sequence[str], field: str, decimal: str, reasons: Reasons) -> FloatArray:
+    """The numbers of a column, NaN where it has none; what is no number has a reason."""
     values = np.full(len(cells), np.nan)
     for row, text in enumerate(cells):
         if not text:
@@ -251,6 +260,11 @@ class TimeReader:
             return first
         except OverflowError:
             raise InputError("is outside the calendar") from None
+
+
+def time_reader(asked: Input, agency: Agency) -> TimeReader:
+    """The reader of an agency's times."""
+    return TimeReader(zone(agency.time_zone), asked.date_order, asked.time_formats)
 
 
 def shape(text: str) -> str:

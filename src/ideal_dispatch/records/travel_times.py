@@ -14,7 +14,8 @@ from ideal_dispatch.records import targets
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.floors import read_floor
 from ideal_dispatch.records.places import DepotBook, Places
-from ideal_dispatch.records.schema import Reasons, RecordTable
+from ideal_dispatch.records.reasons import Reasons
+from ideal_dispatch.records.schema import RecordTable
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 
 

@@ -20,9 +20,10 @@ from ideal_dispatch.network import RoadNetwork
 
 KIND = ArchiveKind("ideal-dispatch trips", 1, "trips file", "make one with `ideal records prepare`")
 
-STAMPS, SUBTRACTION, GIVEN = "stamps", "subtraction", "given"
-TARGETS = (STAMPS, SUBTRACTION, GIVEN)
-"""How a travel time was obtained: on scene − en route; the paper's subtraction; as given."""
+STAMPS, SUBTRACTION, GIVEN, RESPONSE = "stamps", "subtraction", "given", "response"
+TARGETS = (STAMPS, SUBTRACTION, GIVEN, RESPONSE)
+"""How a travel time was obtained: on scene − en route; the paper's subtraction; as given; on
+scene − dispatched, with the turnout in it."""
 
 _COLUMNS = ("origin", "destination", "observed_s", "contexts", "target", "row", "at")
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.depot import Depot
+from ideal_dispatch.network.geodesy import check_degrees
 from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.road_network import RoadNetwork
 from ideal_dispatch.toml_tables import complaints_about
@@ -22,7 +23,7 @@ class DepotRow(NamedTuple):
 
     ``name`` is of the first column that holds names, "" where the row has none there;
     ``aliases`` are what the other columns call the depot. ``node`` is −1 off the network, and
-    ``problem`` says why.
+    ``problem`` says why; without a network it is −1 without a problem.
     """
 
     line: int
@@ -35,7 +36,7 @@ class DepotRow(NamedTuple):
 
 
 def depot_rows(
-    source: Any, network: RoadNetwork, limit_m: float = SNAP_LIMIT_M
+    source: Any, network: RoadNetwork | None, limit_m: float = SNAP_LIMIT_M
 ) -> tuple[str, list[DepotRow]]:
     """What to call the source, a file or a DataFrame, and its depots."""
     names = {**table_rows.DEGREES, **{name: (name,) for name in _NAMES}}
@@ -53,7 +54,10 @@ def depot_rows(
         node, problem = -1, ""
         with complaints_about(f"{where} line {line}"):
             try:
-                node = network.snap(lon, lat, limit_m).node
+                if network is None:
+                    check_degrees(lon, lat)
+                else:
+                    node = network.snap(lon, lat, limit_m).node
             except OffNetworkError as error:
                 problem = str(error)
         others = tuple(row[n] for n in _NAMES if n in row and n not in (column, *_NUMBERS))
