@@ -79,12 +79,12 @@ class JudgedRaces:
     @cached_property
     def primary_s(self) -> FloatArray:
         """Seconds that the primary took."""
-        return self.of_primary(self.took_s)
+        return np.asarray(self.of_primary(self.took_s))
 
     @cached_property
     def second_s(self) -> FloatArray:
         """Seconds that the other unit took."""
-        return self.of_second(self.took_s)
+        return np.asarray(self.of_second(self.took_s))
 
     @cached_property
     def saved_s(self) -> FloatArray:
@@ -113,7 +113,7 @@ class JudgedRaces:
 
     def saved_at(self, ranking: str, shares: Iterable[float] = SHARES) -> FloatArray:
         """Seconds saved per call where the ranking sends a second to these shares of races."""
-        return saved_at(self._score(ranking), self.saved_s, shares)[0]
+        return np.asarray(saved_at(self._score(ranking), self.saved_s, shares)[0])
 
     def saved_intervals(self, ranking: str, shares: Iterable[float] = SHARES) -> list[Interval]:
         """The same with intervals, whole days drawn again."""
@@ -176,7 +176,7 @@ class JudgedRaces:
 
     def _chosen_s(self, predictor: str) -> FloatArray:
         chosen = self.expected_s[predictor].argmin(axis=1)
-        return self.took_s[np.arange(len(self)), chosen]
+        return np.asarray(self.took_s[np.arange(len(self)), chosen])
 
     def mae_s(self, predictor: str) -> Interval:
         """Mean absolute error over both units of all races."""
