@@ -1,0 +1,366 @@
+"""How long a unit takes from being sent to standing at the scene: a distribution.
+
+A response is turnout + drive. Of the drive's spread a part is the unit's own and a part
+is shared by all units of the incident: the weather, the hour, an address that is hard
+to find. The sum is taken to be log-normal with the same mean and variance. Now and then
+a unit surprises: it was on the road near by, or it got lost. It then has the same median
+and a wide spread. Two units of one incident have closed forms. Symbols: μ median, m mean,
+σ standard deviation of the logarithm of a response, own part; s the same of the shared
+part; Φ the normal distribution function; v² = σ₁² + σ₂² + (s₁ − s₂)². Then
+
+    P(T₂ < T₁) = Φ(log(μ₁ / μ₂) / v),
+    E[(T₁ − T₂)⁺] = m₁ Φ(d + v/2) − m₂ Φ(d − v/2),   d = log(m₁ / m₂) / v,
+
+the second by Margrabe's formula for the exchange of two log-normal prices, both weighted
+over who surprises.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.archive import JsonKind
+from ideal_dispatch.arrays import FloatArray, non_negative
+from ideal_dispatch.errors import InputError
+
+_FILE = JsonKind(
+    "ideal-dispatch response times", 1, "file of response times", "fit and save them again"
+)
+_LEAST_SPREAD = 1e-6  # a certain response is one of hardly any spread
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_STEPS = 96  # of the integral over time: the change in survival is right to three digits
+_REACH = 6.0  # standard deviations that it covers
+
+Words = str | npt.ArrayLike
+"""A name, or one for every row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponseTime:
+    """Seconds from dispatch to scene: a distribution, or arrays of many.
+
+    ``median_s`` halves them. ``own`` and ``shared`` are standard deviations of the
+    logarithm: the unit's own part, and the part that all units of the incident share.
+    With probability ``surprise`` the own part is ``wide``.
+    """
+
+    median_s: FloatArray
+    own: FloatArray
+    shared: FloatArray
+    surprise: float = 0.0
+    wide: float = 0.0
+
+    def __post_init__(self) -> None:
+        columns = np.broadcast_arrays(
+            self.median_s, np.maximum(self.own, _LEAST_SPREAD), self.shared
+        )
+        for name, values in zip(("median_s", "own", "shared"), columns, strict=True):
+            values = np.array(values, np.float64)
+            least = 0.0 if name == "shared" else np.finfo(float).tiny
+            if not (np.isfinite(values) & (values >= least)).all():
+                raise InputError(f"response times: {name} must be finite and above zero")
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    def __getitem__(self, rows: Any) -> "ResponseTime":
+        """Those of some rows."""
+        return replace(
+            self, median_s=self.median_s[rows], own=self.own[rows], shared=self.shared[rows]
+        )
+
+    @property
+    def parts(self) -> list[tuple[float, FloatArray]]:
+        """The usual response and the surprise: how probable each is, and its own spread."""
+        usual = [(1.0 - self.surprise, self.own)]
+        if not self.surprise:
+            return usual
+        return [*usual, (self.surprise, np.maximum(self.own, self.wide))]
+
+    @property
+    def mean_s(self) -> FloatArray:
+        """The expected time."""
+        return self._moment(1)
+
+    @property
+    def deviation_s(self) -> FloatArray:
+        """Its standard deviation."""
+        return np.sqrt(np.maximum(self._moment(2) - self._moment(1) ** 2, 0.0))
+
+    def _moment(self, power: int) -> FloatArray:
+        lifts = [w * np.exp(0.5 * power**2 * (own**2 + self.shared**2)) for w, own in self.parts]
+        return np.asarray(self.median_s**power * sum(lifts))
+
+    def later_than(self, limit_s: npt.ArrayLike) -> FloatArray:
+        """The probability of arriving later than after so many seconds."""
+        from scipy.special import ndtr
+
+        off = np.log(self.median_s / np.asarray(limit_s, np.float64))
+        return np.asarray(sum(w * ndtr(off / np.hypot(own, self.shared)) for w, own in self.parts))
+
+    def after(self, elapsed_s: float) -> "ResponseTime":
+        """What is left of the response of a unit that has been on its way for so long.
+
+        It has not arrived yet. What is left is log-normal with the mean and variance of
+        T − elapsed, given T > elapsed.
+        """
+        from scipy.special import ndtr
+
+        if elapsed_s <= 0.0:
+            return self
+        off = np.log(self.median_s / elapsed_s)
+        moments = []
+        for power in (0, 1, 2):
+            terms: FloatArray = np.zeros_like(self.median_s)
+            for weight, own in self.parts:
+                spread = np.hypot(own, self.shared)
+                lifted = np.exp(0.5 * (power * spread) ** 2) * ndtr(off / spread + power * spread)
+                terms = terms + weight * self.median_s**power * lifted
+            moments.append(terms)
+        there = np.maximum(moments[0], 1e-12)
+        mean = np.maximum(moments[1] / there - elapsed_s, 1.0)
+        variance = np.maximum(moments[2] / there - (mean + elapsed_s) ** 2, 0.0)
+        whole = np.sqrt(np.log1p(variance / mean**2))
+        own = whole * self.own / np.hypot(self.own, self.shared)
+        shared = whole * self.shared / np.hypot(self.own, self.shared)
+        return ResponseTime(mean * np.exp(-0.5 * whole**2), own, shared)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponsePair:
+    """Two units of one incident: how probably, and by how much, the second is first.
+
+    ``together`` is the share of both drives on the same roads: a jam there stops both.
+    """
+
+    first: ResponseTime
+    second: ResponseTime
+    together: float = 0.0
+
+    def _parts(self) -> Iterator[tuple[float, FloatArray, FloatArray, FloatArray]]:
+        """How probable, both own spreads, and v, whoever of the two surprises."""
+        shared = self.first.shared - self.second.shared
+        for weight, one in self.first.parts:
+            for other_weight, two in self.second.parts:
+                common = self.together * np.minimum(one, two) ** 2
+                square = one**2 + two**2 - 2.0 * common + shared**2
+                yield weight * other_weight, one, two, np.sqrt(np.maximum(square, _LEAST_SPREAD**2))
+
+    @property
+    def second_first(self) -> FloatArray:
+        """P(T₂ < T₁)."""
+        from scipy.special import ndtr
+
+        off = np.log(self.first.median_s / self.second.median_s)
+        return np.asarray(sum(weight * ndtr(off / v) for weight, _, _, v in self._parts()))
+
+    @property
+    def mean_s(self) -> FloatArray:
+        """Expected T₁ − T₂."""
+        return np.asarray(self.first.mean_s - self.second.mean_s)
+
+    @property
+    def deviation_s(self) -> FloatArray:
+        """Standard deviation of T₁ − T₂."""
+        one, two = self.first, self.second
+        product: FloatArray = np.zeros_like(one.median_s)
+        for weight, first, second, v in self._parts():
+            # E[T₁T₂] of two log-normals: their covariance follows from v
+            squares = first**2 + one.shared**2 + second**2 + two.shared**2
+            product = product + weight * np.exp(squares - 0.5 * v**2)
+        covariance = one.median_s * two.median_s * product - one.mean_s * two.mean_s
+        square = one.deviation_s**2 + two.deviation_s**2 - 2.0 * covariance
+        return np.sqrt(np.maximum(square, 0.0))
+
+    @property
+    def gain_s(self) -> FloatArray:
+        """E[(T₁ − T₂)⁺]: the seconds by which a second unit is expected to be sooner."""
+        from scipy.special import ndtr
+
+        total: FloatArray = np.zeros_like(self.first.median_s)
+        for weight, one, two, v in self._parts():
+            m1 = self.first.median_s * np.exp(0.5 * (one**2 + self.first.shared**2))
+            m2 = self.second.median_s * np.exp(0.5 * (two**2 + self.second.shared**2))
+            d = np.log(m1 / m2) / v
+            gain = m1 * ndtr(d + v / 2) - m2 * ndtr(d - v / 2)
+            total = total + weight * np.maximum(gain, np.maximum(m1 - m2, 0.0))
+        return np.asarray(total)
+
+    def survival_gain(self, survival: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """E[S(min(T₁, T₂)) − S(T₁)] of a curve S that falls with the seconds until help.
+
+        It is ∫ (S(t) − S(t + dt)) P(T₁ > t, T₂ ≤ t) over all t, computed as it stands: the
+        slope of the curve times the expected seconds would say too much.
+        """
+        from scipy.special import ndtr
+
+        units = (self.first, self.second)
+        common = self.together * np.minimum(self.first.own, self.second.own) ** 2
+        shared = [np.sqrt(unit.shared**2 + common) for unit in units]
+        middle = [np.log(unit.median_s) for unit in units]
+        widest = [np.hypot(unit.parts[-1][1], unit.shared) for unit in units]
+        low = np.minimum(*(m - _REACH * w for m, w in zip(middle, widest, strict=True)))
+        high = np.maximum(*(m + _REACH * w for m, w in zip(middle, widest, strict=True)))
+        logs = low + np.linspace(0.0, 1.0, _STEPS + 1).reshape(-1, *(1,) * low.ndim) * (high - low)
+        halfway = 0.5 * (logs[1:] + logs[:-1])
+        only_second: FloatArray = np.zeros_like(halfway)
+        for node, node_weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+            there = []
+            for unit, centre, part in zip(units, middle, shared, strict=True):
+                far = halfway - centre - part * node
+                own = [(w, np.sqrt(np.maximum(o**2 - common, _LEAST_SPREAD**2)))
+                       for w, o in unit.parts]  # fmt: skip
+                there.append(sum(w * ndtr(far / o) for w, o in own))
+            only_second = only_second + node_weight * (1.0 - there[0]) * there[1]
+        fall = -np.diff(survival(np.exp(logs)), axis=0)
+        return np.asarray((fall * only_second).sum(axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Seconds with factors by station, hour of the day and kind of unit: a log-normal.
+
+    ``seconds`` is the median where nothing is known, ``spread`` the standard deviation of
+    the logarithm. A name or hour that was not seen has the factor one.
+    """
+
+    seconds: float
+    spread: float
+    station: Mapping[str, float] = field(default_factory=dict)
+    hour: Mapping[str, float] = field(default_factory=dict)
+    kind: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.seconds) and self.seconds > 0.0):
+            raise InputError(f"response times: {self.seconds} s; a time above zero is needed")
+        non_negative(self.spread, "response times: spread")
+        for name in ("station", "hour", "kind"):
+            factors = {str(key): float(value) for key, value in getattr(self, name).items()}
+            if not all(math.isfinite(value) and value > 0.0 for value in factors.values()):
+                raise InputError(f"response times: a factor by {name} is not above zero")
+            object.__setattr__(self, name, factors)
+
+    def median_s(self, station: Words, hour: npt.ArrayLike, kind: Words) -> FloatArray:
+        """The median for every row."""
+        hours = np.nan_to_num(np.asarray(hour, np.float64), nan=-1.0).astype(int)
+        given = (station, self.station), (hours, self.hour), (kind, self.kind)
+        return np.asarray(self.seconds * math.prod(_looked_up(v, table) for v, table in given))
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseModel:
+    """Turnout, drive and what units share, as fitted on a unit log or as published.
+
+    ``turnout`` is of units at their station, ``road_turnout_s`` the median of units that
+    are already on the road. A drive of an expected D seconds is ``drive_scale`` · D +
+    ``beside_s`` on average; its own variance is (``drive_spread`` · D)² + ``slack_s``².
+    ``shared`` is the standard deviation of the logarithm of the drive's shared part. With
+    probability ``surprise`` the spread of a response is ``wide``.
+    ``unplaced`` is the whole response where no drive can be predicted. ``source`` says in
+    words what it rests on, ``until`` is the last day it was fitted on, ``rows`` how many
+    responses.
+    """
+
+    turnout: Effects
+    road_turnout_s: float = 10.0
+    drive_scale: float = 1.0
+    beside_s: float = 0.0
+    drive_spread: float = 0.207
+    slack_s: float = 34.0
+    shared: float = 0.13
+    surprise: float = 0.0
+    wide: float = 0.0
+    unplaced: Effects | None = None
+    source: str = "published spreads"
+    until: str = ""
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("road_turnout_s", "drive_scale"):
+            if not (math.isfinite(value := getattr(self, name)) and value > 0.0):
+                raise InputError(f"response times: {name} {value}; a number above zero is needed")
+        for name in ("beside_s", "drive_spread", "slack_s", "shared", "surprise", "wide"):
+            non_negative(getattr(self, name), f"response times: {name}")
+
+    @classmethod
+    def published(cls) -> "ResponseModel":
+        """What is known without a log: spreads of San Francisco's fire department.
+
+        Turnout of engines: median 74 s, 90 % within 132 s. Drives: a coefficient of variation
+        of 0.6 at one minute, 0.28 at three, 0.23 at five and 0.21 at ten, and an incident's
+        share of 0.13. An agency's own log says more.
+        """
+        return cls(Effects(74.0, math.log(132.0 / 74.0) / 1.2816))
+
+    def of(
+        self,
+        drive_s: npt.ArrayLike,
+        *,
+        station: Words = "",
+        hour: npt.ArrayLike = -1,
+        kind: Words = "",
+        on_road: npt.ArrayLike = False,
+        quoted: bool = False,
+    ) -> ResponseTime:
+        """The response of a unit whose drive is expected to take ``drive_s``.
+
+        ``quoted`` means a router's quote, which is taken as the drive's mean; else it is
+        the time along a path by learned times of roads. NaN means that no drive is known.
+        """
+        drive = np.asarray(drive_s, np.float64)
+        if not (np.isnan(drive) | ((drive >= 0.0) & np.isfinite(drive))).all():
+            raise InputError("response times: a drive takes zero seconds or more")
+        if not quoted:
+            drive = self.drive_scale * drive + self.beside_s
+        median = self.turnout.median_s(station, hour, kind)
+        leaving = np.where(on_road, self.road_turnout_s, median) * _lift(self.turnout.spread)
+        leaving_square = leaving**2 * math.expm1(self.turnout.spread**2)
+        mean = np.maximum(leaving + drive, 1.0)
+        square = leaving_square + (self.drive_spread * drive) ** 2 + self.slack_s**2
+        own = np.sqrt(np.log1p(square / mean**2))
+        shared = self.shared * drive / mean
+        middle = mean * np.exp(-0.5 * (own**2 + shared**2))
+        if self.unplaced is not None:
+            unknown, rest = np.isnan(drive), self.unplaced
+            middle = np.where(unknown, rest.median_s(station, hour, kind), middle)
+            own = np.where(unknown, rest.spread, own)
+            shared = np.where(unknown, self.shared, shared)
+        if np.isnan(middle).any():
+            raise InputError(
+                "response times: no drive is known, and the log they were fitted on had no "
+                "responses without a place; give a drive"
+            )
+        return ResponseTime(middle, own, shared, self.surprise, self.wide)
+
+    def scaled(self, factor: float) -> "ResponseModel":
+        """The same with all drives longer by a factor: one local scale for another city."""
+        return replace(self, drive_scale=self.drive_scale * factor)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that :meth:`load` turns into an equal model."""
+        _FILE.write(path, asdict(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "ResponseModel":
+        """Read a model, or say in one line why the file holds none."""
+        with _FILE.reading(path) as content:
+            stored: dict[str, Any] = {name: content[name] for name in cls.__slots__}
+            for name in ("turnout", "unplaced"):
+                stored[name] = None if stored[name] is None else Effects(**stored[name])
+            return cls(**stored)
+
+
+def _lift(spread: float) -> float:
+    """From the median of a log-normal to its mean."""
+    return math.exp(0.5 * spread**2)
+
+
+def _looked_up(values: Any, table: Mapping[str, float]) -> FloatArray:
+    """The factor of every row; one where the table does not have it."""
+    names, place = np.unique(np.asarray(values).astype(str), return_inverse=True)
+    factors = np.array([table.get(str(name), 1.0) for name in names])
+    return factors[place.reshape(np.shape(values))]
