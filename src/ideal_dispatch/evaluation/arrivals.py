@@ -63,11 +63,6 @@ class Arrivals:
         plain = replace(responses, remark=np.zeros(len(responses), np.uint8))
         trips, placed = plain.trips(network)
         kept = usable[placed]
-        if not kept.any():
-            raise InputError(
-                "no unit of the log started and ended near a road of this network; give the "
-                "network of the city, or none"
-            )
         trips, rows = trips.select(kept), placed[kept].astype(np.int64)
         times_s = network.free_flow_times_s
         paths = network.shortest_paths(times_s, trips.origin, trips.destination)
@@ -112,6 +107,22 @@ class Arrivals:
     def sound(self) -> BoolArray:
         """Where nothing is said against the row: what may be learned from."""
         return np.asarray(self.of_log("remark") == 0)
+
+
+def as_if_arrived(responses: Responses) -> Responses:
+    """The same units, each with an arrival: for asking what was to be expected of them.
+
+    The time of arrival is made up and says nothing.
+    """
+    n = len(responses)
+    sent = np.where(np.isnat(responses.dispatched), responses.at, responses.dispatched)
+    return replace(
+        responses,
+        dispatched=sent,
+        en_route=np.full(n, "NaT", "M8[s]"),
+        on_scene=(sent + np.timedelta64(60, "s")).astype("M8[s]"),
+        remark=np.zeros(n, np.uint8),
+    )
 
 
 Predict = Callable[[Arrivals], FloatArray]

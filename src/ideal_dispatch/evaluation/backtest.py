@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.arrivals import Arrivals
+from ideal_dispatch.evaluation.arrivals import Arrivals, as_if_arrived
 from ideal_dispatch.evaluation.race_predictors import Predictors, fit_predictors
-from ideal_dispatch.evaluation.race_study import check_model, trained_model
+from ideal_dispatch.evaluation.race_study import check_arrivals, check_model, trained_model
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponsePair
 from ideal_dispatch.network import RoadNetwork
@@ -141,6 +141,7 @@ def backtest(
         )
     watch("fitting", 0.0)
     arrivals = Arrivals.of(log, network)
+    check_arrivals(arrivals)
     past = arrivals.select(arrivals.of_log("date") < np.datetime64(settings.start))
     if settings.train:
         place = Path(folder or ".") / "models" / f"{settings.start:%Y-%m}"
@@ -253,19 +254,13 @@ def _asked(
 ) -> Responses:
     """A row for each call and station near it, as if that station's unit had been sent."""
     rows, which = np.repeat(calls, near.shape[1]), near.ravel()
-    sent = log.select(rows)
-    n = rows.size
     return replace(
-        sent,
-        unit=np.full(n, ""),
+        as_if_arrived(log.select(rows)),
+        unit=np.full(rows.size, ""),
         station=stations.name[which],
         from_lon=stations.lon[which],
         from_lat=stations.lat[which],
-        from_road=np.zeros(n, bool),
-        remark=np.zeros(n, np.uint8),
-        dispatched=sent.at,
-        en_route=np.full(n, "NaT", "M8[s]"),
-        on_scene=sent.at + np.timedelta64(60, "s"),  # only so that the row counts as one
+        from_road=np.zeros(rows.size, bool),
     )
 
 

@@ -109,7 +109,7 @@ def big_numbers(found: Backtest) -> list[tuple[str, str]]:
             f"{gain.mean():.0f} s" if gain.size else "–",
         ),
         (
-            "of calls were reached first by advice's primary or had it among the units sent",
+            "of calls had the advised primary among the units sent",
             f"{100 * agreed.mean():.0f} %",
         ),
         (
@@ -176,15 +176,17 @@ def threshold_table(found: Backtest) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for limit in limits:
         own = limit == round(found.threshold_s, 1)
-        here = found.advised if own else found.gain_s >= limit
+        here = found.advised if own else np.asarray(found.gain_s >= limit)
+        if not here.any():
+            continue
         known = here & found.raced
         total = float(found.gain_s[here].sum())
         rows.append(
-            (f"{limit:g} s", float(here.mean()), float(here.sum() / found.days),
-             total / len(found), total / here.sum() if here.any() else None, int(known.sum()),
+            (f"{limit:.1f} s", float(here.mean()), float(here.sum() / found.days),
+             total / len(found), total / here.sum(), int(known.sum()),
              float(found.saved_s[known].mean()) if known.any() else None)
         )  # fmt: skip
-    bold = frozenset({limits.index(round(found.threshold_s, 1))})
+    bold = frozenset(i for i, row in enumerate(rows) if row[0] == f"{found.threshold_s:.1f} s")
     title = "How many second units, by threshold"
     return Table("thresholds", title, columns, tuple(rows), bold)
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.arrivals import Arrivals, Predict, Rows, by_hour
+from ideal_dispatch.evaluation.arrivals import Arrivals, Predict, Rows, as_if_arrived, by_hour
 from ideal_dispatch.evaluation.race_judgement import OURS
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.gap import optimistic_gap
+from ideal_dispatch.records.responses import Responses
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning.baselines import Baseline
@@ -34,6 +35,7 @@ _CONSTANTS_S = (0.0, 60.0, 90.0)
 _LEAST_S = 20.0  # of a drive, after a constant was taken away
 _HELD_OUT = 0.2
 _LEAST_RACES = 30
+_MOST = 0.9
 
 Done = Callable[[float], None]
 
@@ -89,8 +91,28 @@ def fit_predictors(learned_from: Arrivals, model: Model | None = None) -> Predic
     if model is not None:
         drive = model_drive(model)
         words = "edge times learned from trips"
-    response = fit_responses(known.responses.select(known.rows), drive(known))
-    return Predictors(response, drive, others, words, model)
+    return Predictors(fit_responses(*_all_sent(known, drive)), drive, others, words, model)
+
+
+def _all_sent(known: Arrivals, drive: Predict) -> tuple[Responses, FloatArray]:
+    """The rows to fit on and their drives: arrivals, and units that were recalled before.
+
+    A recalled unit would have taken longer than it was held. One that was held for
+    longer than most units need had arrived, and nobody pressed the button: it says nothing.
+    """
+    log = known.responses
+    path_s, used = np.full(len(log), np.nan), np.zeros(len(log), bool)
+    path_s[known.rows], used[known.rows] = drive(known), True
+    last = known.of_log("date").max()
+    most_s = float(np.quantile(known.took_s, _MOST))
+    with np.errstate(invalid="ignore"):
+        short = (log.held_s > 0.0) & (log.held_s < most_s)
+    held = np.flatnonzero(log.recalled & short & (log.date <= last))
+    asked = Arrivals.of(as_if_arrived(log.select(held)), known.network)
+    if len(asked):
+        rows = held[asked.rows]
+        path_s[rows], used[rows] = drive(asked), True
+    return log.select(used), path_s[used]
 
 
 def _nowhere(asked: Arrivals) -> FloatArray:
@@ -264,9 +286,11 @@ def _gain_boosting(learned: Pairs, asked: Pairs) -> FloatArray:
         max_iter=100, max_leaf_nodes=8, learning_rate=0.05, min_samples_leaf=20,
         early_stopping=False, random_state=0,
     )  # fmt: skip
+    columns = _pair_columns(learned)
+    kept = ~np.isnan(columns).all(axis=0)
     with threadpool_limits(1):
-        forest.fit(_pair_columns(learned), learned.saved_s)
-        told: FloatArray = forest.predict(_pair_columns(asked))
+        forest.fit(columns[:, kept], learned.saved_s)
+        told: FloatArray = forest.predict(_pair_columns(asked)[:, kept])
     return told
 
 

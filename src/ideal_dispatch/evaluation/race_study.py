@@ -165,6 +165,7 @@ def study_races(
     watch("races", 0.0)
     races = responses.races(settings.together_s, settings.kinds)
     arrivals = Arrivals.of(responses, network)
+    check_arrivals(arrivals)
     races, left_out = _raced(races, arrivals)
     windows = list(_windows(responses, settings))
     parts: list[_Part] = []
@@ -206,6 +207,13 @@ def check_model(model: Model, learn_until: date) -> None:
             f"--model: it was trained on trips up to {last}, races are judged from {learn_until} "
             "on; give a model trained before, or a later --learn-until"
         )
+
+
+def check_arrivals(arrivals: Arrivals) -> None:
+    """Refuse a log without any arrival that can be used."""
+    if not len(arrivals):
+        near = "" if arrivals.network is None else " near a road of this network at both ends"
+        raise InputError(f"the log has no arrival{near}; check the log and the network")
 
 
 # --- the windows ----------------------------------------------------------------------
