@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.forecast.edge_times import Array32, log_ratios
 from ideal_dispatch.forecast.inputs import Features
 from ideal_dispatch.ranges import Checked, Count, Whole
 
 Weights = Mapping[str, npt.NDArray[Any]]
-Array32 = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,19 @@ def ratios(
     ``edges`` is what the edges add to the first layer of ψ. ``units`` are the polar
     head's directions; without them the head is plain.
     """
+    context = dynamic @ weights["cross.context.weight"].T
     with np.errstate(over="ignore"):
-        hidden = silu(edges + dynamic @ weights["cross.context.weight"].T)
         if units is not None:
-            out = hidden @ weights["cross.out.weight"][0] + weights["cross.out.bias"][0]
-            return np.exp(out.astype(np.float64)), units
+            logs = np.empty(len(edges), np.float32)
+            log_ratios(
+                edges,
+                context[0],
+                weights["cross.out.weight"][0],
+                weights["cross.out.bias"][0],
+                logs,
+            )
+            return np.exp(logs.astype(np.float64)), units
+        hidden = silu(edges + context)
         vectors: Array32 = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
         squares: FloatArray = np.square(vectors.astype(np.float64)).sum(axis=1)
     return squares, _of_length_one(vectors)

@@ -18,7 +18,8 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, numbers
 from ideal_dispatch.context import Context, ContextEncoding
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.forecast import architecture as forward
-from ideal_dispatch.forecast.architecture import Architecture, Array32
+from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.forecast.edge_times import Array32
 from ideal_dispatch.forecast.inputs import Standardisation, context_inputs, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule, trip_features
 from ideal_dispatch.forecast.seen_contexts import SeenContexts

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.forecast.architecture import Array32, Weights, silu
+from ideal_dispatch.forecast.architecture import Weights, silu
+from ideal_dispatch.forecast.edge_times import Array32
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 

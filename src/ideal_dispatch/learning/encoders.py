@@ -9,14 +9,15 @@ import torch
 from torch import nn
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.compiled import plain
 from ideal_dispatch.forecast.architecture import Architecture
+from ideal_dispatch.forecast.edge_times import Array32, EdgeTimes, times_along
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.forecast.radius import RadiusRule
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning.training_data import TrainingData
 
-_CELLS_AT_ONCE = 131_072  # edges × width at once: what stays in a processor's cache is 3 × faster
 _FLAT = 1e-6  # a principal component this much weaker than the first is noise
 _ROUNDING = 1e-10  # so is one this much weaker than the layer itself: single precision
 _OFF_ZERO = 1e-3  # keeps the direction of a perfectly average edge defined
@@ -117,23 +118,31 @@ class RepresentationNetwork(nn.Module):
         return self.base_s, self.least_s, self.greatest_s
 
     @torch.no_grad()
+    def edge_times(self, edges: torch.Tensor) -> EdgeTimes:
+        """The current times without gradient; ``edges`` is :meth:`edge_part` of all edges."""
+        out = self.cross.out
+        part, weight, bias, *rows = (
+            array.detach().numpy() for array in (edges, out.weight, out.bias, *self._rows)
+        )
+        return EdgeTimes(part, weight, bias, self.architecture.head == "polar", *rows)
+
+    @torch.no_grad()
+    def context_rows(self, contexts: torch.Tensor) -> Array32:
+        """:meth:`context_part` as kernels take it."""
+        rows: Array32 = self.context_part(contexts).numpy()
+        return rows
+
     def all_times(self, contexts: torch.Tensor, edges: torch.Tensor) -> FloatArray:
         """Seconds of every edge under every context, (C, E), without gradient.
 
         ``edges`` is :meth:`edge_part` of all edges, computed once for many calls.
         """
-        parts = self.context_part(contexts)
-        times = np.empty((len(contexts), len(edges)))
-        step = max(1, _CELLS_AT_ONCE // edges.shape[1])
-        for first in range(0, len(edges), step):
-            block = slice(first, first + step)
-            rows = [row[block] for row in self._rows]
-            hidden = torch.empty_like(edges[block])
-            for number, part in enumerate(parts):
-                torch.add(edges[block], part, out=hidden)
-                ratio = self._ratio(nn.functional.silu(hidden, inplace=True))
-                times[number, block] = _within(ratio, *rows)
-        return times
+        times, parts = plain(self.edge_times(edges)), self.context_rows(contexts)
+        seconds = np.empty((len(contexts), len(edges)))
+        every = np.arange(len(edges))
+        for number, row in enumerate(seconds):
+            times_along(times, parts, np.full_like(every, number), every, row)
+        return seconds
 
     def _ratio(self, activated: torch.Tensor) -> torch.Tensor:
         """‖φ‖² over the base time."""

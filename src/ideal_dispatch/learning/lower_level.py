@@ -3,14 +3,18 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.errors import IdealError
+from ideal_dispatch.arrays import FloatArray, first_where
+from ideal_dispatch.compiled import plain
+from ideal_dispatch.errors import IdealError, UnreachableError
+from ideal_dispatch.forecast.edge_times import times_along
 from ideal_dispatch.learning.encoders import RepresentationNetwork
+from ideal_dispatch.learning.lower_level_kernels import fastest_paths
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
@@ -58,20 +62,10 @@ class _Contexts:
         self.contexts = torch.from_numpy(distinct)
         self.group: Rows = group.reshape(-1).astype(np.int64)
 
-    def _by_context(self, rows: Rows) -> list[Rows]:
-        """Positions in ``rows``, a few at once, those of one context together."""
-        order = np.argsort(self.group[rows], kind="stable")
-        return [order[i : i + _TRIPS_AT_ONCE] for i in range(0, rows.size, _TRIPS_AT_ONCE)]
-
-    def _times(
-        self, model: RepresentationNetwork, parts: torch.Tensor, rows: Rows
-    ) -> tuple[FloatArray, Rows]:
-        """Times of all edges in the contexts of ``rows``, and which of them each row has."""
-        distinct, inverse = np.unique(self.group[rows], return_inverse=True)
-        times = model.all_times(self.contexts[distinct], parts)
-        if not np.isfinite(times).all():  # infinite ones would look like closed roads
-            raise TrainingError("training diverged: times are not finite; lower learning_rate")
-        return times, inverse
+    def _parts(self, model: RepresentationNetwork) -> tuple[Any, Any]:
+        """Edges and contexts under the current weights, as kernels take them."""
+        times = model.edge_times(model.edge_part().detach())
+        return plain(times), model.context_rows(self.contexts)
 
 
 class GivenRoutes(_Contexts):
@@ -83,21 +77,20 @@ class GivenRoutes(_Contexts):
 
     def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
         """The given paths of the trips in ``rows``, and their seconds."""
-        seconds = np.empty(rows.size)
-        parts = model.edge_part().detach()
-        for chunk in self._by_context(rows):
-            times, inverse = self._times(model, parts, rows[chunk])
-            edges, owner = self._routes.of(rows[chunk])
-            seconds[chunk] = np.bincount(
-                owner, weights=times[inverse[owner], edges], minlength=chunk.size
-            )
         edges, owner = self._routes.of(rows)
+        along = np.empty(edges.size)
+        times_along(*self._parts(model), self.group[rows][owner], edges, along)
+        seconds = np.asarray(np.bincount(owner, finite(along), rows.size), float)
         start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=rows.size))])
         return Routes(edges, start), seconds
 
 
 class LowerLevel(_Contexts):
-    """Trips of which only the ends are known: each takes the fastest path of its context."""
+    """Trips of which only the ends are known: each takes the fastest path of its context.
+
+    The time of an edge is worked out when a search first looks at it: those farther
+    from the origin than the destination is never matter.
+    """
 
     def __init__(self, network: RoadNetwork, trips: Trips, inputs: FloatArray) -> None:
         super().__init__(inputs)
@@ -105,22 +98,40 @@ class LowerLevel(_Contexts):
 
     def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
         """Canonical fastest paths of the trips in ``rows``, and their seconds."""
+        graph, trips = self._network.turn_graph, self._trips
+        roads = plain((graph.out, graph.into, graph.edge))
+        times, contexts = self._parts(model)
         edges: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)] * rows.size
         seconds = np.empty(rows.size)
-        parts = model.edge_part().detach()
 
         def solve(chunk: Rows) -> None:
             own = rows[chunk]
-            times, inverse = self._times(model, parts, own)
-            paths = self._network.shortest_paths(
-                times[inverse], self._trips.origin[own], self._trips.destination[own], threads=1
+            origin, target = trips.origin[own], graph.arrival[trips.destination[own]]
+            arcs = np.empty((own.size, graph.node.size), np.int32)
+            counts, found_s = np.empty(own.size, np.int64), np.empty(own.size)
+            fastest_paths(
+                roads, times, contexts, self.group[own], origin, target, arcs, counts, found_s
             )
-            for position, path, row in zip(chunk, paths, inverse, strict=True):
-                edges[position] = path.edges
-                seconds[position] = times[row, path.edges].sum()
+            seconds[chunk] = found_s
+            for position, row, count in zip(chunk, arcs, counts, strict=True):
+                edges[position] = graph.edges(row[row.size - count :].copy())
 
+        # trips of one context together: they share what was worked out
+        order = np.argsort(self.group[rows], kind="stable")
+        chunks = [order[i : i + _TRIPS_AT_ONCE] for i in range(0, rows.size, _TRIPS_AT_ONCE)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(solve, self._by_context(rows)))
+            list(pool.map(solve, chunks))
+        lost = first_where(seconds == np.inf)
+        if lost is not None:
+            ends = trips.origin[rows[lost]], trips.destination[rows[lost]]
+            raise UnreachableError("node {1} cannot be reached from node {0}".format(*ends))
         start = np.concatenate([[0], np.cumsum([part.size for part in edges])])
         whole = np.concatenate(edges) if edges else np.empty(0, np.int32)
-        return Routes(whole.astype(np.int64), start.astype(np.int64)), seconds
+        return Routes(whole.astype(np.int64), start.astype(np.int64)), finite(seconds)
+
+
+def finite(seconds: FloatArray) -> FloatArray:
+    """The seconds, or an error where one is no number: it would look like a closed road."""
+    if not np.isfinite(seconds).all():
+        raise TrainingError("training diverged: times are not finite; lower learning_rate")
+    return seconds

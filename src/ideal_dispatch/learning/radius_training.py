@@ -65,7 +65,8 @@ def trip_radii(
     if not len(trips):
         raise InputError("no trips: there is nothing to solve")
     model.forecast(trips.contexts[0], network)  # fills the cache before threads share it
-    _, group = np.unique(trips.contexts, axis=0, return_inverse=True)
+    known = np.where(np.isnan(trips.contexts), -np.inf, trips.contexts)  # no NaN equals another
+    _, group = np.unique(known, axis=0, return_inverse=True)
     order = np.argsort(group.reshape(-1), kind="stable")
     chunks = [order[i : i + _TRIPS_PER_TASK] for i in range(0, order.size, _TRIPS_PER_TASK)]
     tasks = (delayed(_solve)(model, network, trips.select(chunk)) for chunk in chunks)

@@ -19,7 +19,13 @@ from scipy.sparse.linalg import spsolve
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.learning.encoders import RepresentationNetwork
-from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows, TrainingError
+from ideal_dispatch.learning.lower_level import (
+    LowerLevel,
+    Routes,
+    Rows,
+    TrainingError,
+    finite,
+)
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 
@@ -45,13 +51,14 @@ class SmoothedLowerLevel(LowerLevel):
         parts = model.edge_part().detach()
         edges, shares, seconds = [], [], np.empty(rows.size)
         for position, row in enumerate(rows):
-            times, _ = self._times(model, parts, rows[[position]])
+            context = self.contexts[self.group[rows[[position]]]]
+            times = finite(model.all_times(context, parts)[0])
             ends = int(self._trips.origin[row]), int(self._trips.destination[row])
-            flow = smoothed_flow(self._network, times[0], *ends, self._gamma_s)
+            flow = smoothed_flow(self._network, times, *ends, self._gamma_s)
             used = np.flatnonzero(flow)
             edges.append(used)
             shares.append(flow[used])
-            seconds[position] = flow @ times[0] + self._gamma_s * (flow @ flow)
+            seconds[position] = flow @ times + self._gamma_s * (flow @ flow)
         start = np.concatenate([[0], np.cumsum([used.size for used in edges])]).astype(np.int64)
         beside_s = self._gamma_s * np.array([share @ share for share in shares])
         return Routes(np.concatenate(edges), start, np.concatenate(shares), beside_s), seconds

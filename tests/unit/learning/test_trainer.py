@@ -10,7 +10,7 @@ import torch
 
 from ideal_dispatch import RoadNetwork, Trips
 from ideal_dispatch.errors import FileFormatError, InputError, UnreachableError
-from ideal_dispatch.learning import TrainParams, encoders
+from ideal_dispatch.learning import TrainParams
 from ideal_dispatch.learning.checkpoint import load_checkpoint, save_checkpoint
 from ideal_dispatch.learning.lower_level import TrainingError
 from ideal_dispatch.learning.trainer import Epoch, Trainer
@@ -81,21 +81,6 @@ def test_resumed_after_any_epoch_the_result_is_the_same(
 
 def weights_of(tensors: dict[str, torch.Tensor]) -> Any:
     return torch.cat([tensors[name].flatten() for name in sorted(tensors)]).numpy()
-
-
-@pytest.mark.parametrize("head", ["polar", "plain"])
-def test_times_do_not_depend_on_the_blocks_they_are_computed_in(
-    head: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    network = town()
-    made = trainer(network, trips(network), architecture=replace(SMALL, head=head))
-    contexts, edges = made.lower_level.contexts, made.model.edge_part().detach()
-    whole = made.model.all_times(contexts, edges)
-    assert whole.shape == (len(contexts), len(edges))
-    monkeypatch.setattr(encoders, "_CELLS_AT_ONCE", 7 * edges.shape[1])
-    np.testing.assert_allclose(made.model.all_times(contexts, edges), whole, rtol=1e-6)
-    alone = [made.model.all_times(one[None], edges)[0] for one in contexts]
-    np.testing.assert_allclose(alone, whole, rtol=1e-6)
 
 
 def test_perturbation_is_undone_after_each_step() -> None:
