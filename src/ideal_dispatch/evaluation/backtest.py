@@ -143,11 +143,11 @@ def backtest(
     arrivals = Arrivals.of(log, network)
     check_arrivals(arrivals)
     past = arrivals.select(arrivals.of_log("date") < np.datetime64(settings.start))
+    unseen_s = None
     if settings.train:
         place = Path(folder or ".") / "models" / f"{settings.start:%Y-%m}"
-        sound = past.select(past.sound)
-        model = trained_model(sound, place, training, watch)
-    predictors = fit_predictors(past, model)
+        model, unseen_s = trained_model(past.select(past.sound), place, training, watch)
+    predictors = fit_predictors(past, model, unseen_s)
     stations = _stations(log.until(settings.start))
     threshold_s = settings.threshold_s
     if threshold_s is None:

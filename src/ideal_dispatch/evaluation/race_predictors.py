@@ -4,7 +4,7 @@ Everything is fitted on arrivals before the day from which races are judged. Wha
 is chosen is chosen on the last days before it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ideal_dispatch.evaluation.race_judgement import OURS
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.gap import optimistic_gap
+from ideal_dispatch.records import Trips
 from ideal_dispatch.records.responses import Responses
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _CONSTANTS_S = (0.0, 60.0, 90.0)
 _LEAST_S = 20.0  # of a drive, after a constant was taken away
 _HELD_OUT = 0.2
 _LEAST_RACES = 30
+_LEAST_LATER = 500  # arrivals after a model's last day
 _MOST = 0.9
 
 Done = Callable[[float], None]
@@ -64,11 +66,15 @@ class Predictors:
         )
 
 
-def fit_predictors(learned_from: Arrivals, model: Model | None = None) -> Predictors:
+def fit_predictors(
+    learned_from: Arrivals, model: Model | None = None, unseen_s: FloatArray | None = None
+) -> Predictors:
     """All predictors, fitted on these arrivals; ours drives by ``model`` where there is one.
 
-    Without a model it drives by free flow × hour, without a network by straight lines, and
-    without places it knows station, kind and hour alone.
+    ``unseen_s`` are the drives of the sound arrivals by networks that have not seen them;
+    without, response times are fitted on days after the model's last one, where
+    there are enough. Without a model ours drives by free flow × hour, without a network by
+    straight lines, and without places it knows station, kind and hour alone.
     """
     from ideal_dispatch.learning.response_fitting import fit_responses
 
@@ -89,12 +95,21 @@ def fit_predictors(learned_from: Arrivals, model: Model | None = None) -> Predic
         others |= _regressions(known)
         words = "free flow × hour: no model was given or trained"
     if model is not None:
-        drive = model_drive(model)
-        words = "edge times learned from trips"
-    return Predictors(fit_responses(*_all_sent(known, drive)), drive, others, words, model)
+        drive, words = model_drive(model), "edge times learned from trips"
+    fitted_on, drive_s = known, unseen_s
+    if model is not None and unseen_s is None:
+        later = known.select(known.of_log("date") > np.datetime64(model.details["data"]["last"]))
+        if len(later) >= _LEAST_LATER:
+            fitted_on = later
+        else:
+            words += " that response times are fitted on, too: spreads are too small"
+    if drive_s is None:
+        drive_s = drive(fitted_on)
+    response = fit_responses(*_all_sent(fitted_on, drive, drive_s))
+    return Predictors(response, drive, others, words, model)
 
 
-def _all_sent(known: Arrivals, drive: Predict) -> tuple[Responses, FloatArray]:
+def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[Responses, FloatArray]:
     """The rows to fit on and their drives: arrivals, and units that were recalled before.
 
     A recalled unit would have taken longer than it was held. One that was held for
@@ -102,7 +117,7 @@ def _all_sent(known: Arrivals, drive: Predict) -> tuple[Responses, FloatArray]:
     """
     log = known.responses
     path_s, used = np.full(len(log), np.nan), np.zeros(len(log), bool)
-    path_s[known.rows], used[known.rows] = drive(known), True
+    path_s[known.rows], used[known.rows] = drive_s, True
     last = known.of_log("date").max()
     most_s = float(np.quantile(known.took_s, _MOST))
     with np.errstate(invalid="ignore"):
@@ -140,16 +155,21 @@ def model_drive(model: Model) -> Predict:
     def drive(asked: Arrivals) -> FloatArray:
         network, trips = asked.on_roads
         found = np.empty(len(asked))
-        rows, of_row = np.unique(trips.contexts, axis=0, return_inverse=True, equal_nan=True)
-        of_row = of_row.reshape(-1)
-        for number, row in enumerate(rows):
-            here = np.flatnonzero(of_row == number)
-            times_s = model.forecast(row, network).nominal_times
+        for here in same_contexts(trips):
+            times_s = model.forecast(trips.contexts[here[0]], network).nominal_times
             paths = network.shortest_paths(times_s, trips.origin[here], trips.destination[here])
             found[here] = [path.time_s(times_s) for path in paths]
         return found
 
     return drive
+
+
+def same_contexts(trips: Trips) -> Iterator[Rows]:
+    """The rows of trips with one context, context by context."""
+    known = np.where(np.isnan(trips.contexts), -np.inf, trips.contexts)  # no NaN equals another
+    _, group = np.unique(known, axis=0, return_inverse=True)
+    order = np.argsort(group.reshape(-1), kind="stable")
+    yield from np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1])
 
 
 # --- regressions --------------------------------------------------------------------
@@ -319,12 +339,11 @@ def gap_scores(
     network, trips = pairs.candidates[0].on_roads
     origins = pairs.told(lambda side: np.asarray(side.on_roads[1].origin))
     found = {name: np.zeros(len(pairs)) for name in (PRINTED_GAP, OTHER_GAP)}
-    contexts, of_race = np.unique(trips.contexts, axis=0, return_inverse=True, equal_nan=True)
     done = 0
-    for number, context in enumerate(contexts):
-        scenarios = model.scenario_set(context, network)
+    for races in same_contexts(trips):
+        scenarios = model.scenario_set(trips.contexts[races[0]], network)
         times_s = scenarios.nominal_times
-        for race in np.flatnonzero(of_race.reshape(-1) == number):
+        for race in races:
             nodes = origins[race].astype(int).tolist()
             start, other = nodes[pairs.primary[race]], nodes[1 - pairs.primary[race]]
             scene = int(trips.destination[race])

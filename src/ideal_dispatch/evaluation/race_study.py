@@ -8,7 +8,7 @@ before it taught.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +27,7 @@ from ideal_dispatch.evaluation.race_predictors import (
     gap_scores,
     rank,
 )
+from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
@@ -171,16 +172,16 @@ def study_races(
     parts: list[_Part] = []
     for number, window in enumerate(windows):
         told = f"{window.name} ({number + 1} of {len(windows)})"
-        used = model
+        used, unseen_s = model, None
         if settings.train:
-            used = trained_model(
+            used, unseen_s = trained_model(
                 arrivals.select(_before(arrivals, window.start) & arrivals.sound),
                 Path(folder or ".") / _MODELS / window.name.replace(" ", "_"),
                 training,
                 lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
             )
         part = _judged_window(
-            races, arrivals, window, settings, used,
+            races, arrivals, window, settings, used, unseen_s,
             lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
         )  # fmt: skip
         if part is not None:
@@ -275,6 +276,7 @@ def _judged_window(
     window: Window,
     settings: StudySettings,
     model: Model | None,
+    unseen_s: FloatArray | None,
     watch: Watch,
 ) -> _Part | None:
     days = races.date
@@ -284,7 +286,7 @@ def _judged_window(
         return None
     watch("fitting", 0.0)
     past = arrivals.select(_before(arrivals, window.start))
-    predictors = fit_predictors(past, model)
+    predictors = fit_predictors(past, model, unseen_s)
     before = past.places(races.rows[days < start])
     watch("predicting", 0.5)
     learned = Pairs.of(past, before, predictors) if len(before) else None
@@ -367,42 +369,36 @@ def trained_model(
     folder: Path,
     training: "TrainingSettings | None",
     watch: Watch,
-) -> Model:
-    """A model of roads trained on these arrivals; one that is in the folder is taken from there.
+) -> tuple[Model, FloatArray]:
+    """A model of roads trained on these arrivals, and the drives of those that had not seen them.
 
-    An interrupted training goes on where it stopped. Whole days are held out to
-    choose on; no day is set aside for a test, which the races are.
+    One that is in the folder is taken from there, and an interrupted training goes
+    on where it stopped.
     """
     from ideal_dispatch.forecast.model_directory import MANIFEST
-    from ideal_dispatch.learning import TrainingSettings, split, train
+    from ideal_dispatch.learning import TrainingSettings
     from ideal_dispatch.learning.checkpoint import checkpoints
+    from ideal_dispatch.learning.cross_fitting import cross_fit
 
     network, trips = learned_from.on_roads
-    settings = training or TrainingSettings()
-    if (folder / MANIFEST).exists():
+    drives = folder / "unseen_drives.npy"
+    if (folder / MANIFEST).exists() and drives.exists():
         model = Model.load(folder)
         same = model.details.get("data", {}).get("checksum") == trips.checksum
         if same and model.network_checksum == network.checksum:
-            return model
+            return model, np.load(drives, allow_pickle=False)
         raise InputError(
             f"{folder}: holds a model of other trips or another network; remove it, or choose "
             "another folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    days = np.unique(learned_from.of_log("date")).size
-    parts = split(
-        trips, (0.9, 0.1, 0.0), seed=settings.params.seed, by="day" if days >= 10 else "trip"
-    )
-    run = train(
-        network, trips, settings, parts=parts, folder=folder, resume=True,
+    model, unseen_s = cross_fit(
+        network, trips, training or TrainingSettings(), folder=folder,
         watch=lambda progress: watch(progress.stage, progress.done),
     )  # fmt: skip
-    run.model.save(folder)
+    with atomic_write(drives) as file:
+        np.save(file, unseen_s, allow_pickle=False)
+    model.save(folder)
     for done in checkpoints(folder):
         done.unlink()
-    return run.model
-
-
-def with_seed(settings: "TrainingSettings", seed: int) -> "TrainingSettings":
-    """The same training with other draws."""
-    return replace(settings, params=replace(settings.params, seed=seed))
+    return model, unseen_s
