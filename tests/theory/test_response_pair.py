@@ -22,7 +22,7 @@ def _drawn(pair: ResponsePair) -> tuple[np.ndarray, np.ndarray]:
     drawn = []
     least = min(float(pair.first.own), float(pair.second.own))
     for unit in (pair.first, pair.second):
-        own = np.where(rng.random(_DRAWS) < unit.surprise, max(unit.wide, unit.own), unit.own)
+        own = np.where(rng.random(_DRAWS) < unit.surprise, np.hypot(unit.wide, unit.own), unit.own)
         both = np.sqrt(pair.together) * least
         alone = np.sqrt(np.maximum(own**2 - both**2, 0.0)) * rng.standard_normal(_DRAWS)
         drawn.append(unit.median_s * np.exp(unit.shared * shared + both * common + alone))
@@ -67,7 +67,9 @@ def test_slope_times_seconds_overstates_the_lives_saved() -> None:
 def test_what_is_left_of_a_response_has_the_moments_of_the_rest() -> None:
     unit = ResponseTime(300.0, 0.25, 0.1, 0.1, 0.5)
     rng = np.random.default_rng(1)
-    own = np.where(rng.random(_DRAWS) < 0.1, 0.5, 0.25) * rng.standard_normal(_DRAWS)
+    own = np.where(rng.random(_DRAWS) < 0.1, np.hypot(0.5, 0.25), 0.25) * rng.standard_normal(
+        _DRAWS
+    )
     seconds = 300.0 * np.exp(own + 0.1 * rng.standard_normal(_DRAWS))
     for elapsed_s in (60.0, 250.0):
         rest = seconds[seconds > elapsed_s] - elapsed_s

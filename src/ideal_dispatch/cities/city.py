@@ -15,14 +15,14 @@ import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only
 from ideal_dispatch.context import Calendar, Context
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.trace import UNTRACED, Trace
+from ideal_dispatch.dispatch.worth import Gains, load_gain
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.model_directory import GAIN
+from ideal_dispatch.forecast.model_directory import GAIN, RESPONSE_TIMES
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.territories import region_of
@@ -126,7 +126,7 @@ class City:
         self.network.save(f"{os.fspath(stem)}.network")
         sides = {
             "name": self.name,
-            "depots": [asdict(depot) for depot in self.depots],
+            "depots": [_plain_depot(depot) for depot in self.depots],
             "hospitals": [asdict(hospital) for hospital in self.hospitals],
             "region": None if self.region is None else self.region.tolist(),
             "districts": self.districts,
@@ -144,10 +144,12 @@ class City:
         return None if self.model_folder is None else Model.load(self.model_folder)
 
     @cached_property
-    def gain(self) -> GainModel | None:
-        """How much gains vary, where a replay has fitted it with the model."""
-        file = None if self.model_folder is None else self.model_folder / GAIN
-        return GainModel.load(file) if file is not None and file.exists() else None
+    def gain(self) -> Gains | None:
+        """How much gains vary, where a unit log or a replay has shown it with the model."""
+        if self.model_folder is None:
+            return None
+        files = (self.model_folder / name for name in (RESPONSE_TIMES, GAIN))
+        return next((load_gain(file) for file in files if file.exists()), None)
 
     @cached_property
     def calendar(self) -> Calendar:
@@ -167,6 +169,7 @@ class City:
         lat: float | None = None,
         at: datetime | None = None,
         units: Mapping[str, int] | None = None,
+        on_road: Mapping[str, tuple[float, float]] | None = None,
         sent: str | None = None,
         traffic: TrafficSource | None = None,
         context: Context | None = None,
@@ -176,6 +179,7 @@ class City:
 
         It comes in ``at`` a moment with its zone, now by default. ``units`` says how
         many ambulances are free at a depot, by its name; two each, where not told.
+        ``on_road`` has the longitude and latitude of free units that are not at a depot.
         ``sent`` names the depot whose ambulance is already on its way. Travel times
         are those of ``traffic``, or of the city's own model. ``context`` replaces
         what the calendar knows, to add weather for instance.
@@ -187,16 +191,19 @@ class City:
                 raise InputError(f"{self.name}: no travel times; give traffic, or a city a model")
             traffic = ForecastRouter(self.model, self.network, context)
         target = self._node(node, lon, lat, trace)
-        free = [2] * len(self.depots)
+        road = [Depot(name, self.network.snap(*place).node, True)
+                for name, place in (on_road or {}).items()]  # fmt: skip
+        starts = [*self.depots, *road]
+        free = [2] * len(self.depots) + [1] * len(road)
         for name, count in (units or {}).items():
             if not _is_whole(count) or count < 0:
                 raise InputError(f"units of {name}: {count!r}; give a whole number, zero or more")
-            free[self._station(name)] = count
+            free[_station(starts, name)] = count
         ready = Readiness(
-            self.depots,
+            starts,
             free,
             region=None if self.region is None else int(self.region[target]),
-            sent=None if sent is None else self._station(sent),
+            sent=None if sent is None else _station(starts, sent),
         )
         incident = Incident("call", target, moment)
         return observe(traffic, self.network, incident, context, ready, trace=trace)
@@ -219,13 +226,15 @@ class City:
             facts |= {"node": snap.node, "distance_m": round(snap.distance_m, 1)}
         return snap.node
 
-    def _station(self, name: str) -> int:
-        names = [depot.name for depot in self.depots]
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise InputError(f"depot {name}: no such depot; {advice}")
-        return names.index(name)
+
+def _station(starts: list[Depot], name: str) -> int:
+    """The number of a depot, or of a unit on the road."""
+    names = [start.name for start in starts]
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+        raise InputError(f"depot {name}: no such depot; {advice}")
+    return names.index(name)
 
 
 def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot, ...]:
@@ -240,6 +249,11 @@ def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot
             stacklevel=3,
         )
     return tuple(depots)
+
+
+def _plain_depot(depot: Depot) -> dict[str, Any]:
+    """A depot as JSON holds it; only a unit on the road says so."""
+    return {key: value for key, value in asdict(depot).items() if value is not False}
 
 
 def _is_whole(number: object) -> bool:

@@ -29,6 +29,7 @@ class CallOptions:
     lon: float | None = None
     lat: float | None = None
     depot: list[str] | None = None
+    on_road: list[str] | None = None
     primary: str | None = None
 
     def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
@@ -43,6 +44,7 @@ class CallOptions:
                 example = city.depots[0].name
                 raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
             free[name.strip()] = int(count)
+        road = dict(_on_road(text) for text in self.on_road or ())
         router = context = None
         moment = None if self.at is None else read_moment("--at", self.at)
         if self.traffic_file is not None:
@@ -61,7 +63,8 @@ class CallOptions:
         try:
             return city.call(
                 node=anywhere if told == (None, None, None) else self.node,
-                lon=self.lon, lat=self.lat, at=moment, units=free, sent=self.primary,
+                lon=self.lon, lat=self.lat, at=moment, units=free, on_road=road,
+                sent=self.primary,
                 traffic=router, context=context, trace=trace,
             )  # fmt: skip
         except InputError as error:
@@ -116,11 +119,11 @@ class PolicyOptions:
 
     def parts(self, city: "City") -> "FittedParts":
         """What policies are fitted with; the gain is the model's own where none is given."""
-        from ideal_dispatch.dispatch.expected_gain import GainModel
         from ideal_dispatch.dispatch.policy_tables import FittedParts
+        from ideal_dispatch.dispatch.worth import load_gain
         from ideal_dispatch.forecast.drift import DriftModel
 
-        spread = city.gain if self.gain_file is None else GainModel.load(self.gain_file)
+        spread = city.gain if self.gain_file is None else load_gain(self.gain_file)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
         return FittedParts(city.model, spread, corrected)
 
@@ -157,7 +160,8 @@ def decide(
       --lat DEGREES  Where the call is: its latitude.
       --depot NAME=UNITS  How many ambulances are free at a depot, besides one already sent; 2 by
           default; may be repeated.
-      --primary DEPOT  The depot whose ambulance was already sent; the quickest by default.
+      --on-road UNIT=LON,LAT  A free unit that is on the road, and where; may be repeated.
+      --primary DEPOT  The depot or unit whose ambulance was already sent; the quickest by default.
       --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
           interval, …, or a class of your own as module:Name.
       --threshold SECONDS  Send a second ambulance if it is worth more seconds than this; or write
@@ -171,8 +175,8 @@ def decide(
 
     For specialists:
       --drift FOLDER  What a replay has learned about a router's errors.
-      --gain FILE  What a replay has learned about how much gains vary: its gain.json. By default
-          the one beside the model, where there is one.
+      --gain FILE  How much gains vary: response_times.json, fitted on a unit log by `ideal races`,
+          or gain.json of a replay. By default the one beside the model, where there is one.
       --trace-gap  Show every step of the paper's Algorithm 2 on this call: the gap, the decrease
           W_k, the second path. The decision stays as it is.
 
@@ -235,6 +239,18 @@ def _searched(made: "Decision", seed: int) -> "tuple[DcaStep, ...]":
     if not steps:
         raise InputError("--trace-gap: no second unit is free, so there is no gap; see --depot")
     return steps
+
+
+def _on_road(text: str) -> tuple[str, tuple[float, float]]:
+    """A unit and its place, from NAME=LON,LAT."""
+    name, _, place = text.rpartition("=")
+    try:
+        lon, lat = (float(part) for part in place.split(","))
+    except ValueError:
+        name = ""
+    if not name.strip():
+        raise InputError(f"--on-road {text}: write it as UNIT=LON,LAT, as in A132=114.17,22.28")
+    return name.strip(), (lon, lat)
 
 
 def _by_option(words: str, counted: list[str]) -> str:

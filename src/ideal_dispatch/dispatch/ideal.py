@@ -19,15 +19,15 @@ from ideal_dispatch.dispatch.candidate import (
     sent_candidate,
 )
 from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided, worth_facts
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
-from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, sooner_unit, worth_of
+from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, Gains, response_of, sooner_unit, worth_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.optimistic_gap import Method
 
@@ -40,9 +40,8 @@ _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected ga
 class Ideal:
     """Our form of IDEAL, the default.
 
-    The primary is the ambulance that was already sent. Without one it is the depot with
-    the shortest quote, corrected by ``drift`` and by the reversion of ``gain`` where they
-    are given.
+    The primary is the ambulance that was already sent. Without one it is the one that is
+    expected first: by its quote, corrected by ``drift`` where it is given, and by ``gain``.
 
     The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]. ``seconds``
     names the kinds of candidates: another depot's route, the primary depot's other route
@@ -50,9 +49,10 @@ class Ideal:
     ``overlap_limit`` of their metres are on the primary's path, and the second keeps to
     every part that differs from it. Where no other depot has a unit, all kinds count.
 
-    The mean of the expected gain comes from the quotes, corrected where there is a
-    ``drift``, and its spread from ``gain``. Without ``gain`` the forecast gives the spread,
-    and without both the mean too; ``times_from`` and ``spread_from`` of the worth say so.
+    ``gain`` says how much gains vary. Fitted on a unit log it is of whole responses: turnout,
+    and a drive whose mean is the quote. Fitted on replays it is of drives. Without
+    one, published spreads of responses are taken. ``times_from`` and ``spread_from`` of the
+    worth say so.
 
     ``decide_by`` says what must exceed the threshold: the expected "gain", the
     certified "gap", or "both". The gap is searched within ``time_limit_s``
@@ -67,7 +67,7 @@ class Ideal:
 
     role: ClassVar[str] = "ideal"
     model: Model | None = None
-    gain: GainModel | None = None
+    gain: Gains | None = None
     drift: DriftModel | None = None
     threshold: Threshold = AT_ZERO
     decide_by: DecideBy = "gain"
@@ -90,10 +90,10 @@ class Ideal:
         if not self.seconds or set(self.seconds) - set(ALL_KINDS):
             raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(ALL_KINDS)}")
         alone = self.decide_by == "gain" and set(self.seconds) != {"gap-path"}
-        if self.model is None and (self.gain is None or not alone):
+        if self.model is None and not alone:
             raise InputError(
-                f"policy {self.name} needs a trained model; without one it can decide only by a "
-                "fitted gain, between seconds of other-depot and alternative"
+                f"policy {self.name} needs a trained model; without one it can decide only by "
+                "gain, between seconds of other-depot and alternative"
             )
 
     @property
@@ -112,7 +112,7 @@ class Ideal:
             route, quote = routed(situation, number), situation.quote(number)
             routes.append(quoted(network, "other depot", route, quote, drift_s))
         if situation.sent is None:
-            first = min(routes, key=self._expected_s)
+            first = min(routes, key=partial(self._expected_s, situation))
             outlook, gap = self._look(situation, first.assignment, rng)
         else:
             outlook, gap = self._look(situation, situation.sent, rng)
@@ -125,8 +125,8 @@ class Ideal:
             kinds, self.overlap_limit,
         )  # fmt: skip
         worth = partial(
-            worth_of, situation, first, outlook,
-            model=self.model, gain=self.gain, curve=self.curve, corrected=drift_s is not None,
+            worth_of, situation, first,
+            gain=self._gains, curve=self.curve, corrected=drift_s is not None,
         )  # fmt: skip
         with situation.trace.step("expected gain") as facts:
             considered = tuple(map(worth, seconds))
@@ -140,26 +140,31 @@ class Ideal:
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
         made = by_score(
             self.name, situation, (first.assignment, best.candidate.assignment if best else None),
-            score_s, self.threshold, _SCORES[self.decide_by], primary_s=first.expected_s,
+            score_s, self.threshold, _SCORES[self.decide_by],
+            primary_s=best.primary_s if best else first.expected_s,
         )  # fmt: skip
         made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
         return replace(made, considered=considered, sooner=sooner)
 
-    def _expected_s(self, one: Candidate) -> float:
-        """When it is expected: its corrected quote, moved by the fitted reversion."""
-        moved_s = 0.0 if self.gain is None else self.gain.correction_s(one.above_s, one.below_s)
-        return one.expected_s + moved_s
+    @property
+    def _gains(self) -> Gains:
+        return ResponseModel.published() if self.gain is None else self.gain
+
+    def _expected_s(self, situation: Situation, one: Candidate) -> float:
+        """When it is expected: by its response, or its corrected quote moved as replays showed."""
+        gains = self._gains
+        if isinstance(gains, ResponseModel):
+            return float(response_of(situation, one, gains).mean_s)
+        return one.expected_s + gains.correction_s(one.above_s, one.below_s)
 
     def _look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator
     ) -> tuple[Outlook | None, OptimisticGap | None]:
         """The scenario set of the call and the gap over it, where there is a need for them."""
         wanted = self.report_gap or self.decide_by != "gain" or "gap-path" in self.seconds
-        if self.model is None or not (wanted or self.gain is None):
+        if self.model is None or not wanted:
             return None, None
         outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
-        if not wanted:
-            return outlook, None
         how = self.method, self.time_limit_s
         return outlook, situation_gap(situation, outlook, primary, rng, *how)
 
@@ -168,7 +173,7 @@ def decide(
     situation: Situation,
     *,
     model: Model | None = None,
-    gain: GainModel | None = None,
+    gain: Gains | None = None,
     threshold: Threshold | float | None = None,
     policy: Policy | str | None = None,
     rng: np.random.Generator | None = None,

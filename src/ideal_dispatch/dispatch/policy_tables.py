@@ -20,6 +20,7 @@ from ideal_dispatch.dispatch.threshold import (
     ConstantThreshold,
     Threshold,
 )
+from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -42,7 +43,7 @@ SecondKinds = tuple[SecondKind, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedParts:
-    """The trained model, the spread of gains, the drift of quotes, and what plug-ins learned.
+    """The trained model, how much gains vary, the drift of quotes, and what plug-ins learned.
 
     ``models`` has other forms of the model, and ``gains`` the gains of policies that differ
     from the usual: by the kinds of second they consider, and whether the drift corrects
@@ -50,10 +51,10 @@ class FittedParts:
     """
 
     model: Model | None = None
-    gain: GainModel | None = None
+    gain: Gains | None = None
     drift: DriftModel | None = None
     models: Mapping[Form, Model] = field(default_factory=dict)
-    gains: Mapping[tuple[SecondKinds, bool], GainModel] = field(default_factory=dict)
+    gains: Mapping[tuple[SecondKinds, bool], Gains] = field(default_factory=dict)
     learned: Mapping[type[Any], Any] = field(default_factory=dict)
 
 
@@ -77,7 +78,7 @@ def in_order(kinds: SecondKinds) -> SecondKinds:
 
 _PARTS = {
     "model": "a trained model",
-    "gain": "a gain fitted on replays",
+    "gain": "a gain fitted on replays or on a unit log",
     "drift": "a fitted drift of quotes",
 }
 """The parts of :class:`FittedParts` that a policy gets by naming them, and what they are."""
@@ -208,7 +209,7 @@ class _Choice:
     """Keys of a table that choose among the fitted parts.
 
     ``trained`` and ``radius`` choose a form of the model, ``use_drift`` whether quotes are
-    corrected by the drift. Without ``use_gain`` the spread is the forecast's; without
+    corrected by the drift. Without ``use_gain`` spreads are as published; without
     ``use_reversion`` quotes are not moved towards where the router has been lately.
     """
 
@@ -323,7 +324,7 @@ class _Table:
         choice, form = self.choice, self.choice.form
         alone = not self.own_form and not parts.models
         gain = parts.gains.get((self.seconds, choice.use_drift), parts.gain)
-        if gain is not None and not choice.use_reversion:
+        if isinstance(gain, GainModel) and not choice.use_reversion:
             gain = replace(gain, reversion=(0.0, 0.0))
         found = {
             "model": parts.model if alone or form == USUAL else parts.models.get(form),

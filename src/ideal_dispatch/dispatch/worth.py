@@ -1,10 +1,9 @@
 """What a second ambulance is worth: the time it is expected to save, and what it saves in lives."""
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
 
 from ideal_dispatch.dispatch.candidate import Candidate
 from ideal_dispatch.dispatch.expected_gain import (
@@ -14,12 +13,23 @@ from ideal_dispatch.dispatch.expected_gain import (
     positive_probability,
 )
 from ideal_dispatch.dispatch.path_pair import unshared_s
-from ideal_dispatch.dispatch.scenario_gap import Outlook
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import SurvivalCurve
-from ideal_dispatch.forecast import Model
-from ideal_dispatch.network import Path, RoadNetwork
-from ideal_dispatch.scenarios import ScenarioSet, target_radius
+from ideal_dispatch.files import check_source
+from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
+from ideal_dispatch.network import RoadNetwork
+
+Gains = GainModel | ResponseModel
+"""How much gains vary: as replays of drives showed, or as a log of whole responses did."""
+
+
+def load_gain(path: str | os.PathLike[str]) -> Gains:
+    """Read a replay's ``gain.json`` or fitted response times, or say what the file is instead."""
+    check_source(path)
+    with open(path, encoding="utf-8", errors="replace") as file:
+        responses = ResponseModel.FORMAT in file.read(200)
+    return ResponseModel.load(path) if responses else GainModel.load(path)
+
 
 LEAST_SOONER_S = 30.0
 """Seconds by which another unit must be expected sooner to be named: its crew has yet to leave."""
@@ -27,17 +37,18 @@ LEAST_SOONER_S = 30.0
 LEAST_SURE = 0.8
 """How probable it must be that it is sooner at all."""
 
-_USUAL_LEVEL = 0.8  # what a radius that aims at no coverage is taken to cover
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
     """What a second ambulance is expected to save, and from what that follows.
 
-    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃; ``features`` are those of the quotes.
-    ``gain_s`` is E[(T₁ − T₂)⁺]. ``times_from`` and ``spread_from`` say in words where
-    mean and spread come from. ``curve`` turns seconds into survival where the primary
-    is expected after ``primary_s``.
+    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃, or has that mean and √3 ``spread_s`` as its
+    standard deviation; ``features`` are those of the quotes. ``gain_s`` is E[(T₁ − T₂)⁺],
+    ``second_first`` the probability that it arrives before the primary, and
+    ``survival_gain`` the lives that it saves per call by ``curve``. T are drives where
+    ``gain`` was fitted on replays, else responses: turnout and drive. ``times_from`` and
+    ``spread_from`` say in words where mean and spread come from. The primary is expected
+    ``primary_s`` after it was sent; what it has driven already counts.
     """
 
     candidate: Candidate
@@ -49,46 +60,59 @@ class Worth:
     curve: SurvivalCurve
     primary_s: float
     gain_s: float
-
-    @property
-    def survival_gain(self) -> float:
-        """Lives saved per call: the slope of the curve times the expected seconds."""
-        return float(self.curve.slope_per_s(self.primary_s) * self.gain_s)
+    second_first: float
+    survival_gain: float
 
 
 def worth_of(
     situation: Situation,
     first: Candidate,
-    outlook: Outlook | None,
     second: Candidate,
     *,
-    model: Model | None,
-    gain: GainModel | None,
+    gain: Gains,
     curve: SurvivalCurve,
     corrected: bool,
 ) -> Worth:
-    """The worth of a second ambulance beside the first.
+    """The worth of a second ambulance beside the first; ``corrected`` by a drift, or not.
 
-    By the quotes, ``corrected`` by a drift or not, and a fitted ``gain``; without one by
-    the ``outlook`` of ``model``.
+    By responses the change in survival is computed directly. By drives it is the
+    slope of the curve times the expected seconds, which is its first order.
     """
     features = gain_features(situation.network, first, second)
-    mean_s, times_from = float(features.mean_s), "corrected quotes" if corrected else "quotes"
-    if gain is not None:
-        mean_s, spread_s = float(gain.mean_s(features)), float(gain.spread_s(features))
-    else:
-        assert outlook is not None  # for mypy: a policy has a gain or a model
-        assert model is not None
-        if not corrected:
-            nominal = outlook.scenarios.nominal_times
-            mean_s = first.path.time_s(nominal) - second.path.time_s(nominal)
-            times_from = "forecast" if outlook.centre == "forecast" else "router times"
-        spread_s = forecast_spread_s(
-            situation.network, outlook.scenarios, first.path, second.path, model.radius_rule.level
-        )
-    told = times_from, "forecast" if gain is None else "replays"
-    gain_s = float(expected_positive_part_s(mean_s, spread_s))
-    return Worth(second, features, mean_s, spread_s, *told, curve, first.expected_s, gain_s)
+    told = "corrected quotes" if corrected else "quotes"
+    told = "forecast" if situation.forecast is not None and not corrected else told
+    ago_s = situation.sent_ago_s
+    if isinstance(gain, GainModel):
+        mean_s, spread_s = float(gain.mean_s(features)) - ago_s, float(gain.spread_s(features))
+        gain_s = float(expected_positive_part_s(mean_s, spread_s))
+        return Worth(
+            second, features, mean_s, spread_s, told, "replays", curve, first.expected_s, gain_s,
+            positive_probability(mean_s, spread_s),
+            float(curve.slope_per_s(first.expected_s) * gain_s),
+        )  # fmt: skip
+    driving_s = first.expected_s + second.expected_s
+    together = 1.0 - float(features.unshared_s) / driving_s if driving_s > 0.0 else 1.0
+    primary, other = (response_of(situation, one, gain) for one in (first, second))
+    primary = primary.after(ago_s)
+    pair = ResponsePair(primary, other, min(max(together, 0.0), 1.0))
+    survival_gain = pair.survival_gain(lambda later_s: curve.probability(ago_s + later_s))
+    return Worth(
+        second, features, float(pair.mean_s), float(pair.deviation_s) / math.sqrt(3.0), told,
+        gain.source, curve, ago_s + float(primary.mean_s), float(pair.gain_s),
+        float(pair.second_first), float(survival_gain),
+    )  # fmt: skip
+
+
+def response_of(situation: Situation, one: Candidate, gain: ResponseModel) -> ResponseTime:
+    """The response of a candidate; a router's quote is the mean of its drive."""
+    depot = situation.stations[one.assignment.station].depot
+    return gain.of(
+        one.expected_s,
+        station=depot.name,
+        hour=situation.context.at.hour,
+        on_road=depot.on_road,
+        quoted=situation.forecast is None,
+    )
 
 
 def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> GainFeatures:
@@ -101,45 +125,6 @@ def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> 
         second.above_s,
         second.below_s,
     )
-
-
-def forecast_spread_s(
-    network: RoadNetwork, scenarios: ScenarioSet, first: Path, second: Path, level: float | None
-) -> float:
-    """The spread of T₁ − T₂ that the calibration of the radius suggests.
-
-    A radius that covers the share ``level`` of trips puts the slowest scenario
-    of a trip at that quantile of its time, so its reach is known for both. To
-    second order the set correlates two paths like their matrices G, and the
-    difference is taken to be a Student-t of three degrees.
-    """
-    from scipy.special import stdtrit  # a fifth of a second to import, and seldom needed
-
-    share = level if level is not None and level > 0.5 else _USUAL_LEVEL
-    matrices = [scenarios.path_matrix(path) for path in (first, second)]
-    sizes = [float(np.linalg.norm(matrix)) for matrix in matrices]
-    together = float(np.sum(matrices[0] * matrices[1])) / (math.prod(sizes) or 1.0)
-    one, other = (_reach_s(network, scenarios, path) for path in (first, second))
-    variance = one**2 + other**2 - 2.0 * together * one * other
-    return math.sqrt(max(variance, 0.0)) / float(stdtrit(GainModel.degrees, share))
-
-
-def _reach_s(network: RoadNetwork, scenarios: ScenarioSet, path: Path) -> float:
-    """How much longer than nominal a trip takes in its slowest scenario, to second order.
-
-    The driver takes the fastest path in every scenario. The radius of one
-    longer trip is known exactly, and radii grow with the square of the delay.
-    """
-    ends = path.origin, path.destination
-    times = scenarios.nominal_times
-    nominal_s = network.shortest_path(times, *ends).time_s(times)
-    delay_s = math.sqrt(scenarios.radius) * nominal_s / 2  # a first guess at the reach
-    if delay_s == 0.0:
-        return 0.0
-    radius = target_radius(
-        network, scenarios.embeddings, *ends, nominal_s + delay_s, tolerance=0.01
-    ).upper
-    return delay_s * math.sqrt(scenarios.radius / radius)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +146,13 @@ def sooner_unit(
 ) -> SoonerUnit | None:
     """The unit of another station than the primary's that is expected soonest.
 
-    It would leave now, the primary has been driving for ``situation.sent_ago_s``.
-    None where none is sooner by more than ``least_s``, or none surely enough.
+    It would leave now. None where none is sooner by more than ``least_s``, or none surely enough.
     """
     found = []
     for one in worths:
-        station, lead_s = one.candidate.assignment.station, one.mean_s - situation.sent_ago_s
-        probability = positive_probability(lead_s, one.spread_s)
-        if station != primary and lead_s > least_s and probability >= LEAST_SURE:
-            depot, units = situation.stations[station].depot.name, situation.stations[station].units
-            found.append(SoonerUnit(depot, units, round(lead_s, 1), round(probability, 3)))
+        number = one.candidate.assignment.station
+        if number != primary and one.mean_s > least_s and one.second_first >= LEAST_SURE:
+            station = situation.stations[number]
+            seconds, probability = round(one.mean_s, 1), round(one.second_first, 3)
+            found.append(SoonerUnit(station.depot.name, station.units, seconds, probability))
     return max(found, key=lambda one: one.seconds, default=None)

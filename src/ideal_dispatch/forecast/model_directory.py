@@ -18,12 +18,13 @@ from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.pages import render
 
-MANIFEST, CARD, GAIN = "manifest.json", "card.md", "gain.json"
+MANIFEST, CARD = "manifest.json", "card.md"
+GAIN, RESPONSE_TIMES = "gain.json", "response_times.json"
 """What a model directory has to read beside the weights.
 
-The last says how much gains vary; it is there where a replay has fitted it with this model.
+The last two say how much gains vary, where a replay or a unit log has shown it with this model.
 """
-FILES = (MANIFEST, CARD, GAIN)
+FILES = (MANIFEST, CARD, GAIN, RESPONSE_TIMES)
 _KIND = FileKind("ideal-dispatch model", 2, "model", "make one with `ideal train`", oldest=2)
 
 Kind = TypeVar("Kind", bound=Model)
@@ -33,8 +34,8 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     """Write the model into ``folder``, or leave the one that was there whole.
 
     The weights' file is named by its contents and the manifest, written
-    last, names it: at every moment the manifest on disk has its weights. A
-    gain that is there was fitted with another model and is removed.
+    last, names it: at every moment the manifest on disk has its weights. What
+    was fitted there with another model is removed.
     """
     place, tensors = Path(folder), model.tensors()
     if place.exists() and not place.is_dir():
@@ -50,7 +51,8 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
     place.mkdir(parents=True, exist_ok=True)
-    (place / GAIN).unlink(missing_ok=True)
+    for fitted in (GAIN, RESPONSE_TIMES):
+        (place / fitted).unlink(missing_ok=True)
     write_file(place / weights, tensors)
     write_file(place / CARD, model_card(model))
     write_file(place / MANIFEST, f"{text}\n")

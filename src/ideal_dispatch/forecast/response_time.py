@@ -19,7 +19,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from ideal_dispatch.arrays import FloatArray, non_negative
 from ideal_dispatch.errors import InputError
 
 _FILE = JsonKind(
-    "ideal-dispatch response times", 1, "file of response times", "fit and save them again"
+    "ideal-dispatch response times", 1, "file of response times", "make one with `ideal races`"
 )
 _LEAST_SPREAD = 1e-6  # a certain response is one of hardly any spread
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
@@ -42,16 +42,16 @@ Words = str | npt.ArrayLike
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseTime:
-    """Seconds from dispatch to scene: a distribution, or arrays of many.
+    """Seconds from dispatch to scene: a distribution of one unit, or arrays of many.
 
     ``median_s`` halves them. ``own`` and ``shared`` are standard deviations of the
     logarithm: the unit's own part, and the part that all units of the incident share.
-    With probability ``surprise`` the own part is ``wide``.
+    With probability ``surprise`` the own part has a spread of ``wide`` in addition.
     """
 
-    median_s: FloatArray
-    own: FloatArray
-    shared: FloatArray
+    median_s: Any
+    own: Any
+    shared: Any
     surprise: float = 0.0
     wide: float = 0.0
 
@@ -79,7 +79,7 @@ class ResponseTime:
         usual = [(1.0 - self.surprise, self.own)]
         if not self.surprise:
             return usual
-        return [*usual, (self.surprise, np.maximum(self.own, self.wide))]
+        return [*usual, (self.surprise, np.hypot(self.own, self.wide))]
 
     @property
     def mean_s(self) -> FloatArray:
@@ -174,7 +174,7 @@ class ResponsePair:
             product = product + weight * np.exp(squares - 0.5 * v**2)
         covariance = one.median_s * two.median_s * product - one.mean_s * two.mean_s
         square = one.deviation_s**2 + two.deviation_s**2 - 2.0 * covariance
-        return np.sqrt(np.maximum(square, 0.0))
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     @property
     def gain_s(self) -> FloatArray:
@@ -259,7 +259,7 @@ class ResponseModel:
     are already on the road. A drive of an expected D seconds is ``drive_scale`` · D +
     ``beside_s`` on average; its own variance is (``drive_spread`` · D)² + ``slack_s``².
     ``shared`` is the standard deviation of the logarithm of the drive's shared part. With
-    probability ``surprise`` the spread of a response is ``wide``.
+    probability ``surprise`` a response has a spread of ``wide`` in addition.
     ``unplaced`` is the whole response where no drive can be predicted. ``source`` says in
     words what it rests on, ``until`` is the last day it was fitted on, ``rows`` how many
     responses.
@@ -278,6 +278,8 @@ class ResponseModel:
     source: str = "published spreads"
     until: str = ""
     rows: int = 0
+
+    FORMAT: ClassVar[str] = _FILE.format
 
     def __post_init__(self) -> None:
         for name in ("road_turnout_s", "drive_scale"):

@@ -10,10 +10,11 @@ from ideal_dispatch.arrays import whole_number
 
 @dataclass(frozen=True, slots=True)
 class Depot:
-    """An ambulance depot at a node of the network."""
+    """An ambulance depot at a node of the network, or a unit that is on the road there."""
 
     name: str
     node: int
+    on_road: bool = False
 
     def __str__(self) -> str:
         return f"depot {self.name} (node {self.node})"

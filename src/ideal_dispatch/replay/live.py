@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
 from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.dispatch.worth import load_gain
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
@@ -144,7 +144,7 @@ def _parts(experiment: Experiment, network: RoadNetwork) -> FittedParts:
         model.check(network)
     return FittedParts(
         model,
-        GainModel.load(folder / live.gain) if live.gain else None,
+        load_gain(folder / live.gain) if live.gain else None,
         DriftModel.load(folder / live.drift) if live.drift else None,
     )
 

@@ -1,14 +1,14 @@
 """Our form of the policy: who, whether, and from what it knows."""
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from ideal_dispatch import Model, RoadNetwork, optimistic_gap, target_radius
+from ideal_dispatch import Model, RoadNetwork, optimistic_gap
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.candidate import quoted, routed
 from ideal_dispatch.dispatch.decision import log_details
@@ -18,8 +18,9 @@ from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.scenario_gap import outlook_of, recentred
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
-from ideal_dispatch.dispatch.worth import forecast_spread_s, gain_features
+from ideal_dispatch.dispatch.worth import gain_features
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponsePair
 from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.contracts.policy import told
 from tests.unit.dispatch.worlds import GAIN, random_drift, random_model, situation
@@ -83,41 +84,92 @@ def test_the_gain_is_that_of_the_fitted_model(grid: RoadNetwork) -> None:
     )
 
 
-def test_without_a_quote_log_the_forecast_speaks(grid: RoadNetwork, model: Model) -> None:
+LOG = ResponseModel(
+    Effects(60.0, 0.3, station={"D1": 0.5}), drive_scale=0.5, source="900 responses of a log"
+)
+
+
+def test_without_a_log_the_spreads_are_published_ones(grid: RoadNetwork, model: Model) -> None:
     call = situation(grid, 65, (1, 1))
-    made = decided(call, model=model, centre="forecast", seconds=("other-depot",))
-    assert made.second is not None
-    assert made.worth is not None
-    assert (made.worth.times_from, made.worth.spread_from) == ("forecast", "forecast")
-    nominal = model.forecast(call.context, grid).nominal_times
-    mean_s = made.primary.path.time_s(nominal) - made.second.path.time_s(nominal)
-    draws = mean_s + made.worth.spread_s * stats.t(3).ppf(np.linspace(1e-6, 1 - 1e-6, 200_001))
-    assert made.score_s == pytest.approx(np.maximum(draws, 0).mean(), rel=0.01)
-    anchored = decided(call, model=model, seconds=("other-depot",))
-    assert log_details(anchored)["times_from"] == "router times"
-    corrected = decided(call, model=model, drift=random_drift(grid), seconds=("other-depot",))
-    assert log_details(corrected)["times_from"] == "corrected quotes"
-    assert log_details(corrected)["spread_from"] == "forecast"
+    for parts, whose in (({}, "quotes"), ({"drift": random_drift(grid)}, "corrected quotes")):
+        made = decided(call, seconds=("other-depot",), **parts)
+        assert made.worth is not None
+        assert (made.worth.times_from, made.worth.spread_from) == (whose, "published spreads")
+    forecast = model.forecast(call.context, grid)
+    own = decided(replace(call, forecast=forecast), seconds=("other-depot",))
+    assert log_details(own)["times_from"] == "forecast"
 
 
-def test_the_forecasts_spread_is_that_of_its_calibration(grid: RoadNetwork, model: Model) -> None:
-    """The slowest scenario of a trip lies at the level's quantile of what it takes longer."""
-    call = situation(grid, 65)
-    scenarios = outlook_of(call, model).scenarios
-    path = call.quote(0).path
-    here = grid.path([], 65)
-    spread_s = forecast_spread_s(grid, scenarios, path, here, 0.8)
-    nominal_s = grid.distances(scenarios.nominal_times, path.origin)[65]
-    slowest_s = nominal_s + spread_s * stats.t(3).ppf(0.8)
-    radius = target_radius(grid, scenarios.embeddings, path.origin, 65, slowest_s).upper
-    assert radius == pytest.approx(scenarios.radius, rel=0.15)
-    assert forecast_spread_s(grid, scenarios, path, path, 0.8) == pytest.approx(0.0, abs=1e-4)
-    other = call.quote(1).path
-    two = forecast_spread_s(grid, scenarios, path, other, 0.8)
-    assert 0 < two < spread_s + forecast_spread_s(grid, scenarios, here, other, 0.8)
-    for level in (None, 0.3):
-        assert forecast_spread_s(grid, scenarios, path, other, level) == two
-    assert forecast_spread_s(grid, scenarios, path, other, 0.95) < two
+def test_the_gain_is_of_responses_where_a_log_was_fitted(grid: RoadNetwork) -> None:
+    call = situation(grid, 65, (1, 1))
+    made = decided(call, gain=LOG, seconds=("other-depot",))
+    first, worth = made.primary.station, made.worth
+    assert worth is not None
+    one, two = (
+        LOG.of(call.quote(n).duration_s, station=f"D{n}", hour=call.context.at.hour, quoted=True)
+        for n in (first, 1 - first)
+    )
+    assert one.mean_s < two.mean_s, "the primary is the least expected response"
+    together = 1.0 - float(worth.features.unshared_s) / sum(
+        call.quote(n).duration_s for n in (0, 1)
+    )
+    pair = ResponsePair(one, two, together)
+    assert made.score_s == pytest.approx(float(pair.gain_s))
+    assert worth.second_first == pytest.approx(float(pair.second_first))
+    assert worth.primary_s == made.primary_s == pytest.approx(float(one.mean_s))
+    direct = pair.survival_gain(CURVES["waalewijn-2001"].probability)
+    assert worth.survival_gain == pytest.approx(float(direct))
+    assert worth.spread_from == "900 responses of a log"
+
+
+def test_turnout_may_choose_another_primary(grid: RoadNetwork) -> None:
+    """A crew that leaves at once beats one that is a little nearer."""
+    changed = 0
+    for node in range(0, grid.num_nodes, 7):
+        call = situation(grid, node)
+        slow = ResponseModel(Effects(60.0, 0.3, station={f"D{call.fastest}": 4.0}))
+        made = decided(call, gain=slow, seconds=("other-depot",))
+        ahead_s = call.quote(1 - call.fastest).duration_s - call.quote(call.fastest).duration_s
+        if abs(ahead_s - 180.0 * math.exp(0.045)) > 1.0:  # 240 s of turnout against 60 s
+            assert (made.primary.station != call.fastest) == (ahead_s < 180.0 * math.exp(0.045))
+            changed += made.primary.station != call.fastest
+    assert changed > 0
+
+
+def test_own_times_are_scaled_and_a_routers_are_not(grid: RoadNetwork, model: Model) -> None:
+    call = situation(grid, 65, (1, 1))
+    quoted_s = decided(call, gain=LOG, seconds=("other-depot",)).primary_s
+    own = replace(call, forecast=model.forecast(call.context, grid))
+    learned_s = decided(own, gain=LOG, seconds=("other-depot",)).primary_s
+    assert quoted_s is not None
+    assert learned_s is not None
+    assert learned_s < quoted_s
+
+
+def test_what_the_primary_has_driven_already_counts(grid: RoadNetwork) -> None:
+    call = situation(grid, 65, (2, 2))
+    sent = replace(call, sent=routed(call, call.fastest))
+    for gain in (GAIN, LOG):
+        gains = [
+            decided(replace(sent, sent_ago_s=ago_s), gain=gain, seconds=("other-depot",)).score_s
+            for ago_s in (0.0, 30.0, 60.0)
+        ]
+        assert gains == sorted(gains, reverse=True)
+        assert gains[-1] < gains[0]
+
+
+def test_a_unit_on_the_road_needs_no_turnout(grid: RoadNetwork) -> None:
+    call, alike = situation(grid, 65, (1, 1)), ResponseModel(Effects(60.0, 0.0))
+    here = call.stations[call.fastest]
+    road = replace(here, depot=replace(here.depot, on_road=True))
+    stations = tuple(road if one is here else one for one in call.stations)
+    at_station, on_road = (
+        decided(one, gain=alike, seconds=("other-depot",)).primary_s
+        for one in (call, replace(call, stations=stations))
+    )
+    assert at_station is not None
+    assert on_road is not None
+    assert at_station - on_road == pytest.approx(60.0 - 10.0)
 
 
 def test_survival_is_the_slope_times_the_gain(grid: RoadNetwork) -> None:
@@ -296,8 +348,7 @@ def test_dual_is_the_same_policy_that_always_sends(grid: RoadNetwork) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "policy ideal needs a trained model; without one it can decide only by a fitted gain"),
-        ({"gain": GAIN, "seconds": ("gap-path",)}, "needs a trained model"),
+        ({"seconds": ("gap-path",)}, "policy ideal needs a trained model; without one it can deci"),
         ({"gain": GAIN, "seconds": QUICK, "decide_by": "gap"}, "needs a trained model"),
         ({"gain": GAIN, "decide_by": "luck"}, "decide_by 'luck': choose gain, gap or both"),
         ({"gain": GAIN, "seconds": ()}, "choose of other-depot, alternative, gap-path"),

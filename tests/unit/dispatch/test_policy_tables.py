@@ -222,9 +222,9 @@ def test_parts_that_are_missing() -> None:
     with pytest.raises(InputError, match="Taught needs the lesson that a replay fits; none was"):
         policies_from({"x": {"kind": kind}}, FittedParts())
     with pytest.raises(InputError, match="policy x needs a trained model"):
-        policies_from({"x": {"kind": "ideal"}}, FittedParts())
+        policies_from({"x": {"kind": "ideal", "decide_by": "gap"}}, FittedParts())
     table = {"kind": "ideal", "seconds": ["other-depot"]}
-    assert policies_from({"x": table}, FittedParts(gain=GAIN))[0].name == "x"
+    assert policies_from({"x": table}, FittedParts())[0].name == "x"
     with pytest.raises(InputError, match=r"\[policies.x\] must be a table of keys, not 3"):
         policies_from({"x": 3}, FittedParts())
 

@@ -93,15 +93,6 @@ def test_the_primary_has_been_driving_for_a_while(grid: RoadNetwork) -> None:
     assert decided(soon_there).sooner is None
 
 
-def test_nobody_is_sooner_than_a_primary_that_the_policy_chose(grid: RoadNetwork) -> None:
-    """Quotes choose the primary; by the forecast another unit is sooner, and it was not chosen."""
-    policy, rng = Ideal(random_model(grid), centre="forecast"), np.random.default_rng(0)
-    chosen = policy.decide(situation(grid, 115), rng)
-    sent = policy.decide(sent_from(grid, chosen.primary.station, node=115), rng)
-    assert sent.sooner is not None
-    assert chosen.sooner is None
-
-
 @pytest.mark.parametrize("changes", [{}, {"seconds": ("alternative",)}])
 def test_it_needs_no_second_of_another_depot(grid: RoadNetwork, changes: Any) -> None:
     made = decided(sent_from(grid, 1, node=14), **changes)

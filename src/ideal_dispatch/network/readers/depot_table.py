@@ -15,6 +15,7 @@ _NAMES = (
     "name", "depot", "station", "id", "code", "short", "call_sign", "callsign", "alias",
     "station #", "index",
 )  # fmt: skip
+_ON_ROAD, _YES, _NO = "on_road", {"yes", "true", "1"}, {"no", "false", "0", ""}
 _NUMBERS = ("station #", "index")  # of a row: no name that a record would use
 
 
@@ -23,7 +24,8 @@ class DepotRow(NamedTuple):
 
     ``name`` is of the first column that holds names, "" where the row has none there;
     ``aliases`` are what the other columns call the depot. ``node`` is −1 off the network, and
-    ``problem`` says why; without a network it is −1 without a problem.
+    ``problem`` says why; without a network it is −1 without a problem. A unit that is
+    ``on_road`` has a row of its own, like a depot.
     """
 
     line: int
@@ -33,13 +35,14 @@ class DepotRow(NamedTuple):
     lat: float
     node: int
     problem: str
+    on_road: bool
 
 
 def depot_rows(
     source: Any, network: RoadNetwork | None, limit_m: float = SNAP_LIMIT_M
 ) -> tuple[str, list[DepotRow]]:
     """What to call the source, a file or a DataFrame, and its depots."""
-    names = {**table_rows.DEGREES, **{name: (name,) for name in _NAMES}}
+    names = {**table_rows.DEGREES, **{name: (name,) for name in (*_NAMES, _ON_ROAD)}}
     where, rows = table_rows.read(
         source, names, tuple(table_rows.DEGREES), "name, lon and lat are needed"
     )
@@ -61,7 +64,11 @@ def depot_rows(
             except OffNetworkError as error:
                 problem = str(error)
         others = tuple(row[n] for n in _NAMES if n in row and n not in (column, *_NUMBERS))
-        found.append(DepotRow(line, row.get(column, ""), others, lon, lat, node, problem))
+        said = row.get(_ON_ROAD, "").strip().casefold()
+        if said not in _YES | _NO:
+            raise InputError(f"{where} line {line}: {_ON_ROAD} {said!r}; write yes or no")
+        own = row.get(column, ""), others, lon, lat, node, problem
+        found.append(DepotRow(line, *own, said in _YES))
     return where, found
 
 
@@ -84,5 +91,5 @@ def read_depots(
         if row.node < 0:
             elsewhere.append(f"depot {name}: {row.problem}")
         else:
-            depots.append(Depot(name, row.node))
+            depots.append(Depot(name, row.node, row.on_road))
     return depots, elsewhere

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
+from ideal_dispatch.dispatch.worth import Gains, load_gain
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Forecast, Model
@@ -65,7 +65,7 @@ class Assets:
         if self.region is not None:
             found["territories"] = content_hash(self.region.tobytes())
         gain, drift = getattr(self.policy, "gain", None), getattr(self.policy, "drift", None)
-        if isinstance(gain, GainModel):
+        if isinstance(gain, Gains):
             found["gain"] = content_hash(json.dumps(asdict(gain)).encode())
         if isinstance(drift, DriftModel):
             found["drift"] = drift.model.checksum
@@ -138,7 +138,7 @@ def _check_name(name: str) -> None:
 def _policy(settings: ServiceSettings, model: Model) -> Policy:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
-    gain = GainModel.load(settings.file(files.gain)) if files.gain else None
+    gain = load_gain(settings.file(files.gain)) if files.gain else None
     table.setdefault("kind", "ideal")
     with complaints_about(settings.path):
         policy = advising_policy(table, FittedParts(model, gain, drift), "policy")

@@ -1,0 +1,354 @@
+"""Response times fitted on a unit log, by likelihood.
+
+The responses of one incident are independent once the incident's shared part Z is known;
+Z is normal and is integrated out by Gauss–Hermite quadrature. A unit that was recalled
+before it arrived counts with the probability that it would have taken longer. Where the
+log knows when a unit left, turnout and drive count apart, else their sum. Factors by
+station, hour and kind are drawn to one, by as much as their own variation in the log
+says. A few responses surprise, and have a wide spread of their own: one forgotten
+button must not widen every forecast. The spreads are fitted last, on units that were
+sent together where there are enough: a unit alone at a call may have come upon it, one
+that was sent later may know the way, and the question is always about two at once.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.response_time import Effects, ResponseModel
+from ideal_dispatch.learning.training import one_thread
+from ideal_dispatch.records.responses import Responses
+
+LEAST_ROWS = 50
+_LEAST_ON_ROAD = 20
+_ROUNDS = 4  # of factors and their variation in turn
+_FARTHEST = math.log(5.0)  # a fifth of the median, or five times: buttons pressed late
+_SURPRISE, _WIDE = 0.05, 0.5  # where fitting begins
+_PRIOR_SPREAD = 0.7  # of a number's logarithm around what is published
+_VARIATION = 0.1  # of factors, to begin with
+_FACTORS = ("station", "hour", "kind")
+_COMMON = ("shared", "surprise", "wide")  # numbers of both parts
+_SPREADS = ("turnout_spread", "drive_spread", "slack_s", "spread", *_COMMON)
+_LEAST_SEVERAL = 200  # responses
+_TOGETHER = np.timedelta64(5, "s")
+_NODES, _WEIGHTS = (torch.from_numpy(part) for part in np.polynomial.hermite_e.hermegauss(9))
+_LOG_WEIGHTS = (_WEIGHTS / _WEIGHTS.sum()).log()
+
+
+def fit_responses(responses: Responses, path_s: npt.ArrayLike) -> ResponseModel:
+    """The response times of greatest likelihood, given each row's seconds along its path.
+
+    ``path_s`` is the sum of the learned times of roads, without the constant of a trip; NaN
+    where a place is not known. A row says something if the unit arrived, or was recalled
+    and had not arrived when another one did; one with a remark says nothing.
+    """
+    path = np.asarray(path_s, np.float64)
+    if path.shape != (len(responses),):
+        raise InputError(f"response times: {path.size} drives for {len(responses)} responses")
+    known = np.where(responses.arrived, responses.response_s, _not_yet_s(responses))
+    used = np.flatnonzero((known > 0.0) & (responses.remark == 0))
+    if used.size < LEAST_ROWS:
+        raise InputError(
+            f"response times: {used.size} usable responses; at least {LEAST_ROWS} are needed"
+        )
+    log = _Log.of(responses.select(used), path[used], known[used])
+    usual = ResponseModel.published()
+    with one_thread():
+        found, factors = _fit(_Placed(log), usual) if log.says_turnout_or_drive else ({}, {})
+        whole, whole_factors = _fit(_Unplaced(log), usual) if log.unplaced.any() else ({}, {})
+    turnout = usual.turnout
+    if found:
+        turnout = Effects(found.pop("turnout_s"), found.pop("turnout_spread"), **factors)
+    if bool(log.unplaced.all()):  # there were turnouts at most
+        found = {name: whole[name] for name in _COMMON}
+    on_road = responses.turnout_s[responses.from_road & (responses.turnout_s > 0.0)]
+    road_s = usual.road_turnout_s
+    if on_road.size >= _LEAST_ON_ROAD:
+        road_s = float(np.median(on_road))
+    return replace(
+        usual,
+        turnout=turnout,
+        road_turnout_s=road_s,
+        **found,
+        unplaced=Effects(whole["seconds"], whole["spread"], **whole_factors) if whole else None,
+        source=f"{used.size:,} responses of {responses.provenance.get('source', 'a log')}",
+        until=str(responses.select(used).date.max()),
+        rows=int(used.size),
+    )
+
+
+def _not_yet_s(responses: Responses) -> FloatArray:
+    """Seconds for which recalled units had surely not arrived.
+
+    That is until they were free, or another was there. After that it is not known: a unit
+    that is not needed any more may drive on, and its arrival need not be logged. NaN
+    where nobody arrived, or nobody knows when.
+    """
+    calls, never = responses.calls, np.datetime64("9999-01-01", "s")
+    there = np.full(calls.max(initial=-1) + 1, never)
+    np.minimum.at(there, calls[responses.arrived], responses.on_scene[responses.arrived])
+    others_s = (there[calls] - responses.dispatched) / np.timedelta64(1, "s")
+    waiting = responses.recalled & (there[calls] != never)
+    return np.where(waiting, np.fmin(others_s, responses.held_s), np.nan)
+
+
+def _sent_together(rows: Responses) -> BoolArray:
+    """Whether another unit of the call was sent within a few seconds."""
+    order = np.lexsort((rows.dispatched, rows.calls))
+    calls, sent = rows.calls[order], rows.dispatched[order]
+    near = (calls[1:] == calls[:-1]) & (sent[1:] - sent[:-1] <= _TOGETHER)
+    found = np.zeros(len(rows), np.bool_)
+    found[order[1:][near]] = found[order[:-1][near]] = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """Responses as tensors; NaN is not known. Without ``arrived``, T is greater than stated.
+
+    ``several`` were sent together with another unit of the incident.
+    """
+
+    incident: torch.Tensor
+    path_s: torch.Tensor
+    turnout_s: torch.Tensor
+    response_s: torch.Tensor
+    arrived: torch.Tensor
+    on_road: torch.Tensor
+    several: torch.Tensor
+    levels: tuple[torch.Tensor, ...]
+    names: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Responses, path_s: FloatArray, seconds: FloatArray) -> "_Log":
+        incident = rows.calls.reshape(-1)
+        # a unit that left after it was recalled, or before it was sent, has no turnout
+        turnout = np.where(
+            (rows.turnout_s > 0) & (rows.turnout_s < seconds), rows.turnout_s, np.nan
+        )
+        levels, names = [], []
+        for column in (rows.station, rows.hour, rows.kind):
+            found, place = np.unique(np.asarray(column).astype(str), return_inverse=True)
+            names.append(tuple(found.tolist()))
+            levels.append(torch.from_numpy(place.reshape(-1)))
+        path, left, known = (
+            torch.tensor(column, dtype=torch.float64) for column in (path_s, turnout, seconds)
+        )
+        return cls(
+            torch.tensor(incident),
+            path,
+            left,
+            known,
+            torch.tensor(rows.arrived),
+            torch.tensor(rows.from_road),
+            torch.tensor(_sent_together(rows)),
+            tuple(levels),
+            tuple(names),
+        )
+
+    @property
+    def unplaced(self) -> torch.Tensor:
+        return self.path_s.isnan()
+
+    @property
+    def says_turnout_or_drive(self) -> bool:
+        return bool((~self.unplaced | ~self.turnout_s.isnan()).any())
+
+
+class _Part(Protocol):
+    """A likelihood: its numbers, where they start, and what each row says at every node of Z."""
+
+    @property
+    def log(self) -> _Log: ...
+
+    def start(self, usual: ResponseModel) -> dict[str, float]:
+        """What is usual of every number; all are above zero."""
+        ...
+
+    def rows(
+        self, number: dict[str, torch.Tensor], factor: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-likelihood by row and node, and how much each row says of log ``factor``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Turnout and drive, each where it is known, else their sum."""
+
+    log: _Log
+
+    def start(self, usual: ResponseModel) -> dict[str, float]:
+        start = {
+            "turnout_s": usual.turnout.seconds,
+            "turnout_spread": usual.turnout.spread,
+            "drive_scale": usual.drive_scale,
+            "drive_spread": usual.drive_spread,
+            "slack_s": usual.slack_s,
+        }
+        # without a stamp, what a drive takes beside its roads cannot be told from turnout
+        stamped = bool((~self.log.turnout_s.isnan() & ~self.log.unplaced).any())
+        return start | ({"beside_s": 10.0} if stamped else {})
+
+    def rows(
+        self, number: dict[str, torch.Tensor], factor: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        log, spread = self.log, number["turnout_spread"]
+        stamped, placed = ~log.turnout_s.isnan(), ~log.unplaced
+        # the turnout of a unit on the road is one number, which needs no likelihood
+        at_station = ~log.on_road
+        median = number["turnout_s"] * factor
+        left = _density(_known(log.turnout_s).log() - median.log(), spread, number)
+        said = torch.where(stamped & at_station, left, 0.0)[:, None]
+        beside = number.get("beside_s", torch.zeros((), dtype=torch.float64))
+        drive = number["drive_scale"] * torch.nan_to_num(log.path_s, nan=60.0) + beside
+        square = (number["drive_spread"] * drive) ** 2 + number["slack_s"] ** 2
+        leaving = torch.where(at_station, median * (0.5 * spread**2).exp(), 10.0)
+        leaving_square = leaving**2 * torch.expm1(spread**2)
+        mean = torch.where(stamped, drive, drive + leaving)
+        own = (torch.where(stamped, square, square + leaving_square) / mean**2).log1p().sqrt()
+        seconds = log.response_s - torch.where(stamped, log.turnout_s, 0.0)
+        shared = number["shared"] * drive / mean
+        drove = _at_nodes(seconds, mean, own, shared, log.arrived, number)
+        said = said + torch.where(placed[:, None], drove, 0.0)
+        tells = torch.where(placed, (leaving / (mean * own)) ** 2, 0.0)
+        return said, torch.where(stamped, 1.0 / spread**2, tells) * at_station
+
+
+@dataclass(frozen=True, slots=True)
+class _Unplaced:
+    """The whole response, of rows that have no drive."""
+
+    log: _Log
+
+    def start(self, usual: ResponseModel) -> dict[str, float]:
+        rows = self.log.unplaced & self.log.arrived
+        seconds = float(self.log.response_s[rows].median()) if bool(rows.any()) else 400.0
+        return {"seconds": seconds, "spread": 0.3}
+
+    def rows(
+        self, number: dict[str, torch.Tensor], factor: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        own, shared = number["spread"], number["shared"]
+        mean = number["seconds"] * factor * (0.5 * (own**2 + shared**2)).exp()
+        whole = torch.full_like(mean, 1.0) * own, torch.full_like(mean, 1.0) * shared
+        said = _at_nodes(self.log.response_s, mean, *whole, self.log.arrived, number)
+        unplaced = self.log.unplaced
+        return torch.where(unplaced[:, None], said, 0.0), unplaced / own**2
+
+
+def _fit(part: _Part, usual: ResponseModel) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """The numbers and the factors of greatest likelihood, with their priors."""
+    common = {"shared": usual.shared, "surprise": _SURPRISE, "wide": _WIDE}
+    prior = {name: math.log(value) for name, value in (part.start(usual) | common).items()}
+    search = _Search(part, prior)
+    for _ in range(_ROUNDS):
+        search.maximise([*search.numbers.values(), *search.factors])
+        search.estimate_variation()
+    if int(part.log.several.sum()) >= _LEAST_SEVERAL:
+        spreads = [number for name, number in search.numbers.items() if name in _SPREADS]
+        search.maximise(spreads, several=True)
+    tables = {
+        name: {key: round(math.exp(f), 4) for key, f in zip(keys, row.tolist(), strict=True) if key}
+        for name, keys, row in zip(_FACTORS, part.log.names, search.factors, strict=True)
+    }
+    found = {name: math.exp(number.item()) for name, number in search.numbers.items()}
+    return found | {"surprise": found["surprise"] / (1.0 + found["surprise"])}, tables
+
+
+class _Search:
+    """Logarithms of numbers and factors, and how they are improved."""
+
+    def __init__(self, part: _Part, prior: dict[str, float]) -> None:
+        def tensor(values: float | list[float]) -> torch.Tensor:
+            return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+        self._part, self._prior = part, prior
+        self.numbers = {name: tensor(value) for name, value in prior.items()}
+        self.factors = [tensor([0.0] * len(names)) for names in part.log.names]
+        self._variation = [_VARIATION] * len(self.factors)
+
+    def maximise(self, what: list[torch.Tensor], several: bool = False) -> None:
+        """Move some of them to the greatest likelihood of all rows, or of ``several`` alone."""
+        search = torch.optim.LBFGS(
+            what, max_iter=100, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+        )
+        log = self._part.log
+        count = int(log.incident.max()) + 1
+
+        def loss() -> torch.Tensor:
+            search.zero_grad()
+            said, _ = self._rows()
+            if several:
+                said = torch.where(log.several[:, None], said, 0.0)
+            by_incident = torch.zeros(count, said.shape[1], dtype=said.dtype)
+            by_incident = by_incident.index_add(0, log.incident, said)
+            value = -(by_incident + _LOG_WEIGHTS).logsumexp(dim=1).sum()
+            for name, number in self.numbers.items():
+                value = value + 0.5 * ((number - self._prior[name]) / _PRIOR_SPREAD) ** 2
+            for row, spread in zip(self.factors, self._variation, strict=True):
+                value = value + 0.5 * ((row / spread) ** 2).sum()
+            value = value / log.incident.numel()
+            value.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        search.step(loss)  # type: ignore[no-untyped-call]
+
+    def _rows(self) -> tuple[torch.Tensor, torch.Tensor]:
+        levels = zip(self.factors, self._part.log.levels, strict=True)
+        total = torch.stack([row[level] for row, level in levels]).sum(dim=0)
+        return self._part.rows({n: v.exp() for n, v in self.numbers.items()}, total.exp())
+
+    @torch.no_grad()
+    def estimate_variation(self) -> None:
+        """How much factors vary: by their squares, and by what is not known of them."""
+        _, tells = self._rows()
+        found = []
+        for row, level, spread in zip(
+            self.factors, self._part.log.levels, self._variation, strict=True
+        ):
+            known = torch.zeros_like(row).index_add(0, level, tells.to(row.dtype))
+            square = row**2 + 1.0 / (known + spread**-2)
+            found.append(max(float(square.mean().sqrt()), 1e-3))
+        self._variation = found
+
+
+def _at_nodes(
+    seconds: torch.Tensor, mean: torch.Tensor, own: torch.Tensor, shared: torch.Tensor,
+    arrived: torch.Tensor, number: dict[str, torch.Tensor],
+) -> torch.Tensor:  # fmt: skip
+    """What a row says where Z is at each node: its density, or the chance of taking longer."""
+    middle = mean.log() - 0.5 * (own**2 + shared**2)
+    off = seconds.log()[:, None] - middle[:, None] - shared[:, None] * _NODES
+    own = own[:, None]
+    later = _mixed(torch.special.log_ndtr(-off / own), torch.special.log_ndtr(
+        -off / torch.hypot(own, number["wide"])), number)  # fmt: skip
+    return torch.where(arrived[:, None], _density(off, own, number), later)
+
+
+def _density(
+    off: torch.Tensor, spread: torch.Tensor, number: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    """The logarithm of the density, but for a constant, so far off the middle."""
+    off = off.clamp(-_FARTHEST, _FARTHEST)
+    wide = torch.hypot(spread, number["wide"])
+    usual, surprise = (-0.5 * (off / width) ** 2 - width.log() for width in (spread, wide))
+    return _mixed(usual, surprise, number)
+
+
+def _mixed(
+    usual: torch.Tensor, surprise: torch.Tensor, number: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    """Both logarithms, weighted by the odds of a surprise."""
+    odds = number["surprise"]
+    return torch.logaddexp(usual, odds.log() + surprise) - odds.log1p()
+
+
+def _known(values: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(values, nan=1.0)

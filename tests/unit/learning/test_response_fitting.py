@@ -1,0 +1,157 @@
+"""Response times fitted on logs whose truth is known."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponsePair
+from ideal_dispatch.records.responses import REMARKS, Responses
+
+pytest.importorskip("torch", reason="response times are fitted with torch")
+from ideal_dispatch.learning.response_fitting import fit_responses
+
+TRUTH = ResponseModel(
+    Effects(70.0, 0.3, station={"A": 0.8, "B": 1.0, "C": 1.3}),
+    drive_scale=0.9,
+    drive_spread=0.15,
+    slack_s=20.0,
+    shared=0.2,
+    surprise=0.08,
+    wide=0.6,
+)
+START = np.datetime64("2023-03-01T00:00:00", "s")
+
+
+def drawn_log(
+    calls: int = 1200, *, recalled: bool = False, stamped: bool = True, seed: int = 0
+) -> tuple[Responses, np.ndarray]:
+    """Two units to every call, drawn as the truth says, and the seconds along their paths."""
+    rng = np.random.default_rng(seed)
+    size = (calls, 2)
+    path = rng.uniform(60.0, 400.0, size)
+    station = rng.permuted(np.tile(["A", "B", "C"], (calls, 1)), axis=1)[:, :2]
+    surprised = rng.random(size) < TRUTH.surprise
+    factor = np.vectorize(TRUTH.turnout.station.get)(station)
+    turnout = 70.0 * factor * np.exp(0.3 * rng.standard_normal(size))
+    mean = TRUTH.drive_scale * path
+    own = np.sqrt(np.log1p((TRUTH.drive_spread**2 * mean**2 + TRUTH.slack_s**2) / mean**2))
+    off = own * rng.standard_normal(size) + TRUTH.shared * rng.standard_normal((calls, 1))
+    off = off + surprised * TRUTH.wide * rng.standard_normal(size)
+    drive = mean * np.exp(-0.5 * (own**2 + TRUTH.shared**2) + off)
+    at = START + np.arange(calls)[:, None] * np.timedelta64(600, "s") + np.zeros(size, "m8[s]")
+
+    def later(seconds: np.ndarray) -> Any:
+        return at + np.round(seconds).astype("m8[s]")
+
+    arrival = turnout + drive
+    first = arrival.min(axis=1, keepdims=True)
+    lost = recalled & (arrival > first)
+    none = np.datetime64("NaT", "s")
+    columns: dict[str, Any] = {
+        "unit": station,
+        "station": station,
+        "dispatched": at,
+        "received": at,
+        "en_route": np.where(stamped & ~(lost & (turnout > first)), later(turnout), none),
+        "on_scene": np.where(lost, none, later(arrival)),
+        "cancelled": np.where(lost, later(first + np.zeros(size)), none),
+    }
+    names = np.repeat([f"call {n:05d}" for n in range(calls)], 2)
+    columns = {name: values.reshape(-1) for name, values in columns.items()}
+    log = Responses.of(names, row=np.arange(2 * calls), **columns)
+    return log, path.reshape(-1)[log.row]
+
+
+def _gains_come_true(found: ResponseModel) -> None:
+    """What the fitted model expects of other calls is what happens there."""
+    log, path = drawn_log(5000, seed=1)
+    response = found.of(path, station=log.station)
+    first, second = response[0::2], response[1::2]  # a call's units follow each other
+    pair = ResponsePair(first, second)
+    ahead = log.response_s[0::2] - log.response_s[1::2]
+    assert pair.gain_s.mean() == pytest.approx(np.maximum(ahead, 0.0).mean(), rel=0.06)
+    assert pair.second_first.mean() == pytest.approx((ahead > 0.0).mean(), abs=0.02)
+    assert response.mean_s.mean() == pytest.approx(log.response_s.mean(), rel=0.03)
+    late = response.later_than(400.0).mean()
+    assert late == pytest.approx((log.response_s > 400.0).mean(), abs=0.02)
+
+
+def test_the_truth_is_found_again() -> None:
+    found = fit_responses(*drawn_log())
+    assert found.turnout.seconds * found.turnout.station["B"] == pytest.approx(70.0, rel=0.05)
+    ratio = found.turnout.station["C"] / found.turnout.station["A"]
+    assert ratio == pytest.approx(1.3 / 0.8, rel=0.05)
+    assert found.drive_scale == pytest.approx(0.9, rel=0.06)
+    assert found.shared == pytest.approx(0.2, rel=0.2)
+    _gains_come_true(found)
+    assert found.rows == 2400
+    assert found.until == "2023-03-09"
+    assert found.source == "2,400 responses of a log"
+
+
+def test_without_the_time_of_leaving_the_sum_teaches_as_much() -> None:
+    found = fit_responses(*drawn_log(stamped=False))
+    assert found.beside_s == 0.0, "it cannot be told from turnout"
+    _gains_come_true(found)
+
+
+def test_recalled_units_count_with_what_they_would_have_taken_longer() -> None:
+    log, path = drawn_log(recalled=True)
+    assert 0.45 < log.arrived.mean() < 0.55
+    found = fit_responses(log, path)
+    there = log.arrived
+    naive = fit_responses(log.select(there), path[there])
+    truth = float(TRUTH.of(250.0, station="B").mean_s)
+    off, naive_off = (
+        float(model.of(250.0, station="B").mean_s) - truth for model in (found, naive)
+    )
+    assert naive_off < -20.0, "those who arrived were the quick ones"
+    assert abs(off) < 0.4 * abs(naive_off)
+
+
+def test_factors_of_few_responses_stay_near_one() -> None:
+    log, path = drawn_log()
+    rare = log.station.astype("U9")
+    rare[np.flatnonzero(log.station == "C")[:3]] = "seldom"
+    found = fit_responses(replace(log, station=rare), path)
+    assert abs(np.log(found.turnout.station["seldom"])) < abs(np.log(found.turnout.station["C"]))
+
+
+def test_without_places_names_and_hours_speak() -> None:
+    log, _ = drawn_log()
+    found = fit_responses(log, np.full(len(log), np.nan))
+    assert found.unplaced is not None
+    nobody = np.full(3, np.nan)
+    told = found.of(nobody, station=np.array(["A", "B", "C"])).median_s
+    usual = [np.median(log.response_s[log.station == name]) for name in "ABC"]
+    np.testing.assert_allclose(told, usual, rtol=0.05)
+
+
+def test_a_forgotten_button_changes_next_to_nothing() -> None:
+    log, path = drawn_log()
+    wild = np.array(log.on_scene)
+    wild[::40] = log.en_route[::40] + np.timedelta64(2, "s")
+    wild[20::40] += np.timedelta64(3, "h")
+    found, usual = fit_responses(replace(log, on_scene=wild), path), fit_responses(log, path)
+    told, expected = (model.of(250.0, station="B").median_s for model in (found, usual))
+    assert told == pytest.approx(float(expected), rel=0.03)
+
+
+def test_rows_with_a_remark_teach_nothing() -> None:
+    log, path = drawn_log(400)
+    remark = np.zeros(len(log), np.uint8)
+    remark[::2] = len(REMARKS) - 1
+    kept = remark == 0
+    marked = fit_responses(replace(log, remark=remark), path)
+    assert marked == fit_responses(log.select(kept), path[kept])
+
+
+def test_too_little_is_said_in_one_line() -> None:
+    log, path = drawn_log(20)
+    with pytest.raises(InputError, match="40 usable responses; at least 50 are needed"):
+        fit_responses(log, path)
+    with pytest.raises(InputError, match="3 drives for 40 responses"):
+        fit_responses(log, path[:3])
