@@ -32,8 +32,8 @@ def races(
 
     A race is a call to which two units were sent together from different places,
     and both arrived. Everything is learned from days before --learn-until and
-    judged on the days after it. Writes races.html, races.json, races.csv, tables and
-    figures. Needs ideal-dispatch[train].
+    judged on the days after it. Writes races.html, races.json, races.csv, tables,
+    figures, and response_times.json, which decisions can use. Needs ideal-dispatch[train].
 
     Options:
       RESPONSES  The file made by `ideal records responses`.
@@ -103,7 +103,7 @@ def races(
     _show(study)
     for line in caveats(study):
         warn(line)
-    say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 3} tables and figures")
+    say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 4} tables and figures")
 
 
 def _show(study: "RaceStudy") -> None:

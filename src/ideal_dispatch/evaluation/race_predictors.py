@@ -37,7 +37,6 @@ _LEAST_S = 20.0  # of a drive, after a constant was taken away
 _HELD_OUT = 0.2
 _LEAST_RACES = 30
 _LEAST_LATER = 500  # arrivals after a model's last day
-_MOST = 0.9
 
 Done = Callable[[float], None]
 
@@ -112,17 +111,13 @@ def fit_predictors(
 def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[Responses, FloatArray]:
     """The rows to fit on and their drives: arrivals, and units that were recalled before.
 
-    A recalled unit would have taken longer than it was held. One that was held for
-    longer than most units need had arrived, and nobody pressed the button: it says nothing.
+    A recalled unit had not arrived when another one did.
     """
     log = known.responses
     path_s, used = np.full(len(log), np.nan), np.zeros(len(log), bool)
     path_s[known.rows], used[known.rows] = drive_s, True
     last = known.of_log("date").max()
-    most_s = float(np.quantile(known.took_s, _MOST))
-    with np.errstate(invalid="ignore"):
-        short = (log.held_s > 0.0) & (log.held_s < most_s)
-    held = np.flatnonzero(log.recalled & short & (log.date <= last))
+    held = np.flatnonzero(log.recalled & (log.date <= last))
     asked = Arrivals.of(as_if_arrived(log.select(held)), known.network)
     if len(asked):
         rows = held[asked.rows]

@@ -16,7 +16,7 @@ from ideal_dispatch.evaluation.report import make_folders, save_drawn
 from ideal_dispatch.files import safe_cell, write_csv, write_file
 from ideal_dispatch.pages import figure_url, save_page
 
-FILES = ("races.json", "races.csv", "races.html", "tables", "figures")
+FILES = ("races.json", "races.csv", "response_times.json", "races.html", "tables", "figures")
 """What a folder of judged races holds; models may be beside them."""
 
 _FEW = 200
@@ -24,12 +24,16 @@ _BROKEN_DOWN = ("by-distance", "by-hour", "by-district", "by-call-kind", "by-sta
 
 
 def write_races(study: RaceStudy, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write everything into a folder, made where it is not there; gives the files."""
+    """Write everything into a folder, made where it is not there; gives the files.
+
+    The response times are those of the last window: what a centre would work with.
+    """
     where = make_folders(folder)
-    made = [where / name for name in FILES[:2]]
+    made = [where / name for name in FILES[:3]]
     numbers = json.dumps(_finite(study.judged.as_dict()), ensure_ascii=False, indent=1)
     write_file(made[0], f"{numbers}\n")
     write_race_rows(study, made[1])
+    study.windows[-1].response.save(made[2])
     tables = race_tables(study)
     for table in tables.values():
         made += table.save(where / "tables")
@@ -37,7 +41,7 @@ def write_races(study: RaceStudy, folder: str | os.PathLike[str]) -> list[Path]:
     for name, figure in race_figures(study):
         made += save_drawn(figure, where / "figures" / name)
         drawn[name] = figure_url(figure)
-    page = where / FILES[2]
+    page = where / FILES[3]
     save_page(
         page,
         "races.html",

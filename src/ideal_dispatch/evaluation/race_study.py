@@ -29,6 +29,7 @@ from ideal_dispatch.evaluation.race_predictors import (
 )
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records.races import Races
@@ -176,12 +177,12 @@ def study_races(
         if settings.train:
             used, unseen_s = trained_model(
                 arrivals.select(_before(arrivals, window.start) & arrivals.sound),
-                Path(folder or ".") / _MODELS / window.name.replace(" ", "_"),
+                _model_folder(folder, window.name),
                 training,
                 lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
             )
         part = _judged_window(
-            races, arrivals, window, settings, used, unseen_s,
+            races, arrivals, window, settings, used, unseen_s, folder,
             lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
         )  # fmt: skip
         if part is not None:
@@ -277,6 +278,7 @@ def _judged_window(
     settings: StudySettings,
     model: Model | None,
     unseen_s: FloatArray | None,
+    folder: str | os.PathLike[str] | None,
     watch: Watch,
 ) -> _Part | None:
     days = races.date
@@ -287,6 +289,8 @@ def _judged_window(
     watch("fitting", 0.0)
     past = arrivals.select(_before(arrivals, window.start))
     predictors = fit_predictors(past, model, unseen_s)
+    if unseen_s is not None:  # a model of its own: decisions by it use these response times
+        predictors.response.save(_model_folder(folder, window.name) / RESPONSE_TIMES)
     before = past.places(races.rows[days < start])
     watch("predicting", 0.5)
     learned = Pairs.of(past, before, predictors) if len(before) else None
@@ -362,6 +366,10 @@ def _together(
 
 
 # --- training -------------------------------------------------------------------------
+
+
+def _model_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
+    return Path(folder or ".") / _MODELS / name.replace(" ", "_")
 
 
 def trained_model(
