@@ -84,8 +84,8 @@ def races(
         tuple(kind or ()),
         together,
         train,
-        not skip_gap,
-        seed,
+        gap=not skip_gap,
+        seed=seed,
     )
     check_folder(output, FILES, force, [responses_file, network_file, params_file])
     with bars() as show:

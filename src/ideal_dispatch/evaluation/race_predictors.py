@@ -66,14 +66,19 @@ class Predictors:
 
 
 def fit_predictors(
-    learned_from: Arrivals, model: Model | None = None, unseen_s: FloatArray | None = None
+    learned_from: Arrivals,
+    model: Model | None = None,
+    unseen_s: FloatArray | None = None,
+    *,
+    regressions: bool = False,
 ) -> Predictors:
-    """All predictors, fitted on these arrivals; ours drives by ``model`` where there is one.
+    """Ours and the others, fitted on these arrivals; ours drives by ``model`` where there is one.
 
     ``unseen_s`` are the drives of the sound arrivals by networks that have not seen them;
     without, response times are fitted on days after the model's last one, where
     there are enough. Without a model ours drives by free flow × hour, without a network by
-    straight lines, and without places it knows station, kind and hour alone.
+    straight lines, and without places it knows station, kind and hour alone. The
+    others include ``regressions`` where that is asked for.
     """
     from ideal_dispatch.learning.response_fitting import fit_responses
 
@@ -91,7 +96,8 @@ def fit_predictors(
     if known.trips is not None:
         others[FREE_FLOW], drive = by_hour(known, "free_flow_s")
         others[ROAD], _ = by_hour(known, "road_m")
-        others |= _regressions(known)
+        if regressions:
+            others |= _regressions(known)
         words = "free flow × hour: no model was given or trained"
     if model is not None:
         drive, words = model_drive(model), "edge times learned from trips"

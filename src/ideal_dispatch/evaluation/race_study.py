@@ -42,7 +42,7 @@ Roll = Literal["month", "year"]
 Watch = Callable[[str, float], None]
 """Sees the stage of a study and which share of it is done."""
 
-OFF_NETWORK = "an end is not near a road of the network"
+OFF_NETWORK = "an end is not near a road of the network, or both are at one junction"
 NO_PLACE = "it is not known where a unit started or where it was sent"
 TOO_LONG = "a unit's time is zero, or longer than an hour"
 
@@ -132,8 +132,9 @@ class StudySettings:
 
     ``roll`` judges month by month, or year by year. ``kinds`` are kinds of units that
     race each other, units of one kind without. With ``train`` a model of roads is
-    trained for every window and kept in ``folder``. ``gap`` also ranks by the printed
-    gap, where there is a model.
+    trained for every window and kept in ``folder``. ``regressions`` adds linear regression
+    and boosting to those that ours is held against, ``gap`` the printed gap where there is
+    a model.
     """
 
     learn_until: date
@@ -141,6 +142,7 @@ class StudySettings:
     kinds: tuple[str, ...] = ()
     together_s: float = 5.0
     train: bool = False
+    regressions: bool = True
     gap: bool = True
     seed: int = 0
 
@@ -288,7 +290,7 @@ def _judged_window(
         return None
     watch("fitting", 0.0)
     past = arrivals.select(_before(arrivals, window.start))
-    predictors = fit_predictors(past, model, unseen_s)
+    predictors = fit_predictors(past, model, unseen_s, regressions=settings.regressions)
     if unseen_s is not None:  # a model of its own: decisions by it use these response times
         predictors.response.save(_model_folder(folder, window.name) / RESPONSE_TIMES)
     before = past.places(races.rows[days < start])

@@ -25,8 +25,9 @@ def town_log(
         ("incident", "station", "unit", "at", "node", "start", "on_scene", "cleared")
     }  # fmt: skip
     first = np.datetime64("2023-01-01T00:00:00")
+    elsewhere = np.setdiff1d(np.arange(network.num_nodes), nodes)
     for call in range(calls):
-        node = int(rng.integers(network.num_nodes))
+        node = int(rng.choice(elsewhere))
         at = first + np.timedelta64(int(rng.integers(days * 86400)), "s")
         trouble = 0.1 * rng.standard_normal()
         free_s = [network.shortest_path(times_s, [start], node).time_s(times_s) for start in nodes]

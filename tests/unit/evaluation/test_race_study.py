@@ -14,6 +14,7 @@ from ideal_dispatch.evaluation.race_predictors import (
     FREE_FLOW,
     GAIN_BOOSTING,
     IDENTITY,
+    LINEAR,
     QUOTE,
     ROAD,
     STRAIGHT,
@@ -32,7 +33,8 @@ from ideal_dispatch.records.responses import Responses
 from tests.unit.dispatch.worlds import random_model
 from tests.unit.evaluation.race_logs import SLOWNESS, TURNOUT_S, town_log
 
-MARCH = date(2023, 2, 11)
+SPLIT = date(2023, 2, 11)
+PLAIN = StudySettings(SPLIT, regressions=False)
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +44,29 @@ def log(grid: RoadNetwork) -> Responses:
 
 @pytest.fixture(scope="module")
 def study(grid: RoadNetwork, log: Responses) -> RaceStudy:
-    return study_races(log, StudySettings(MARCH), grid)
+    return study_races(log, PLAIN, grid)
 
 
 def test_races_after_the_date_are_judged(study: RaceStudy, log: Responses) -> None:
     races = log.races()
     assert 0 < len(study.judged) < len(races)
-    assert study.races.date.min() >= np.datetime64(MARCH)
-    assert len(study.judged) == (races.date >= np.datetime64(MARCH)).sum()
+    assert study.races.date.min() >= np.datetime64(SPLIT)
+    assert len(study.judged) == (races.date >= np.datetime64(SPLIT)).sum()
     np.testing.assert_array_equal(study.judged.took_s, study.races.response_s)
     assert study.left_out == {NEVER: 20}
-    assert [one.window.name for one in study.windows] == ["2023-02-11 to 2023-03-01"]
+    assert [one.window.name for one in study.windows] == ["2023-02-11 to 2023-03-02"]
     assert study.words.startswith("free flow × hour")
 
 
-def test_ours_and_the_controls_are_there(study: RaceStudy) -> None:
+def test_ours_and_the_controls_are_there(grid: RoadNetwork, log: Responses) -> None:
+    study = study_races(log, StudySettings(SPLIT), grid)
     judged = study.judged
-    assert {"ideal", STRAIGHT, ROAD, FREE_FLOW, BOOSTING} <= set(judged.expected_s)
+    assert {"ideal", STRAIGHT, ROAD, FREE_FLOW, BOOSTING, LINEAR} <= set(judged.expected_s)
     controls = {STRAIGHT, ROAD, FREE_FLOW, BOOSTING, QUOTE, GAIN_BOOSTING}
     assert {"ideal", *controls} <= set(judged.scores)
+    located = [f"{BOOSTING} {word} location" for word in ("with", "without")]
+    errors = [judged.mae_s(name).mean for name in located]
+    assert judged.mae_s(BOOSTING).mean in errors
     # the truth is a turnout and free flow times a constant: it ranks, and it is calibrated
     assert judged.auc("ideal").mean > 0.6
     assert judged.gain_ratio.low < 1.0 < judged.gain_ratio.high
@@ -73,11 +79,11 @@ def test_what_comes_later_changes_nothing_before(
     study: RaceStudy, grid: RoadNetwork, log: Responses
 ) -> None:
     """Arrivals after the date decide who won, and nothing that was expected."""
-    judged_now = log.date >= np.datetime64(MARCH)
+    judged_now = log.date >= np.datetime64(SPLIT)
     shuffled = log.on_scene.copy()
     late = np.flatnonzero(judged_now & log.arrived)
     shuffled[late] = log.dispatched[late] + np.timedelta64(600, "s")
-    other = study_races(replace(log, on_scene=shuffled), StudySettings(MARCH), grid)
+    other = study_races(replace(log, on_scene=shuffled), PLAIN, grid)
     np.testing.assert_array_equal(other.judged.gain_s, study.judged.gain_s)
     for name, score in study.judged.scores.items():
         np.testing.assert_array_equal(other.judged.scores[name], score)
@@ -85,7 +91,7 @@ def test_what_comes_later_changes_nothing_before(
 
 
 def test_same_log_same_study(study: RaceStudy, grid: RoadNetwork, log: Responses) -> None:
-    again = study_races(log, StudySettings(MARCH), grid)
+    again = study_races(log, PLAIN, grid)
     assert again.judged.as_dict() == study.judged.as_dict()
 
 
@@ -104,7 +110,7 @@ def test_months_roll_forward(grid: RoadNetwork) -> None:
 
 def test_a_log_without_places_has_identity_and_hour(grid: RoadNetwork) -> None:
     bare = town_log(grid, 500, places=False)
-    found = study_races(bare, StudySettings(MARCH), None)
+    found = study_races(bare, StudySettings(SPLIT), None)
     assert found.words.startswith("station, kind of unit and hour")
     assert set(found.judged.expected_s) == {"ideal", IDENTITY}
     assert np.isfinite(found.judged.gain_s).all()
@@ -115,18 +121,18 @@ def test_races_off_the_network_are_counted(grid: RoadNetwork, log: Responses) ->
     far = np.asarray(log.lon).copy()
     gone = log.incident == "C0000"
     far[gone] += 1.0
-    found = study_races(replace(log, lon=far), StudySettings(MARCH), grid)
+    found = study_races(replace(log, lon=far), PLAIN, grid)
     assert found.left_out[OFF_NETWORK] == 1
 
 
 def test_a_remark_excludes_from_learning_and_not_from_judging(
     study: RaceStudy, grid: RoadNetwork, log: Responses
 ) -> None:
-    remarked = np.where(log.date >= np.datetime64(MARCH), 3, 0).astype(np.uint8)
-    same = study_races(replace(log, remark=remarked), StudySettings(MARCH), grid)
+    remarked = np.where(log.date >= np.datetime64(SPLIT), 3, 0).astype(np.uint8)
+    same = study_races(replace(log, remark=remarked), PLAIN, grid)
     assert same.judged.as_dict() == study.judged.as_dict()
     early = np.where(log.incident < "C0100", 3, 0).astype(np.uint8)
-    fewer = study_races(replace(log, remark=early), StudySettings(MARCH), grid)
+    fewer = study_races(replace(log, remark=early), PLAIN, grid)
     assert fewer.windows[0].learned < study.windows[0].learned
 
 
@@ -162,11 +168,11 @@ def test_what_cannot_be_judged_is_said(grid: RoadNetwork, log: Responses) -> Non
     with pytest.raises(InputError, match="no arrival before the date can be learned from"):
         study_races(log, StudySettings(date(2022, 1, 1)), grid)
     with pytest.raises(InputError, match="times of roads need the network"):
-        study_races(log, StudySettings(MARCH, train=True))
+        study_races(log, StudySettings(SPLIT, train=True))
     model = random_model(grid)
     with pytest.raises(InputError, match="it does not say when its last trip was"):
-        check_model(model, MARCH)
+        check_model(model, SPLIT)
     late = replace(model, details={"data": {"last": "2023-02-11"}})
     with pytest.raises(InputError, match="trained on trips up to 2023-02-11, races are judged"):
-        check_model(late, MARCH)
-    check_model(replace(model, details={"data": {"last": "2023-02-10"}}), MARCH)
+        check_model(late, SPLIT)
+    check_model(replace(model, details={"data": {"last": "2023-02-10"}}), SPLIT)
