@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from itertools import pairwise
+from pathlib import Path as FilePath
 from typing import Any
 
 import networkx as nx
@@ -32,8 +34,11 @@ from ideal_dispatch.learning import TrainingSettings, TrainParams, split, train
 from ideal_dispatch.learning.lower_level import LowerLevel, Routes
 from ideal_dispatch.learning.trainer import Trainer, losses
 from ideal_dispatch.learning.training_data import TrainingData
+from ideal_dispatch.network.readers import read_network
+from ideal_dispatch.records.responses import Responses
 
 BATCH = 64
+LONDON = FilePath(__file__).resolve().parents[1].parent / "shared" / "data" / "london"
 dijkstra: Any = csgraph.dijkstra
 
 
@@ -42,6 +47,7 @@ def run(console: Console) -> None:
     network, trips = city_trips()
     _steps(console, network, trips)
     _whole(console, network, trips)
+    _city_scale(console)
 
 
 def _steps(console: Console, network: RoadNetwork, trips: Trips) -> None:
@@ -103,6 +109,43 @@ def _whole(console: Console, network: RoadNetwork, trips: Trips) -> None:
     table.add_row("whole, with radius network and calibration", human(total))
     table.add_row("model load", human(times["load"]))
     table.add_row("one forecast after load", human(times["forecast"]))
+    console.print(table)
+
+
+def _city_scale(console: Console) -> None:
+    """A whole training on the streets of London, from its fire engines' log of five months."""
+    if not LONDON.is_dir():
+        console.print("No data for training at city scale: it reads ../shared/data/london.")
+        return
+    roads, junctions = (LONDON / f"london_osm_{name}.csv.gz" for name in ("edges", "nodes"))
+    network = read_network(roads, nodes=junctions, directed=True)
+    log = Responses.read(
+        LONDON / "lfb_incidents_2023_01_to_08.csv.gz",
+        "london",
+        stations=LONDON / "lfb_stations.csv",
+    )
+    trips = log.until(date(2023, 6, 1)).trips(network)[0]
+    marks: dict[str, tuple[float, float]] = {}
+
+    def mark(stage: str) -> None:
+        marks[stage] = time.perf_counter(), time.process_time()
+
+    mark("")
+    data = TrainingData.prepare(network, trips, split(trips, seed=0, by="day"), TrainParams())
+    count = len(LowerLevel(network, trips, data.contexts).contexts)
+    train(network, trips, watch=lambda now: mark(now.stage))
+    mark("all")
+    table = Table(
+        title=f"London, {len(trips):,} trips in {count:,} contexts, {network.num_edges:,} edges"
+    )
+    for column in ("", "time", "processor time"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, first, last in (
+        ("training", "", "training"),
+        ("target radii of all trips", "training", "target radii"),
+        ("whole, with radius network and calibration", "", "all"),
+    ):
+        table.add_row(name, *(human(b - a) for a, b in zip(marks[first], marks[last], strict=True)))
     console.print(table)
 
 

@@ -119,10 +119,14 @@ def linear(penalty: float = 10.0) -> Baseline:
     return Baseline("linear", learn)
 
 
-def boosting(trees: int = 300, leaves: int = 16, *, located: bool = False) -> Baseline:
+def boosting(
+    trees: int = 300, leaves: int = 16, *, located: bool = False, whole: bool = False
+) -> Baseline:
     """Gradient-boosted trees on the log ratio, with the trip's road and context.
 
-    ``located`` ones also see both ends and the way from one to the other.
+    ``located`` ones also see both ends and the way from one to the other. ``whole`` ones
+    learn the logarithm of the seconds instead: the better where part of a trip, such as
+    turnout, does not grow with its road.
     """
     COUNT.check(trees, "trees")
     Range(2, whole=True).check(leaves, "leaves")
@@ -141,17 +145,17 @@ def boosting(trees: int = 300, leaves: int = 16, *, located: bool = False) -> Ba
         columns = columns_of(table)
         kept = ~np.isnan(columns).all(axis=0)
         forest: Any = HistGradientBoostingRegressor(
-            max_iter=trees, max_leaf_nodes=leaves, learning_rate=0.05, max_features=0.5,
-            early_stopping=False, random_state=0,
+            loss="absolute_error", max_iter=trees, max_leaf_nodes=leaves, learning_rate=0.05,
+            max_features=0.5, early_stopping=False, random_state=0,
         )  # fmt: skip
         # tables are small: threads that wait for each other cost more than they bring
         with threadpool_limits(1):
-            forest.fit(columns[:, kept], np.log(table.ratio))
+            forest.fit(columns[:, kept], np.log(table.observed_s if whole else table.ratio))
 
         def ratios(asked: TripTable) -> FloatArray:
             with threadpool_limits(1):
-                log_ratio: FloatArray = forest.predict(columns_of(asked)[:, kept])
-            return np.exp(log_ratio)
+                logs: FloatArray = forest.predict(columns_of(asked)[:, kept])
+            return np.exp(logs) / np.maximum(asked.free_flow_s, 1e-9) if whole else np.exp(logs)
 
         return ratios
 
@@ -197,7 +201,8 @@ def nearest(neighbours: int = 10, hour_weight: float = 1.0, week_weight: float =
 
 def boostings(*, located: bool) -> tuple[Baseline, ...]:
     """The settings of gradient boosting to choose from."""
-    return tuple(boosting(*s, located=located) for s in product((100, 300), (8, 16)))
+    settings = product((100, 300), (8, 16), (False, True))
+    return tuple(boosting(*s, located=located, whole=whole) for *s, whole in settings)
 
 
 CANDIDATES: tuple[tuple[Baseline, ...], ...] = (
