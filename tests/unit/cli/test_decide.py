@@ -15,7 +15,8 @@ from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import threshold_from
-from ideal_dispatch.errors import IdealError, PolicyError
+from ideal_dispatch.errors import IdealError, InputError, PolicyError
+from ideal_dispatch.forecast.response_time import ResponseModel
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
@@ -97,7 +98,7 @@ def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixtu
     assert "goes too" in text
     assert "The call: node 65, Mon 08 May 2023 08:10" in text
     assert "a second ambulance always goes" in text
-    assert "times from router times, spread from forecast" in text
+    assert "times from quotes, spread from published spreads" in text
     assert "points by waalewijn-2001" in text
     assert "could plausibly" in text
     assert "Street" in text
@@ -247,11 +248,16 @@ def test_the_embedded_city_takes_another_model(
 ) -> None:
     random_model(harbour_city().network).save(tmp_path / "model")
     decide(model_folder=tmp_path / "model", seed=4, json=True)
-    assert json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"] == "forecast"
+    said = json.loads(capsys.readouterr().out)["decision"]["details"]
+    assert said["spread_from"] == "published spreads"
     GAIN.save(tmp_path / "model" / "gain.json")
     decide(model_folder=tmp_path / "model", seed=4, json=True)
     own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
     assert own == "replays", "a gain beside the model is the model's own"
+    ResponseModel.published().save(tmp_path / "model" / "response_times.json")
+    decide(model_folder=tmp_path / "model", seed=4, json=True)
+    own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
+    assert own == "published spreads", "what a log says goes before what replays say"
     GAIN.save(tmp_path / "gain.json")
     said = []
     for gain in (None, tmp_path / "gain.json"):
@@ -416,3 +422,18 @@ def test_a_trace_of_algorithm_2_is_readable_in_eighty_columns(
     assert max(map(len, text.splitlines())) <= 80
     assert "change of X" in text
     assert "never more (Theorem 4)" in " ".join(text.split())
+
+
+def test_units_on_the_road(capsys: pytest.CaptureFixture[str]) -> None:
+    """A unit on the road is a start like a depot; one that is nearer goes first."""
+    city = harbour_city()
+    near = int(city.network.tail[np.flatnonzero(city.network.head == 700)[0]])
+    place = f"{city.network.lon[near]},{city.network.lat[near]}"
+    decide(node=700, on_road=[f"A7={place}"], json=True, seed=4)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["decision"]["primary"]["depot"] == "A7"
+    decide(node=700, on_road=[f"A7={place}"], depot=["A7=0"], json=True, seed=4)
+    assert json.loads(capsys.readouterr().out)["decision"]["primary"]["depot"] != "A7"
+    for text in ("A7", "A7=1", "=1,2", "A7=a,b"):
+        with pytest.raises(InputError, match=f"--on-road {text}: write it as UNIT=LON,LAT"):
+            decide(node=700, on_road=[text])

@@ -374,7 +374,7 @@ def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('kind = "interval"', 'kind = "ideal"'), "policy interval needs a trained model"),
+        (('kind = "interval"', 'kind = "paper-ideal"'), "paper-ideal needs a trained model"),
         (('time_zone = "Asia/Hong_Kong"\n', ""), r"\[live\] time_zone and country are missing"),
         (('kind = "valhalla"', 'kind = "osrm"'), r"kind 'osrm': choose one of google, valhalla"),
         (('kind = "valhalla"', 'kind = "google"'), r'key_file is missing; kind = "google" needs'),
