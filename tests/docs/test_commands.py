@@ -48,6 +48,11 @@ OTHERS = {
         "ideal train": "ideal train --epochs 2",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
+    "responses.md": {"synthesise --responses": "synthesise --responses --count 200"},
+    "your_unit_log.md": {
+        "synthesise --responses": "synthesise --responses --count 200",
+        "ideal train": "ideal train --epochs 2",
+    },
 }
 EXPERIMENT = """
 training_days = 3
@@ -178,6 +183,17 @@ def test_commands_of_the_service(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_commands_of_records(tmp_path: Path) -> None:
     run(page_named("records.md"), Workplace(tmp_path, OTHERS["records.md"]))
+
+
+def test_commands_of_responses(tmp_path: Path) -> None:
+    run(page_named("responses.md"), Workplace(tmp_path, OTHERS["responses.md"]))
+    assert (tmp_path / "city.html").exists()
+
+
+@pytest.mark.slow
+def test_commands_of_your_own_unit_log(tmp_path: Path) -> None:
+    run(page_named("your_unit_log.md"), Workplace(tmp_path, OTHERS["your_unit_log.md"]))
+    assert (tmp_path / "model" / "card.md").exists()
 
 
 @pytest.mark.slow

@@ -66,7 +66,15 @@ def test_a_concept_has_its_symbols_and_its_differences_from_the_paper(name: str)
     assert "\n## Where we differ from the paper\n" in text
 
 
-BEFORE = {"records.md": "ideal records synthesise -o agency/"}
+_READ = (
+    "ideal records responses log/unit_log.csv --config {}log.toml --stations log/stations.csv "
+    "--network log/city.network -o city.responses --trips city.trips"
+)
+BEFORE = {
+    "records.md": ["ideal records synthesise -o agency/"],
+    "responses.md": ["ideal records synthesise --responses -o log/", _READ.format("log/")],
+    "your_unit_log.md": ["ideal records synthesise --responses -o log/", _READ.format("")],
+}
 """Commands of a page that its snippets build on."""
 
 WITH_SNIPPETS = [page for page in PAGES if any(one.language == "python" for one in fences(page))]
@@ -74,9 +82,12 @@ WITH_SNIPPETS = [page for page in PAGES if any(one.language == "python" for one 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.name)
 def test_python_snippets_run(page: Path, tmp_path: Path) -> None:
-    if page.name in BEFORE:
-        assert BEFORE[page.name] in page.read_text()
-        Workplace(tmp_path).run(BEFORE[page.name])
+    for fence in fences(page):
+        if fence.file:
+            Workplace(tmp_path).write(fence.file, fence.text)
+    for command in BEFORE.get(page.name, ()):
+        assert command in page.read_text()
+        Workplace(tmp_path).run(command)
     program = "\n".join(one.text for one in fences(page) if one.language == "python")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],

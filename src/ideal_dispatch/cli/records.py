@@ -1,18 +1,26 @@
-"""``ideal records``: from an agency's file of calls to trips a model learns from."""
+"""``ideal records``: from an agency's files of calls and units to trips and responses."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions, check_folder
-from ideal_dispatch.cli.terminal import out, print_facts, print_next, say, stages, warn
+from ideal_dispatch.cli.options import CityOptions, check_file, check_folder
+from ideal_dispatch.cli.terminal import (
+    out,
+    print_facts,
+    print_next,
+    print_table,
+    say,
+    stages,
+    warn,
+)
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Whole
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
 
-app = CommandLine("Turn an agency's records into trips that a model can learn from.")
+app = CommandLine("Turn an agency's records of calls and units into what models learn from.")
 
 
 _WORDS = 10
@@ -64,8 +72,82 @@ def prepare(
 
 
 @app.command()
+def responses(
+    log: Path,
+    output: Path,
+    format: str = "",  # noqa: A002
+    config: Path | None = None,
+    stations: Path | None = None,
+    network_file: Path | None = None,
+    trips: Path | None = None,
+    insist: bool = False,
+    force: bool = False,
+) -> None:
+    r"""Read a unit log: who was sent to which call, when they left, arrived, were recalled.
+
+    Writes a .responses file, and beside it a report (.html, .json) and the rows
+    that could not be used, with reasons (.left_out.csv). A column that tells the
+    order of arrival is refused: nobody knows it at the call.
+
+    Options:
+      LOG  Your log: .csv, .csv.gz, .xlsx, or NEMSIS v3.5 .xml.
+      -o, --output FILE  The .responses file to write.
+      --format NAME  A log that is known: london, lancaster, nemsis or datasf.
+      --config FILE  A .toml file that says how to read your log, or what is different in yours.
+      --stations FILE  Your stations, .csv or .xlsx: name, lon, lat.
+      --network FILE  Your city's .network file: the report then says what lies on its roads.
+      --trips FILE  Also write the arrivals as .trips for `ideal train`; needs --network.
+      --insist  Read a column even if its name says that it tells the order of arrival.
+
+    Examples:
+      ideal records responses log/unit_log.csv --config log/log.toml \
+        --stations log/stations.csv --network log/city.network \
+        -o city.responses --trips city.trips
+      ideal records responses lfb_incidents.csv.gz --format london \
+        --stations lfb_stations.csv -o london.responses
+      ideal records synthesise --responses -o log/  # a made-up log to try it with
+    """
+    from ideal_dispatch.files import check_source
+    from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records.response_log import LogSettings
+    from ideal_dispatch.records.response_reading import read_responses
+    from ideal_dispatch.records.response_report import report_files, write_outputs
+    from ideal_dispatch.records.response_trips import trips_of
+    from ideal_dispatch.records.responses import SNAP_M
+
+    inputs = [log, config, stations, network_file]
+    check_source(*inputs)
+    if trips is not None and network_file is None:
+        raise InputError("--trips needs --network: on which roads?")
+    for target in (output, *report_files(output)):
+        check_file(target, force, inputs)
+    if trips is not None:
+        check_file(trips, force, [*inputs, output], "--trips")
+    with stages("Reading the log") as progress:
+        settings = LogSettings.given(format, config)
+        network = None if network_file is None else RoadNetwork.load(network_file)
+        read = read_responses(log, settings, stations, insist=insist)
+        progress("writing the report")
+        facts = write_outputs(read, output, network)
+        if trips is not None and network is not None:
+            progress("making trips")
+            made, _ = trips_of(
+                read.responses, network, SNAP_M, None, settings.provider(), settings.weather
+            )
+            made.save(trips)
+    _show_responses(facts)
+    written = [*report_files(output), *([] if trips is None else [trips])]
+    say(f"wrote {output}, {', '.join(path.name for path in written)}")
+    if not facts["responses"]:
+        raise InputError(f"{log}: no usable row; see {report_files(output)[0]}")
+    if trips is not None:
+        print_next("ideal", "train", trips, "--network", network_file, "-o", "model/")
+
+
+@app.command()
 def synthesise(
     output: Path,
+    responses: bool = False,
     count: Count = 2000,
     seed: Whole = 7,
     network_file: Path | None = None,
@@ -78,38 +160,69 @@ def synthesise(
 
     The city is the embedded one, or that of --network. records.csv, depots.csv,
     weather.csv, agency.toml and city.network are the input of `ideal records
-    prepare`. truth.csv says what each row really is. The weather is made up too.
+    prepare`. With --responses it is a unit log for `ideal records responses`:
+    unit_log.csv, stations.csv, log.toml and city.network. truth.csv says what
+    each row really is. The weather is made up too.
 
     Options:
-      --count NUMBER  How many records.
+      --responses  A unit log instead: who was sent to which call, left, arrived, was recalled.
+      --count NUMBER  How many records, or how many calls of a unit log.
       --time-zone ZONE  The city's time zone, with --network.
       --country CODE  The country, in two letters, with --network.
 
     Examples:
       ideal records synthesise -o agency/ --count 5000 --seed 3
+      ideal records synthesise --responses -o log/
       ideal records synthesise -o agency/ --network city.network \
         --depots depots.csv --time-zone Europe/London --country GB
     """
-    from ideal_dispatch.records.synthetic_records import FILES, RecordsParams, write_agency
-    from ideal_dispatch.records.synthetic_records import synthesise as synthesise_records
+    from ideal_dispatch.records import synthetic_responses
+    from ideal_dispatch.records.synthetic_records import FILES
+
+    files = synthetic_responses.FILES if responses else FILES
+    check_folder(output, files, force, [network_file, depots_file])
+    with stages("Making up records"):
+        city = _city(network_file, depots_file, time_zone, country)
+        (_write_log if responses else _write_records)(output, city, count, seed)
+    say(f"wrote {', '.join(files)} to {output}")
+    if responses:
+        print_next(
+            "ideal", "records", "responses", output / "unit_log.csv",
+            "--config", output / "log.toml", "--stations", output / "stations.csv",
+            "--network", output / "city.network", "-o", output / "city.responses",
+        )  # fmt: skip
+    else:
+        print_next(
+            "ideal", "records", "prepare", output / "records.csv",
+            "--network", output / "city.network", "--depots", output / "depots.csv",
+            "--config", output / "agency.toml", "-o", output / "prepared",
+        )  # fmt: skip
+
+
+def _write_records(output: Path, city: "City", count: int, seed: int) -> None:
+    from ideal_dispatch.records.synthetic_records import RecordsParams, synthesise, write_agency
     from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
-    check_folder(output, FILES, force, [network_file, depots_file])
-    with stages("Making up records"):
-        city, params = _city(network_file, depots_file, time_zone, country), RecordsParams(count)
-        weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
-        made = synthesise_records(
-            city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
-            districts=city.node_districts or None,
-        )  # fmt: skip
-        write_agency(
-            output, made, weather, city.network, city.depots, name=city.name, country=city.country
-        )
-    say(f"wrote {', '.join(FILES)} to {output}")
-    print_next(
-        "ideal", "records", "prepare", output / "records.csv",
-        "--network", output / "city.network", "--depots", output / "depots.csv",
-        "--config", output / "agency.toml", "-o", output / "prepared",
+    params = RecordsParams(count)
+    weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
+    made = synthesise(
+        city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
+        districts=city.node_districts or None,
+    )  # fmt: skip
+    write_agency(
+        output, made, weather, city.network, city.depots, name=city.name, country=city.country
+    )
+
+
+def _write_log(output: Path, city: "City", count: int, seed: int) -> None:
+    from ideal_dispatch.records.synthetic_responses import LogParams, synthesise_log, write_log
+
+    made = synthesise_log(
+        city.network, city.depots, city.time_zone, seed=seed, params=LogParams(count)
+    )
+    write_log(
+        output, made, city.network, city.depots, name=city.name, time_zone=city.time_zone,
+        country=city.country,
     )  # fmt: skip
 
 
@@ -155,6 +268,41 @@ def _show(facts: dict[str, Any]) -> None:
     _show_words(facts["unknown_words"])
     for note in facts["notes"]:
         warn(note, "note")
+
+
+def _show_responses(facts: dict[str, Any]) -> None:
+    rows = {
+        "read as": facts["form"],
+        "rows": f"{facts['rows']:,}",
+        "calls": f"{facts['calls']:,}",
+        "units on calls": f"{facts['responses']:,}",
+        "rows left out": f"{facts['left_out']:,}",
+        "started on the road": f"{facts['from_road']:,}",
+        "races": f"{facts['races']:,}",
+    }
+    if "trips" in facts:
+        rows["trips on the network"] = f"{facts['trips']['trips']:,}"
+        rows["races with both on it"] = f"{facts['trips']['races']:,}"
+    print_facts(f"{facts['agency']}: {facts['source']}", rows)
+    out.print("Minutes: the median, and within which nine of ten are done", style="bold")
+    header = ("kind", "units", "turnout", "drive", "to scene", "recalled", "held")
+    groups = {"all": facts["all"], **facts["by_kind"]}
+    print_table(header, [_response_row(name, one) for name, one in groups.items()])
+    if facts["reasons"]:
+        reasons = {reason: f"{n:,}" for reason, n in facts["reasons"].items()}
+        print_facts("Left out, every reason of a row", reasons)
+    for note in facts["notes"]:
+        warn(note, "note")
+
+
+def _response_row(name: str, one: dict[str, Any]) -> list[str]:
+    def minutes(times: dict[str, float] | None) -> str:
+        return "–" if times is None else f"{times['p50'] / 60:.1f} ({times['p90'] / 60:.1f})"
+
+    share = one["recalled_share"]
+    recalled = "–" if share is None else f"{100 * share:.1f} %"
+    parts = (minutes(one[part]) for part in ("turnout_s", "drive_s", "response_s"))
+    return [name, f"{one['responses']:,}", *parts, recalled, minutes(one["held_s"])]
 
 
 def _show_words(words: list[dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
@@ -18,14 +19,18 @@ from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
-from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
+from ideal_dispatch.records.agency import WeatherSettings
 
 _MOST_FAILURES = 5  # failures in a row after which a service is asked no more
 
 
-def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
-    """The provider, or None where the settings want none."""
-    weather = settings.weather
+def weather_provider(
+    weather: WeatherSettings, time_zone: str, folder: Path
+) -> WeatherProvider | None:
+    """The provider, or None where the settings want none.
+
+    ``time_zone`` is the agency's, and ``folder`` is where relative names of files begin.
+    """
     if weather.source == "none":
         return None
     if weather.source == "open-meteo":
@@ -35,9 +40,9 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
         return load_plugin(
             WEATHER, weather.source, weather.options, "weather.source",
             WeatherProvider,  # type: ignore[type-abstract]
-            url=weather.url, folder=settings.folder,
+            url=weather.url, folder=folder,
         )  # fmt: skip
-    files = [settings.folder / name for name in weather.files]
+    files = [folder / name for name in weather.files]
     if weather.layout == "cowin":
         return RecordedWeather.read(files)  # they are read so unless columns are given
     columns = WeatherColumns(
@@ -50,7 +55,7 @@ def weather_provider(settings: AgencySettings) -> WeatherProvider | None:
             for variable in WEATHER_VARIABLES
         },
         time=weather.time,
-        time_zone=weather.time_zone or settings.agency.time_zone,
+        time_zone=weather.time_zone or time_zone,
         time_format=weather.time_format or None,
         good=frozenset(weather.good),
         source=weather.name,

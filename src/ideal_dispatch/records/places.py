@@ -10,7 +10,7 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.network.readers.depot_table import depot_rows
+from ideal_dispatch.network.readers.depot_table import ToDegrees, depot_rows
 from ideal_dispatch.records.agency import AgencySettings, Depots
 from ideal_dispatch.records.raw_records import FileOrFrame
 from ideal_dispatch.records.reasons import Reasons
@@ -51,12 +51,17 @@ def plain_name(name: str) -> str:
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
-def read_depot_book(table: FileOrFrame, network: RoadNetwork | None, settings: Depots) -> DepotBook:
+def read_depot_book(
+    table: FileOrFrame,
+    network: RoadNetwork | None,
+    settings: Depots,
+    to_degrees: ToDegrees | None = None,
+) -> DepotBook:
     """The depots of a table with name, lon and lat, and any of id, code and call_sign.
 
-    Without a network they have places and no nodes.
+    Without a network they have places and no nodes; ``to_degrees`` reads places on a grid.
     """
-    where, rows = depot_rows(table, network, settings.limit_m)
+    where, rows = depot_rows(table, network, settings.limit_m, to_degrees)
     if not rows:
         raise InputError(f"{where}: no depots in it; columns name, lon and lat are needed")
     names: list[str] = []
@@ -86,13 +91,15 @@ def read_depot_book(table: FileOrFrame, network: RoadNetwork | None, settings: D
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Per row: the depot (an index, −1 unknown), the destination node, and the way between.
+    """Per row: the depot (an index, −1 unknown), both end nodes, and the way between.
 
     ``distance_m`` is along the shortest way and ``free_flow_s`` along the fastest, NaN where an end
-    is not known. ``away`` marks units that did not start at the depot they belong to.
+    is not known. ``away`` marks units that started on the road: their ``origin`` is the node
+    nearest to their own position, not that of a depot.
     """
 
     depot: IntArray
+    origin: IntArray
     node: IntArray
     distance_m: FloatArray
     free_flow_s: FloatArray
@@ -108,17 +115,20 @@ def place(
 ) -> Places:
     """Both ends of every row; rows without one are added to ``quarantined``."""
     depot, away = _depots(table, book, settings.depots.limit_m, quarantined)
-    node = _destinations(table, network, settings.snapping.limit_m, quarantined)
+    limit_m = settings.snapping.limit_m
+    node = _nodes(table, "lon", "lat", network, limit_m, quarantined)
+    origin = np.where(depot == UNKNOWN, -1, book.node[depot]).astype(np.int32)
+    started = _nodes(table, "depot_lon", "depot_lat", network, limit_m, quarantined, away)
+    origin[away] = started[away]
     distance_m, free_flow_s = np.full(len(table), np.nan), np.full(len(table), np.nan)
-    for index, start in enumerate(book.node.tolist()):
-        rows = np.flatnonzero((depot == index) & (node >= 0))
-        if start < 0 or not rows.size:
-            continue
+    for start in np.unique(origin[(origin >= 0) & (node >= 0)]).tolist():
+        rows = np.flatnonzero((origin == start) & (node >= 0))
         distance_m[rows] = network.distances(network.length_m, start)[node[rows]]
         free_flow_s[rows] = network.distances(network.free_flow_times_s, start)[node[rows]]
         for row in rows[np.isinf(distance_m[rows])].tolist():
-            quarantined[row].append("cannot be reached by road from its depot")
-    return Places(depot, node, distance_m, free_flow_s, away)
+            where = "where it started" if away[row] else "its depot"
+            quarantined[row].append(f"cannot be reached by road from {where}")
+    return Places(depot, origin, node, distance_m, free_flow_s, away)
 
 
 def _depots(
@@ -134,14 +144,11 @@ def _depots(
         # a row per depot and a column per place
         far_m = great_circle_m(lon[placed], lat[placed], book.lon[:, None], book.lat[:, None])
         nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
-        at_one = far_m[nearest, all_of] <= limit_m
         unnamed = depot[placed] == UNKNOWN
-        away[placed] = ~unnamed & (far_m[depot[placed], all_of] > limit_m)
-        depot[placed[unnamed & at_one]] = nearest[unnamed & at_one]
-        for i in np.flatnonzero(unnamed & ~at_one).tolist():
-            far_km = far_m[nearest[i], i] / 1000
-            text = f"started {far_km:.1f} km from the nearest depot and names none that is known"
-            quarantined[int(placed[i])].append(text)
+        nearest = np.where(unnamed, nearest, depot[placed])
+        at_depot = far_m[nearest, all_of] <= limit_m
+        depot[placed[unnamed & at_depot]] = nearest[unnamed & at_depot]
+        away[placed] = ~at_depot
     for row in np.setdiff1d(np.flatnonzero(depot == UNKNOWN), placed).tolist():
         if names[row]:
             name = names[row][:_QUOTED]
@@ -150,13 +157,22 @@ def _depots(
     return depot, away
 
 
-def _destinations(
-    table: RecordTable, network: RoadNetwork, limit_m: float, quarantined: Reasons
+def _nodes(
+    table: RecordTable,
+    lon: str,
+    lat: str,
+    network: RoadNetwork,
+    limit_m: float,
+    quarantined: Reasons,
+    wanted: BoolArray | None = None,
 ) -> IntArray:
-    """The nearest node within the limit, −1 where there is none."""
-    node, why = snapped(table.numbers["lon"], table.numbers["lat"], network, limit_m)
+    """The node nearest to these places of the rows, −1 where none is within the limit."""
+    x, y = table.numbers[lon], table.numbers[lat]
+    if wanted is not None:
+        x = np.where(wanted, x, np.nan)
+    node, why = snapped(x, y, network, limit_m)
     for row, text in why.items():
-        quarantined[row].append(text)
+        quarantined[row].append(text if wanted is None else f"where it started, {text}")
     return node
 
 

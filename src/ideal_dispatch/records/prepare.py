@@ -74,7 +74,7 @@ def prepare_records(
     book = read_depot_book(depots, network, settings.depots)
     with complaints_about(settings.path):
         settings = _with_depot_names(settings, book)
-        provider = weather_provider(settings)
+        provider = weather_provider(settings.weather, settings.agency.time_zone, settings.folder)
     progress("reading records")
     raw = read_records(records, settings)
     progress("checking rows")
@@ -90,7 +90,7 @@ def prepare_records(
     kept = kept[_without(len(table), quarantined)[kept]]
     encoding = ContextEncoding(tuple(settings.extra))
     trips = Trips(
-        origin=book.node[places.depot[kept]],
+        origin=places.origin[kept],
         destination=places.node[kept],
         observed_s=rows.seconds[kept],
         contexts=encoding.encode(contexts),
@@ -108,6 +108,7 @@ def prepare_records(
             "rows": len(table) + len(raw.broken),
             "quarantined": len(quarantined) + len(raw.broken),
             "excluded": len(rows.excluded),
+            "road_starts": int(places.away[kept].sum()),
             "ideal_dispatch": version("ideal-dispatch"),
         },
     )
@@ -125,7 +126,7 @@ def prepare_records(
         intervals=rows.intervals,
         distance_m=places.distance_m[kept],
         weather_counts=weather_counts,
-        notes=[*rows.notes, *notes, *book.off_network],
+        notes=[*rows.notes, *_on_the_road(places.away[kept]), *notes, *book.off_network],
     )
 
 
@@ -144,6 +145,11 @@ def _without(count: int, *left_out: Reasons) -> BoolArray:
     for reasons in left_out:
         good[list(reasons)] = False
     return good
+
+
+def _on_the_road(away: BoolArray) -> list[str]:
+    count = int(away.sum())
+    return [f"{count:,} trips start on the road, where the unit was"] if count else []
 
 
 def _contexts(

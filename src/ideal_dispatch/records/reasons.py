@@ -10,7 +10,6 @@ _DETAILS = {
     r" \(it looks like .*\)$": "",
     r"road is [\d.,]+ k?m away": "road is too far away",
     r"has \d+ cells where the header has \d+": "has more or fewer cells than the header",
-    r"started [\d.]+ km from": "started away from",
     r"^depot .* is not in": "its depot is not in",
     r"taken apart into cells: .*": "taken apart into cells",
     r" for [\d]+ to [\d]+, not for \d+": " for other years only",

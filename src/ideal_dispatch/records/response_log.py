@@ -7,11 +7,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
+from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Checked, Positive, Range
-from ideal_dispatch.records.agency import Agency, Depots, Input
+from ideal_dispatch.records.agency import Agency, Depots, Input, WeatherSettings
+from ideal_dispatch.records.past_weather import weather_provider
 from ideal_dispatch.records.raw_records import Wanted
 from ideal_dispatch.records.responses import STAMPS, TEXTS
 from ideal_dispatch.toml_tables import (
@@ -48,12 +51,14 @@ class UnitNames:
     r"""What a unit's name tells of it, where the log does not say it.
 
     ``kinds`` and ``stations`` are regular expressions of whole names, the first that fits counts;
-    ``stations`` may use the groups of theirs, such as \1. ``kind`` is that of all others.
+    ``stations`` may use the groups of theirs, such as \1. ``kind`` is that of all others. Units of
+    the kinds in ``alike`` race each other; without them, units of one kind do.
     """
 
     kind: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     stations: Mapping[str, str] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("kinds", "stations"):
@@ -111,6 +116,7 @@ class LogSettings:
     depots: Depots = field(default_factory=Depots)
     grid: Grid = Grid()
     doubts: Doubts = Doubts()
+    weather: WeatherSettings = field(default_factory=WeatherSettings)
     optional: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     path: str = ""
@@ -146,6 +152,11 @@ class LogSettings:
             table = _merged(ready_made(format), own) if format else own
             return built(cls, table, "", path=os.fspath(path))
 
+    def provider(self) -> WeatherProvider | None:
+        """The weather of trips, None where the settings want none; files are beside the TOML."""
+        with complaints_about(self.path):
+            return weather_provider(self.weather, self.agency.time_zone, Path(self.path).parent)
+
     def wanted(self) -> Wanted:
         """The fields and columns to read; those of unit and list columns have a prefix."""
         columns = {name: self.columns.get(name, ()) for name in FIELDS}
@@ -171,6 +182,7 @@ class LogSettings:
         """The settings as JSON holds them, without any path of this machine."""
         result = asdict(self)
         del result["path"]
+        result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
         return dict(json.loads(json.dumps(result)))
 
 

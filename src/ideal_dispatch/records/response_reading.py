@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -24,7 +25,14 @@ from ideal_dispatch.records.responses import (
     TOO_SHORT,
     Responses,
 )
-from ideal_dispatch.records.schema import TimeReader, read_numbers, read_times, time_reader
+from ideal_dispatch.records.schema import (
+    EARLIEST,
+    LATEST,
+    TimeReader,
+    read_numbers,
+    read_times,
+    time_reader,
+)
 from ideal_dispatch.toml_tables import complaints_about
 
 _NUMBERS = ("lon", "lat", "start_lon", "start_lat", *GRID, *DURATIONS, "attending")
@@ -72,14 +80,16 @@ def read_responses(
                 f"column {column!r} tells the order of arrival, which nobody knows at the call; "
                 "leave it out, or insist on it"
             )
-        book = None if stations is None else read_depot_book(stations, None, settings.depots)
+        epsg = settings.grid.epsg
+        grid = partial(to_degrees, epsg=epsg) if epsg else None
+        book = None if stations is None else read_depot_book(stations, None, settings.depots, grid)
     raw = read_cells(log, settings.input, settings.wanted())
     reader = time_reader(settings.input, settings.agency)
     table, no_unit = _one_a_unit(raw, settings, reader)
     reasons: Reasons = defaultdict(list)
     columns = _typed(table, reader, reasons)
     with complaints_about(settings.path):
-        _from_grid(columns, settings.grid.epsg)
+        _from_grid(columns, epsg)
     _named(columns, table, settings)
     strangers = _placed(columns, book, settings.depots.limit_m)
     _check(columns, settings, book, reasons)
@@ -289,10 +299,13 @@ def _check(
         swapped = "; are latitude and longitude swapped?" if limit == 90 else ""
         say = f"{name} is not within ±{limit} degrees{swapped}"
         add(np.abs(columns[name]) > limit, say, name)
-    sent = [np.isnat(columns[name]) for name in STAMPS]
-    for row in np.flatnonzero(np.all(sent, axis=0)).tolist():
+    unknown = [np.isnat(columns[name]) for name in STAMPS]
+    for row in np.flatnonzero(np.all(unknown, axis=0)).tolist():
         if not reasons.get(row):
             reasons[row].append("has no time")
+    for name in STAMPS:
+        far = (columns[name] < EARLIEST) | (columns[name] > LATEST)
+        add(far, f"{name} is not between 1970 and 2100")
     if settings.depots.only and book is not None:
         wanted = [book.names[book.index(name)] for name in settings.depots.only]
         add(~np.isin(columns["station"], wanted), "of a station that depots.only leaves out")

@@ -27,8 +27,9 @@ def trips_of(
     limit_m: float,
     calendar: Calendar | None = None,
     weather: WeatherProvider | None = None,
+    rules: WeatherSettings | None = None,
 ) -> tuple[Trips, IntArray]:
-    """See :meth:`Responses.trips`."""
+    """See :meth:`Responses.trips`; ``rules`` say what to do where the weather is not known."""
     POSITIVE.check(limit_m, "limit_m")
     calendar = calendar or responses.calendar
     drive_s = responses.drive_s
@@ -54,7 +55,7 @@ def trips_of(
     rows = np.flatnonzero(usable).astype(np.int32)
     moments = [at.replace(tzinfo=UTC) for at in responses.at[rows].tolist()]
     told, problems = readings(
-        weather, WeatherSettings(), moments, responses.lon[rows], responses.lat[rows]
+        weather, rules or WeatherSettings(), moments, responses.lon[rows], responses.lat[rows]
     )
     contexts = [calendar.context(at, w) for at, w in zip(moments, told, strict=True)]
     encoding = ContextEncoding()

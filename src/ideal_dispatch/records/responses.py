@@ -1,12 +1,12 @@
 """What units did at past calls: sent, left, arrived, cleared, cancelled; a row a unit on a call."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ REMARKS = ("", NEGATIVE_TURNOUT, NEGATIVE_DRIVE, TOO_SHORT)
 SNAP_M = 100.0
 """How far the ends of a response may lie from a road."""
 
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
 Strings = npt.NDArray[np.str_]
 Day: TypeAlias = str | date | np.datetime64
 """A day of the city's calendar, such as "2023-05-01"."""
@@ -194,7 +195,7 @@ class Responses:
     @cached_property
     def calls(self) -> npt.NDArray[np.intp]:
         """The call of each row as a number; rows of one call have the same."""
-        return np.unique(self.incident, return_inverse=True)[1]
+        return _kept(np.unique(self.incident, return_inverse=True)[1])
 
     @cached_property
     def at(self) -> Times:
@@ -202,41 +203,41 @@ class Responses:
         found = self.received
         for name in STAMPS[1:]:
             found = np.where(np.isnat(found), getattr(self, name), found)
-        return found
+        return _kept(found)
 
-    @property
+    @cached_property
     def turnout_s(self) -> FloatArray:
         """Seconds from dispatch to leaving, NaN where one is not known."""
         return _seconds(self.dispatched, self.en_route)
 
-    @property
+    @cached_property
     def drive_s(self) -> FloatArray:
         """Seconds from leaving to arrival, NaN where one is not known."""
         return _seconds(self.en_route, self.on_scene)
 
-    @property
+    @cached_property
     def response_s(self) -> FloatArray:
         """Seconds from dispatch to arrival, NaN where one is not known."""
         return _seconds(self.dispatched, self.on_scene)
 
-    @property
+    @cached_property
     def arrived(self) -> BoolArray:
-        return ~np.isnat(self.on_scene)
+        return _kept(~np.isnat(self.on_scene))
 
-    @property
+    @cached_property
     def recalled(self) -> BoolArray:
         """Sent and never on scene: cancelled, cleared, or another unit of the call arrived."""
         another = np.zeros(self.calls.max(initial=-1) + 1, bool)
         another[self.calls[self.arrived]] = True
         ended = ~np.isnat(self.cleared) | another[self.calls]
         sent = ~np.isnat(self.dispatched) | ~np.isnat(self.en_route)
-        return ~self.arrived & (~np.isnat(self.cancelled) | (sent & ended))
+        return _kept(~self.arrived & (~np.isnat(self.cancelled) | (sent & ended)))
 
-    @property
+    @cached_property
     def held_s(self) -> FloatArray:
         """Seconds from dispatch until a recalled unit was free again, NaN where not known."""
         free = np.where(np.isnat(self.cancelled), self.cleared, self.cancelled)
-        return np.where(self.recalled, _seconds(self.dispatched, free), np.nan)
+        return _kept(np.where(self.recalled, _seconds(self.dispatched, free), np.nan))
 
     @cached_property
     def local(self) -> Times:
@@ -246,23 +247,22 @@ class Responses:
         there = zone(self.time_zone)
         moments = (datetime.fromtimestamp(900 * int(start), UTC) for start in starts)
         offsets = [moment.astimezone(there).utcoffset() for moment in moments]
-        local: Times = self.at + np.array(offsets, "m8[s]")[index]
-        return local
+        return _kept(self.at + np.array(offsets, "m8[s]")[index])
 
-    @property
+    @cached_property
     def date(self) -> Times:
         """The city's day of each row."""
-        return self.local.astype("M8[D]")
+        return _kept(self.local.astype("M8[D]"))
 
-    @property
+    @cached_property
     def hour(self) -> IntArray:
         """The hour of the day there, 0 to 23."""
-        return ((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32)
+        return _kept(((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32))
 
-    @property
+    @cached_property
     def weekday(self) -> IntArray:
         """The day of the week there, Monday being 0."""
-        return ((self.date.astype(np.int64) + 3) % 7).astype(np.int32)
+        return _kept(((self.date.astype(np.int64) + 3) % 7).astype(np.int32))
 
     @property
     def calendar(self) -> Calendar:
@@ -314,13 +314,17 @@ class Responses:
 
         return trips_of(self, network, limit_m, calendar, weather)
 
-    def races(self, together_s: float = 5.0, kinds: tuple[str, ...] = ()) -> "Races":
+    def races(self, together_s: float = 5.0, kinds: Sequence[str] | None = None) -> "Races":
         """Two units sent to one call at once from different places, both on scene.
 
+        ``kinds`` are kinds of units that race each other; as the mapping names them unless given.
         See :func:`ideal_dispatch.records.races.find_races`.
         """
         from ideal_dispatch.records.races import find_races
 
+        if kinds is None:
+            alike = self.provenance.get("settings", {}).get("units", {}).get("alike", ())
+            kinds = [kind for kind in alike if (self.kind == kind).any()]
         return find_races(self, together_s, kinds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -382,4 +386,10 @@ def _plain(value: Any) -> Any:
 
 
 def _seconds(start: Times, end: Times) -> FloatArray:
-    return (end - start) / np.timedelta64(1, "s")  # NaT becomes NaN
+    return _kept((end - start) / np.timedelta64(1, "s"))  # NaT becomes NaN
+
+
+def _kept(derived: _Array) -> _Array:
+    """An array that is worked out once, and that nobody changes."""
+    derived.flags.writeable = False
+    return derived

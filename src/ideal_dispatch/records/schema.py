@@ -29,8 +29,8 @@ from ideal_dispatch.spreadsheets import number
 TIMES = ("call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at", "cancelled_at")
 NUMBERS = ("lon", "lat", "depot_lon", "depot_lat")
 TEXTS = ("call_id", "unit", "depot", "floor", "district")
-_EARLIEST = np.datetime64("1970-01-01", "us")
-_LATEST = np.datetime64("2100-01-01", "us")
+EARLIEST = np.datetime64("1970-01-01", "us")
+LATEST = np.datetime64("2100-01-01", "us")
 
 _SLASHED = re.compile(
     r"(?P<a>\d{1,2})[/.\-](?P<b>\d{1,2})[/.\-](?P<year>\d{4})"
@@ -169,7 +169,7 @@ def _checked(table: RecordTable, reasons: Reasons) -> Reasons:
         swapped = "; are latitude and longitude swapped?" if limit == 90 else ""
         add(name, np.abs(values) > limit, f"{name} is not within ±{limit} degrees{swapped}")
     add("call_at", np.isnat(table.at), "call_at is missing")
-    far = (table.at < _EARLIEST) | (table.at > _LATEST)
+    far = (table.at < EARLIEST) | (table.at > LATEST)
     add("call_at", far, "call_at is not between 1970 and 2100")
     placed = ~np.isnan(table.numbers["depot_lon"] + table.numbers["depot_lat"])
     named = np.array([bool(text) for text in table.texts["depot"]], bool)

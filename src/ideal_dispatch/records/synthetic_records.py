@@ -6,14 +6,13 @@ are in the file so that it can be shown that they are dropped.
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import astuple, dataclass, fields, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Weather
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.context.weather import WeatherProvider
@@ -23,6 +22,7 @@ from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import render
 from ideal_dispatch.records import synthetic_cells
 from ideal_dispatch.records.agency import AgencySettings
+from ideal_dispatch.records.synthetic_calls import SyntheticCalls
 from ideal_dispatch.records.synthetic_cells import DEFECTS
 from ideal_dispatch.records.synthetic_weather import SyntheticWeather
 
@@ -35,7 +35,6 @@ SECONDS_PER_FLOOR = 1.90
 _BEDSIDE_S = 60.0  # from arrival to CPR on the ground floor
 _SPREAD_S = 12.0  # standard deviation of both
 _WITHOUT_STAMPS, _WITHOUT_CPR = 0.35, 0.15  # shares of the rows
-_NEAREST_M, _FARTHEST_M = 600.0, 9_800.0
 _LONGEST_S = 1_700.0  # below the paper's 30 minutes: nothing is left out by accident
 
 
@@ -125,8 +124,8 @@ def synthesise(
     rng = np.random.default_rng(seed)
     travel_time = travel_time or TypicalTravelTime(network, rng, time_zone)
     weather = weather or SyntheticWeather.of_year(params.year, time_zone, seed)
-    there = zone(time_zone)
-    agency = _Agency(network, depots, there, params.year, travel_time, weather, districts)
+    calls = SyntheticCalls(network, depots, zone(time_zone), params.year)
+    agency = _Agency(calls, travel_time, weather, districts)
     duplicated = params.defects_each
     drafts = [agency.draft(rng, number) for number in range(params.count - duplicated)]
     chosen = rng.permutation(len(drafts))
@@ -194,34 +193,18 @@ class _Draft:
 class _Agency:
     """Draws calls and how they were answered."""
 
-    network: RoadNetwork
-    depots: Sequence[Depot]
-    zone: ZoneInfo
-    year: int
+    calls: SyntheticCalls
     travel_time: TravelTime
     weather: WeatherProvider
     districts: Sequence[str] | None
-    free_flow_s: FloatArray = field(init=False)
-    in_reach: BoolArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        network, depots = self.network, self.depots
-        metres = np.array([network.distances(network.length_m, d) for d in depots])
-        times = network.free_flow_times_s
-        self.free_flow_s = np.array([network.distances(times, depot) for depot in depots])
-        self.in_reach = (metres >= _NEAREST_M) & (metres <= _FARTHEST_M)
-        if not self.in_reach.any(axis=1).all():
-            raise InputError(
-                f"a depot has no node {_NEAREST_M:.0f} to {_FARTHEST_M:.0f} m away by road; "
-                "use a larger network"
-            )
 
     def draft(self, rng: np.random.Generator, number: int) -> _Draft:
+        calls = self.calls
         while True:
-            at = self._moment(rng)
-            depot, node = self._ends(rng)
-            origin = self.depots[depot]
-            lon, lat = float(self.network.lon[node]), float(self.network.lat[node])
+            at = calls.moment(rng)
+            depot, node = calls.ends(rng)
+            origin = calls.depots[depot]
+            lon, lat = float(calls.network.lon[node]), float(calls.network.lat[node])
             weather = self.weather.reading(at, lon, lat)
             travel_s = round(self.travel_time(origin.node, node, at, weather))
             floor = _floor(rng)
@@ -234,16 +217,16 @@ class _Agency:
             cpr = on_scene + timedelta(seconds=round(climb))
             if travel_s > 0 and (cpr - at).total_seconds() < _LONGEST_S:
                 break
-        times = synthetic_cells.stamp_texts(rng, self.zone, [at, en_route, on_scene, cpr])
+        times = synthetic_cells.stamp_texts(rng, calls.zone, [at, en_route, on_scene, cpr])
         chance = rng.random()
         if chance < _WITHOUT_STAMPS:
             times[1] = times[2] = ""
         elif chance < _WITHOUT_STAMPS + _WITHOUT_CPR:
             times[3] = ""
         cells = dict(zip(synthetic_cells.STAMPS, times, strict=True))
-        lon, lat = self._beside(rng, node, lon, lat)
+        lon, lat = calls.beside(rng, node)
         cells |= {
-            "call_id": f"{self.year}-{number:06d}",
+            "call_id": f"{calls.year}-{number:06d}",
             "depot": synthetic_cells.depot_text(rng, origin.name),
             "lon": f"{lon:.6f}",
             "lat": f"{lat:.6f}",
@@ -253,37 +236,6 @@ class _Agency:
         }
         truth = Truth(0, "trip", "", "", origin.node, node, float(travel_s), floor)
         return _Draft(at, cells, truth)
-
-    def _moment(self, rng: np.random.Generator) -> datetime:
-        """A call time, more by day than by night, in no hour that comes twice."""
-        start, end = (datetime(self.year + n, 1, 1, tzinfo=self.zone) for n in (0, 1))
-        length_s = int((end - start).total_seconds())
-        start = start.astimezone(UTC)
-        while True:
-            at = start + timedelta(seconds=int(rng.integers(length_s - 3600)))
-            local = at.astimezone(self.zone)
-            hours = [(at + timedelta(hours=h)).astimezone(self.zone).utcoffset() for h in (-2, 2)]
-            if hours[0] == hours[1] and rng.random() < (0.45 if local.hour < 7 else 1.0):
-                return at
-
-    def _ends(self, rng: np.random.Generator) -> tuple[int, int]:
-        """A destination and its depot: the quicker, or now and then another."""
-        while True:
-            node = int(rng.integers(self.network.num_nodes))
-            depot = int(np.argmin(self.free_flow_s[:, node]))
-            if rng.random() < 0.15:
-                depot = int(rng.integers(len(self.depots)))
-            if self.in_reach[depot, node]:
-                return depot, node
-
-    def _beside(
-        self, rng: np.random.Generator, node: int, lon: float, lat: float
-    ) -> tuple[float, float]:
-        """A point beside the node that no other node is nearer to."""
-        x, y = lon + rng.normal(0, 1e-4), lat + rng.normal(0, 1e-4)
-        nearest, far_m = self.network.snapper.nodes(np.array([x]), np.array([y]))
-        near = nearest[0] == node and far_m[0] < 100
-        return (x, y) if near else (lon, lat)
 
 
 def _floor(rng: np.random.Generator) -> int:

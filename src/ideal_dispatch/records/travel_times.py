@@ -61,7 +61,8 @@ def travel_times(
     floor = np.array([floors[text] for text in table.texts["floor"]], float)
     given = _stamped(table, places, limits.faster_than_kmh)
     rules = _rules_before_the_target(table, places, given, book, settings)
-    usable = good & ~np.any(list(rules.values()), axis=0)
+    # what a unit on the road did says nothing about the preparation at a depot
+    usable = good & ~np.any(list(rules.values()), axis=0) & ~places.away
     intervals = targets.Intervals(
         depot=places.depot,
         call_to_cpr_s=given.call_to_cpr_s,
@@ -75,6 +76,7 @@ def travel_times(
         intervals, book.names, settings.floors, settings.preparation
     )
     preparation_s = np.array([preparation[name].seconds for name in book.names])[places.depot]
+    preparation_s = np.where(places.away, np.nan, preparation_s)
     climb_s = slope.seconds_per_floor * intervals.storeys
     subtracted_s = intervals.call_to_cpr_s - preparation_s - climb_s
     by_stamps = given.sane & (settings.target.rule != "subtraction")
@@ -89,7 +91,10 @@ def travel_times(
     not_positive = (judged_s <= 0) | (np.isnan(judged_s) & (given.interval_s <= 0))
     too_fast = speed_kmh(places.distance_m, judged_s) > limits.faster_than_kmh
     no_time = np.isnan(seconds) & ~(bad_floor | not_positive | too_fast)
-    fast = f"faster than {limits.faster_than_kmh:g} km/h on the shortest way"
+    fast = (
+        f"faster than {limits.faster_than_kmh:g} km/h on the shortest way: it may have started on "
+        "the road"
+    )
     rules |= {
         ("floor", f"the floor is not recognised or above {limits.floor_above:g}"): bad_floor,
         ("not_positive", "a duration is zero or negative"): not_positive,
@@ -150,8 +155,9 @@ def _rules_before_the_target(
 ) -> _Rules:
     """Rules that need no travel time; a row that one applies to enters no estimate."""
     limits = settings.exclusions
-    wanted = np.isin(places.depot, [book.index(n) for n in settings.depots.only or book.names])
-    off = np.append(book.node, 0)[places.depot] < 0
+    only = [book.index(name) for name in settings.depots.only]
+    wanted = np.isin(places.depot, only) | (not only)
+    off = (np.append(book.node, 0)[places.depot] < 0) & ~places.away
     cancelled = ~np.isnat(table.times["cancelled_at"]) & np.isnat(table.times["on_scene_at"])
     month = f"the month is excluded ({', '.join(limits.months) or 'none'})"
     near_m, far_m = 1000 * limits.nearer_than_km, 1000 * limits.farther_than_km
@@ -165,7 +171,6 @@ def _rules_before_the_target(
         ("cancelled", "cancelled before it arrived"): cancelled,
         ("other_depot", "served by a depot that depots.only leaves out"): ~wanted,
         ("depot_off_network", "its depot is not on the network"): off & wanted,
-        ("away", "the unit did not start at its depot"): places.away,
         # [IDEAL] pandemic anomalies, spatial outliers along the network, extreme durations
         ("month", month): np.isin(_months(table, settings), limits.months),
         ("near", f"nearer than {limits.nearer_than_km:g} km by road"): near,

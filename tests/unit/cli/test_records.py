@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.records import Trips
+from ideal_dispatch.records import Responses, Trips
 from ideal_dispatch.records.data_report import FILES
 from tests.unit.cli.test_network_command import ideal
 
@@ -127,3 +127,86 @@ def test_records_of_any_city(tmp_path: Path) -> None:
 def test_help_has_examples(tmp_path: Path) -> None:
     assert "Examples" in ideal("records", "prepare", "--help", cwd=tmp_path).stdout
     assert "Example" in ideal("records", "synthesise", "--help", cwd=tmp_path).stdout
+
+
+RESPONSES = (
+    "records", "responses", "log/unit_log.csv", "--config", "log/log.toml",
+    "--stations", "log/stations.csv", "--network", "log/city.network", "-o",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("logs")
+    done = ideal("records", "synthesise", "--responses", "-o", "log", "--count", "150", cwd=folder)
+    assert "wrote unit_log.csv, truth.csv" in done.stdout
+    assert "next: ideal records responses log/unit_log.csv --config log/log.toml" in done.stdout
+    return folder
+
+
+def test_from_a_made_up_log_to_responses(log_place: Path) -> None:
+    done = ideal(*RESPONSES, "city.responses", cwd=log_place)
+    for text in ("units on calls", "trips on the network", "recalled", "incident is missing",
+                 "wrote city.responses, city.html, city.json, city.left_out.csv"):  # fmt: skip
+        assert text in done.stdout
+    assert "note: 3 rows: turnout is negative" in done.stderr
+    facts = json.loads((log_place / "city.json").read_text())
+    found = Responses.load(log_place / "city.responses")
+    assert len(found) == facts["responses"] > 150
+    assert len(found.races()) == facts["races"] > 20
+    again = ideal(*RESPONSES, "city.responses", cwd=log_place, code=2)
+    assert "-o city.responses: is there already; add --force to overwrite it" in again.stderr
+    ideal(*RESPONSES, "city.responses", "--force", cwd=log_place)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("log/none.csv",), "error: log/none.csv: no such file"),
+        (("log/unit_log.csv",), "how is the log written? give a mapping, or a format of london"),
+        (("log/unit_log.csv", "--format", "paris"), "format 'paris' is not known; one of london"),
+        (("log/unit_log.csv", "--format", "datasf"), "no column 'Call Number' for incident"),
+        (("log/unit_log.csv", "--format", "nemsis"), "[agency] is missing"),
+        (("log/unit_log.csv", "--config", "leak.toml"), "column 'Arrival Order' tells the order"),
+    ],
+)
+def test_logs_that_cannot_be_read(
+    log_place: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    settings = (log_place / "log/log.toml").read_text()
+    leak = settings.replace('kind = "Type"', 'kind = "Arrival Order"')
+    (log_place / "leak.toml").write_text(leak)
+    done = ideal("records", "responses", *arguments, "-o", "x.responses", cwd=log_place, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (log_place / "x.responses").exists()
+
+
+def test_insisting_on_the_order_of_arrival(log_place: Path, tmp_path: Path) -> None:
+    settings = (log_place / "log/log.toml").read_text()
+    (tmp_path / "leak.toml").write_text(settings.replace('"Type"', '"Arrival Order"'))
+    told = [str(tmp_path / "leak.toml") if "log.toml" in word else word for word in RESPONSES]
+    ideal(*told, str(tmp_path / "x.responses"), "--insist", cwd=log_place)
+    assert set(Responses.load(tmp_path / "x.responses").kind) == {"", "1", "2"}
+
+
+def test_no_usable_row_is_an_error_with_a_report(log_place: Path, tmp_path: Path) -> None:
+    header = (log_place / "log/unit_log.csv").read_text().splitlines()[0]
+    (tmp_path / "empty.csv").write_text(f"{header}\n{',' * header.count(',')}x\n")
+    told = [str(tmp_path / "empty.csv") if "unit_log" in word else word for word in RESPONSES]
+    done = ideal(*told, str(tmp_path / "x.responses"), cwd=log_place, code=2)
+    assert "no usable row; see" in done.stderr
+    assert (tmp_path / "x.html").exists()
+
+
+def test_trips_of_a_log(log_place: Path, tmp_path: Path) -> None:
+    trips = tmp_path / "x.trips"
+    told = [*RESPONSES, str(tmp_path / "x.responses"), "--trips", str(trips)]
+    done = ideal(*told, cwd=log_place)
+    assert f"next: ideal train {trips} --network log/city.network" in done.stdout
+    made = Trips.load(trips)
+    assert len(made) == json.loads((tmp_path / "x.json").read_text())["trips"]["trips"] > 100
+    made.check(RoadNetwork.load(log_place / "log/city.network"))
+    bare = [word for word in told if "network" not in word]
+    again = ideal(*bare, cwd=log_place, code=2)
+    assert "--trips needs --network: on which roads?" in again.stderr

@@ -249,9 +249,40 @@ def test_depots_by_name_alias_and_place(tmp_path: Path, grid: RoadNetwork) -> No
     numbered = "\n".join(f"{i}{row[1:]}" for i, row in enumerate(rows))
     aliases = {"aliases": {"medic-9": "East-Side"}}
     prepared = run(tmp_path, grid, numbered, header=header, depots_table=aliases)
-    assert prepared.trips.origin.tolist() == [0, 0, 119, 119, 119, 119]
-    assert _reasons(prepared, "excluded") == {8: "the unit did not start at its depot"}
-    assert "km from the nearest depot" in _reasons(prepared, "quarantined")[9]
+    assert prepared.trips.origin.tolist() == [0, 0, 119, 119, 119, 119, 119]
+    assert _reasons(prepared, "quarantined")[9].startswith("where it started, the nearest road is")
+
+
+def test_a_start_on_the_road_is_an_origin(tmp_path: Path, grid: RoadNetwork) -> None:
+    header = HEADER + ",depot_lon,depot_lat"
+    started = [",,", ",114.0041,22.0052", ",114.0041,22.0052", ",114.0,22.0001"]
+    rows = [f"{i}{GOOD[1:]}{place}" for i, place in enumerate(started)]
+    rows[2] = rows[2].replace("West Side", "")  # on the road, and of no depot
+    depots = {"limit_m": 100}
+    prepared = run(tmp_path, grid, "\n".join(rows), header=header, depots_table=depots)
+    node = grid.snap(114.0041, 22.0052).node
+    assert prepared.trips.origin.tolist() == [0, node, node, 0]
+    assert prepared.trips.provenance["road_starts"] == 2
+    assert "2 trips start on the road, where the unit was" in prepared.notes
+    way_m = grid.distances(grid.length_m, node)[prepared.trips.destination[1]]
+    assert prepared.distance_m[1] == pytest.approx(way_m)
+    only = depots | {"only": ["West Side"]}
+    left = run(tmp_path, grid, "\n".join(rows), header=header, depots_table=only)
+    assert left.trips.origin.tolist() == [0, node, 0]
+
+
+def test_a_start_on_the_road_needs_stamps(tmp_path: Path, grid: RoadNetwork) -> None:
+    """Seconds of preparation are a depot's: they cannot be taken off where none was left."""
+    header = HEADER + ",depot_lon,depot_lat"
+    row = "1,2023-01-02 10:00:00,,,2023-01-02 10:09:00,West Side,114.008,22.004,"
+    rows = [f"{row},,", f"{row},114.0041,22.0052"]
+    given = {"seconds": {"West Side": 90.0}}
+    prepared = run(
+        tmp_path, grid, "\n".join(rows), header=header, depots_table={"limit_m": 100},
+        preparation=given, floors={"seconds_per_floor": 2.0},
+    )  # fmt: skip
+    assert prepared.trips.row.tolist() == [2]  # type: ignore[union-attr]
+    assert _reasons(prepared, "excluded") == {3: "its stamps give no travel time"}
 
 
 def test_estimates_of_preparation(tmp_path: Path, grid: RoadNetwork) -> None:

@@ -1,8 +1,12 @@
 """The table of an agency's depots: names, places, and the nodes they stand at."""
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.network.depot import Depot
@@ -17,6 +21,10 @@ _NAMES = (
 )  # fmt: skip
 _ON_ROAD, _YES, _NO = "on_road", {"yes", "true", "1"}, {"no", "false", "0", ""}
 _NUMBERS = ("station #", "index")  # of a row: no name that a record would use
+_GRID = {"easting": ("easting", "x"), "northing": ("northing", "y")}
+
+ToDegrees = Callable[[FloatArray, FloatArray], tuple[Any, Any]]
+"""Longitudes and latitudes of eastings and northings."""
 
 
 class DepotRow(NamedTuple):
@@ -39,21 +47,36 @@ class DepotRow(NamedTuple):
 
 
 def depot_rows(
-    source: Any, network: RoadNetwork | None, limit_m: float = SNAP_LIMIT_M
+    source: Any,
+    network: RoadNetwork | None,
+    limit_m: float = SNAP_LIMIT_M,
+    to_degrees: ToDegrees | None = None,
 ) -> tuple[str, list[DepotRow]]:
-    """What to call the source, a file or a DataFrame, and its depots."""
-    names = {**table_rows.DEGREES, **{name: (name,) for name in (*_NAMES, _ON_ROAD)}}
-    where, rows = table_rows.read(
-        source, names, tuple(table_rows.DEGREES), "name, lon and lat are needed"
-    )
+    """What to call the source, a file or a DataFrame, and its depots.
+
+    With ``to_degrees`` a table without degrees may have easting and northing.
+    """
+    named = {name: (name,) for name in (*_NAMES, _ON_ROAD)}
+    fields = table_rows.DEGREES
+    try:
+        where, rows = table_rows.read(
+            source, {**fields, **named}, tuple(fields), "name, lon and lat are needed"
+        )
+    except InputError:
+        if to_degrees is None:
+            raise
+        fields = _GRID
+        where, rows = table_rows.read(
+            source, {**fields, **named}, tuple(fields), "name and easting and northing are needed"
+        )
     mark = table_rows.degrees_mark(rows)
     # numbers of two columns may meet: the names of all depots are of one
     column = next((name for name in _NAMES if any(name in row for _, row in rows)), "name")
     found = []
     for line, row in rows:
-        lon, lat = (
-            table_rows.number(where, line, field, row, mark) for field in table_rows.DEGREES
-        )
+        lon, lat = (table_rows.number(where, line, field, row, mark) for field in fields)
+        if to_degrees is not None and fields is _GRID:
+            lon, lat = (float(place[0]) for place in to_degrees(np.array([lon]), np.array([lat])))
         node, problem = -1, ""
         with complaints_about(f"{where} line {line}"):
             try:
