@@ -46,7 +46,7 @@ def races(
       --roll  Judge month by month, each by what was learned from all days before it.
       --by month|year  How far each step of --roll goes; a month by default.
       --kind NAME  Kinds of units that race each other; repeat it, such as --kind ambulance --kind
-          medic. Without it, units of one kind race each other.
+          medic. Without it, those that the log's settings name, else units of one kind.
 
     For specialists:
       --together SECONDS  Units sent within so many seconds of each other were sent together.

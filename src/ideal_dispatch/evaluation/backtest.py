@@ -43,8 +43,8 @@ class BacktestSettings:
 
     ``start`` is the first day of the month. A second is advised where its expected gain
     is at least ``threshold_s``; without one, at the threshold that would have sent a
-    second to a ``share`` of the calls before the month. ``kinds`` are the units
-    that count; the most frequent kind without.
+    second to a ``share`` of the calls before the month. ``kinds`` are the units that
+    count; without, those that the log's mapping says, or the most frequent kind.
     """
 
     start: date
@@ -131,7 +131,7 @@ def backtest(
         check_model(model, settings.start)
     if network is None and (model is not None or settings.train):
         raise InputError("times of roads need the network; give it with --network")
-    kinds = settings.kinds or (_usual_kind(responses),)
+    kinds = settings.kinds or _usual_kinds(responses)
     log = responses.select(np.isin(responses.kind, kinds))
     month = (log.date >= np.datetime64(settings.start)) & (log.date < np.datetime64(settings.end))
     if not month.any():
@@ -164,9 +164,11 @@ def backtest(
     return _beside(found, now, settings, threshold_s, predictors.words)
 
 
-def _usual_kind(responses: Responses) -> str:
+def _usual_kinds(responses: Responses) -> tuple[str, ...]:
+    """The kinds that race each other by the log's mapping, or the most frequent one."""
+    alike = responses.provenance.get("settings", {}).get("units", {}).get("alike", ())
     names, counts = np.unique(responses.kind, return_counts=True)
-    return str(names[counts.argmax()])
+    return tuple(alike) or (str(names[counts.argmax()]),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -131,7 +131,7 @@ class StudySettings:
     """How races are judged.
 
     ``roll`` judges month by month, or year by year. ``kinds`` are kinds of units that
-    race each other, units of one kind without. With ``train`` a model of roads is
+    race each other; without, those that the log's mapping says. With ``train`` a model of roads is
     trained for every window and kept in ``folder``. ``regressions`` adds linear regression
     and boosting to those that ours is held against, ``gap`` the printed gap where there is
     a model.
@@ -167,7 +167,7 @@ def study_races(
     if network is None and (model is not None or settings.train):
         raise InputError("times of roads need the network; give it with --network")
     watch("races", 0.0)
-    races = responses.races(settings.together_s, settings.kinds)
+    races = responses.races(settings.together_s, settings.kinds or None)
     arrivals = Arrivals.of(responses, network)
     check_arrivals(arrivals)
     races, left_out = _raced(races, arrivals)
