@@ -1,12 +1,13 @@
 """One training step on a batch of 64 trips beside other ways to solve the lower level.
 
-All take the same step: ψ on all edges, the fastest path of every trip, the Huber
-loss of the trip times, gradients of all weights. "PyEPO" is its ``optModel``
-contract, one ``setObj`` and ``solve`` per trip with networkx inside, its
-``negativeIdentity`` module and the dense cost matrix it works on; "scipy" is
-our sparse gradient with scipy's Dijkstra per trip. SPO+ and Fenchel–Young,
-PyEPO's best-known losses, need the true path, which nobody has seen here. The smoothed
-lower level of the paper's Remark 1 solves a quadratic program per trip; its loss differs.
+All take the same step: the fastest path of every trip, the Huber loss of the trip
+times, gradients of all weights. Ours works out ψ on the edges that a search looks at,
+the others on all. "PyEPO" is its ``optModel`` contract, one ``setObj`` and ``solve``
+per trip with networkx inside, its ``negativeIdentity`` module and the dense cost
+matrix it works on; "scipy" is our sparse gradient with scipy's Dijkstra per trip. SPO+
+and Fenchel–Young, PyEPO's best-known losses, need the true path, which nobody has seen
+here. The smoothed lower level of the paper's Remark 1 solves a quadratic program per
+trip; its loss differs.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""The shape of a model, and its forward pass in NumPy.
+"""The shape of a model, and its forward pass without torch.
 
 Symbols: ``ϑ`` static edge representation, ``θ`` context representation, ``ψ``
 cross network, ``φ`` embeddings ([IDEAL] section 3). All have dimension d.
@@ -89,19 +89,14 @@ def ratios(
     head's directions; without them the head is plain.
     """
     context = dynamic @ weights["cross.context.weight"].T
+    weight, bias = weights["cross.out.weight"], weights["cross.out.bias"]
     with np.errstate(over="ignore"):
         if units is not None:
             logs = np.empty(len(edges), np.float32)
-            log_ratios(
-                edges,
-                context[0],
-                weights["cross.out.weight"][0],
-                weights["cross.out.bias"][0],
-                logs,
-            )
+            log_ratios(edges, context[0], weight[0], bias[0], logs)
             return np.exp(logs.astype(np.float64)), units
         hidden = silu(edges + context)
-        vectors: Array32 = hidden @ weights["cross.out.weight"].T + weights["cross.out.bias"]
+        vectors: Array32 = hidden @ weight.T + bias
         squares: FloatArray = np.square(vectors.astype(np.float64)).sum(axis=1)
     return squares, _of_length_one(vectors)
 

@@ -125,8 +125,8 @@ def boosting(
     """Gradient-boosted trees on the log ratio, with the trip's road and context.
 
     ``located`` ones also see both ends and the way from one to the other. ``whole`` ones
-    learn the logarithm of the seconds instead: the better where part of a trip, such as
-    turnout, does not grow with its road.
+    learn the logarithm of the seconds instead, by its absolute error: the better where
+    part of a trip, such as turnout, does not grow with its road.
     """
     COUNT.check(trees, "trees")
     Range(2, whole=True).check(leaves, "leaves")
@@ -145,8 +145,9 @@ def boosting(
         columns = columns_of(table)
         kept = ~np.isnan(columns).all(axis=0)
         forest: Any = HistGradientBoostingRegressor(
-            loss="absolute_error", max_iter=trees, max_leaf_nodes=leaves, learning_rate=0.05,
-            max_features=0.5, early_stopping=False, random_state=0,
+            loss="absolute_error" if whole else "squared_error", max_iter=trees,
+            max_leaf_nodes=leaves, learning_rate=0.05, max_features=0.5, early_stopping=False,
+            random_state=0,
         )  # fmt: skip
         # tables are small: threads that wait for each other cost more than they bring
         with threadpool_limits(1):

@@ -1,6 +1,8 @@
 """The three networks ϑ, θ, ψ in torch; :mod:`forecast.architecture` is their twin."""
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -242,11 +244,16 @@ def _range(
     """The least and the greatest time of every edge in a training context, over its base time."""
     distinct = np.unique(data.contexts[data.train].astype(np.float32), axis=0)
     edges = network.edge_part().detach()
-    least, greatest = np.full(len(edges), np.inf), np.zeros(len(edges))
-    for rows in np.array_split(distinct, -(-len(distinct) // 32)):
+
+    def extremes(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         times = network.all_times(torch.from_numpy(rows), edges)
-        np.minimum(least, times.min(axis=0), out=least)
-        np.maximum(greatest, times.max(axis=0), out=greatest)
+        return times.min(axis=0), times.max(axis=0)
+
+    least, greatest = np.full(len(edges), np.inf), np.zeros(len(edges))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for low, high in pool.map(extremes, np.array_split(distinct, -(-len(distinct) // 32))):
+            np.minimum(least, low, out=least)
+            np.maximum(greatest, high, out=greatest)
     return {
         f"range.{name}": (times / data.base_s).astype(np.float32)
         for name, times in (("least", least), ("greatest", greatest))
