@@ -39,7 +39,7 @@ PRIVACY = (
     "point to a person. Keep the file as you keep the log."
 )
 _PARTS = {"turnout_s": "turnout", "drive_s": "drive", "response_s": "dispatch to scene"}
-_COLOURS = {"turnout_s": ORANGE, "drive_s": ACCENT, "response_s": INK}
+_COLOURS = {"turnout_s": ORANGE, "drive_s": ACCENT, "response_s": ACCENT}
 _STATIONS = 24  # in the figure and the table of the page; all of them are in the JSON
 _FEW = 5  # rows below which an hour's quantiles are noise
 
@@ -296,7 +296,11 @@ def _mark_places(axes: "Axes", found: Responses) -> None:
     if road.any():
         axes.scatter(found.from_lon[road], found.from_lat[road], s=10, color=ORANGE, alpha=0.7,
                      linewidths=0, zorder=4, label="start on the road")  # fmt: skip
-    home = np.unique(np.column_stack([found.from_lon, found.from_lat])[~road], axis=0)
+    names, index = np.unique(found.station[~road], return_inverse=True)
+    home = np.full((len(names), 2), np.nan)
+    for number in range(len(names)):  # units may stand beside it: the usual place is the station's
+        here = index == number
+        home[number] = [np.median(axis[~road][here]) for axis in (found.from_lon, found.from_lat)]
     axes.scatter(home[:, 0], home[:, 1], marker="P", s=55, color=VERMILLION,
                  edgecolors="white", linewidths=0.8, zorder=5, label="station")  # fmt: skip
     marks = axes.collections[-3 if road.any() else -2 :]  # the roads have a legend of their own
