@@ -4,6 +4,7 @@ from datetime import date
 from pathlib import Path
 
 from ideal_dispatch.cli.options import check_folder
+from ideal_dispatch.cli.races import read_training
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Seed, Share, ZeroOrMore
@@ -54,7 +55,6 @@ def backtest(
     from ideal_dispatch.evaluation.backtest_report import FILES, done_table, write_backtest
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.learning import TrainingSettings
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.responses import Responses
 
@@ -80,7 +80,7 @@ def backtest(
             settings,
             network,
             model=None if model_folder is None else Model.load(model_folder),
-            training=TrainingSettings.read(params_file, {"seed": seed}) if train else None,
+            training=read_training(params_file, seed) if train else None,
             folder=output,
             watch=lambda stage, done: show(stage, done, ""),
         )

@@ -10,6 +10,7 @@ from ideal_dispatch.ranges import Seed, ZeroOrMore
 
 if TYPE_CHECKING:
     from ideal_dispatch.evaluation.race_study import RaceStudy
+    from ideal_dispatch.learning import TrainingSettings
 
 
 def races(
@@ -65,7 +66,6 @@ def races(
     from ideal_dispatch.evaluation.race_study import StudySettings, study_races
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
-    from ideal_dispatch.learning import TrainingSettings
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.responses import Responses
 
@@ -94,7 +94,7 @@ def races(
             settings,
             None if network_file is None else RoadNetwork.load(network_file),
             model=None if model_folder is None else Model.load(model_folder),
-            training=TrainingSettings.read(params_file, {"seed": seed}) if train else None,
+            training=read_training(params_file, seed) if train else None,
             folder=output,
             watch=lambda stage, done: show(stage, done, ""),
         )
@@ -104,6 +104,16 @@ def races(
     for line in caveats(study):
         warn(line)
     say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 4} tables and figures")
+
+
+def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
+    """The training that suits unit logs, or that of a file."""
+    from ideal_dispatch.learning import TrainingSettings
+    from ideal_dispatch.learning.cross_fitting import response_settings
+
+    if params_file is None:
+        return response_settings(seed)
+    return TrainingSettings.read(params_file, {"seed": seed})
 
 
 def _show(study: "RaceStudy") -> None:

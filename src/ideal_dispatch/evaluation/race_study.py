@@ -386,9 +386,8 @@ def trained_model(
     on where it stopped.
     """
     from ideal_dispatch.forecast.model_directory import MANIFEST
-    from ideal_dispatch.learning import TrainingSettings
     from ideal_dispatch.learning.checkpoint import checkpoints
-    from ideal_dispatch.learning.cross_fitting import cross_fit
+    from ideal_dispatch.learning.cross_fitting import cross_fit, response_settings
 
     network, trips = learned_from.on_roads
     drives = folder / "unseen_drives.npy"
@@ -403,7 +402,7 @@ def trained_model(
         )
     folder.mkdir(parents=True, exist_ok=True)
     model, unseen_s = cross_fit(
-        network, trips, training or TrainingSettings(), folder=folder,
+        network, trips, training or response_settings(), folder=folder,
         watch=lambda progress: watch(progress.stage, progress.done),
     )  # fmt: skip
     with atomic_write(drives) as file:
