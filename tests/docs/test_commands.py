@@ -197,6 +197,13 @@ def test_commands_of_your_own_unit_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_commands_of_races(tmp_path: Path) -> None:
+    run(page_named("races.md"), Workplace(tmp_path, OTHERS["races.md"]))
+    assert (tmp_path / "out" / "races" / "races.json").exists()
+    assert (tmp_path / "out" / "backtest" / "backtest.csv").exists()
+
+
+@pytest.mark.slow
 def test_commands_of_replay(grid: RoadNetwork, tmp_path: Path) -> None:
     experiments(tmp_path, grid)
     run(page_named("replay.md"), Workplace(tmp_path))

@@ -180,10 +180,11 @@ def _regressions(known: Arrivals) -> dict[str, Predict]:
     """Linear regression and gradient boosting on each trip's road, ends and context.
 
     Settings are chosen on the last days: penalty or trees and leaves, and the constant
-    that is taken from every response before the rest is compared with free flow. With
-    the chosen settings all arrivals are learned from. ``boosting`` is the better one.
+    that is taken from every response before the rest is compared with free flow. Boosting
+    learns whole responses. With the chosen settings all arrivals are learned from.
+    ``boosting`` is the better of the two.
     """
-    from ideal_dispatch.learning.baselines import boostings, linear
+    from ideal_dispatch.learning.baselines import boosting, linear
 
     table = _table(known)
     days = known.of_log("date")
@@ -192,8 +193,13 @@ def _regressions(known: Arrivals) -> dict[str, Predict]:
         later = np.arange(days.size) >= (1.0 - _HELD_OUT) * days.size
     kinds: dict[str, Sequence[Baseline]] = {
         LINEAR: [linear(penalty) for penalty in (1.0, 10.0, 100.0)],
-        f"{BOOSTING} without location": boostings(located=False),
-        f"{BOOSTING} with location": boostings(located=True),
+        **{
+            f"{BOOSTING} {word} location": [
+                boosting(trees, leaves, located=word == "with", whole=True)
+                for trees, leaves in product((100, 300), (8, 16))
+            ]
+            for word in ("without", "with")
+        },
     }
     found: dict[str, Predict] = {}
     errors: dict[str, float] = {}
