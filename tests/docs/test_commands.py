@@ -48,6 +48,7 @@ OTHERS = {
         "ideal train": "ideal train --epochs 2",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
+    "races.md": {"--count 1500": "--count 500"},
     "responses.md": {"synthesise --responses": "synthesise --responses --count 200"},
     "your_unit_log.md": {
         "synthesise --responses": "synthesise --responses --count 200",
