@@ -80,7 +80,7 @@ def _steps(size: int, dimension: int, calls: int) -> list[Step]:
         disturbed = scenarios.nominal_times * rng.lognormal(0, 0.2, network.num_edges)
         primary = network.shortest_path(disturbed, depots, node)
         problem = GapProblem.ask(network, scenarios, depots, node, primary)
-        steps = dca.estimate(problem, rng, restarts=False).steps
+        steps = dca.traced(problem, rng, restarts=False)
         if len(steps) > 1:
             found.append((problem, steps[1].metric.copy()))
     return found

@@ -170,8 +170,8 @@ def speed(console: Console) -> None:
 
 
 def _moves(question: Question) -> bool:
-    run = dca.estimate(GapProblem.ask(*question), np.random.default_rng(0), restarts=False)
-    return len(run.steps) > 1
+    problem = GapProblem.ask(*question)
+    return len(dca.traced(problem, np.random.default_rng(0), restarts=False)) > 1
 
 
 # --- quality --------------------------------------------------------------------------

@@ -131,9 +131,9 @@ def _city_scale(console: Console) -> None:
     def mark(stage: str) -> None:
         marks[stage] = time.perf_counter(), time.process_time()
 
-    mark("")
     data = TrainingData.prepare(network, trips, split(trips, seed=0, by="day"), TrainParams())
     count = len(LowerLevel(network, trips, data.contexts).contexts)
+    mark("")
     train(network, trips, watch=lambda now: mark(now.stage))
     mark("all")
     table = Table(

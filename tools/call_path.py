@@ -12,9 +12,7 @@ import json
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -144,27 +142,14 @@ def _solve(descriptor: int, awaited: bool) -> None:
     from ideal_dispatch.dispatch.ideal import Ideal
     from ideal_dispatch.service.solver import main
 
-    thread, submit, decide = threading.local(), ThreadPoolExecutor.submit, Ideal.decide
-
-    def submitting(self: Any, work: Callable[..., Any], *given: Any) -> Any:
-        before = _functions(sys._getframe(1))
-
-        def step() -> Any:
-            thread.before = before
-            return work(*given)
-
-        return submit(self, step)
+    decide = Ideal.decide
 
     def deciding(self: Any, situation: Any, rng: Any) -> Any:
         if situation.incident.name == CALL_ID:
-            found = [*getattr(thread, "before", []), *_functions(sys._getframe(1))]
-            Path(os.environ[_NOTED]).write_text(json.dumps(found))
+            Path(os.environ[_NOTED]).write_text(json.dumps(_functions(sys._getframe(1))))
         return decide(self, situation, rng)
 
-    with (
-        patch.object(ThreadPoolExecutor, "submit", submitting),
-        patch.object(Ideal, "decide", deciding),
-    ):
+    with patch.object(Ideal, "decide", deciding):
         main.main(descriptor, awaited)
 
 

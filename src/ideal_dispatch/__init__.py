@@ -25,6 +25,8 @@ A model
     train_model         the same with a report, as a model directory; TrainingSettings
     Model               load one; ask it for the scenario set of a context
     Context, Calendar   hour, weekday, holiday; Weather and WeatherValue
+    ResponseModel       when a unit will be there: turnout and drive; ResponseTime, its
+                        distribution, and ResponsePair, two units of one incident
 A decision
     decide              who goes to a call, and whether a second ambulance does
     Incident            a call: its node, and when it came in
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
     from ideal_dispatch.forecast import Model
+    from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
     from ideal_dispatch.learning import TrainingSettings, fit, train_model
     from ideal_dispatch.network import Depot, Path, RoadNetwork
@@ -113,6 +116,7 @@ _NAMES = {
     "evaluation.report": "write_report",
     "evaluation.judged": "Judged",
     "forecast": "Model",
+    "forecast.response_time": "ResponseModel ResponsePair ResponseTime",
     "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",
     "learning": "TrainingSettings fit train_model",
     "network": "Depot Path RoadNetwork",
@@ -132,12 +136,12 @@ __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
     "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model",
     "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
-    "Responses", "RoadNetwork", "RouteQuote", "ScenarioSet", "Situation", "TargetRadius",
-    "Threshold", "TrainingSettings", "Trip", "Trips", "Weather", "WeatherError",
-    "WeatherValue", "Worth", "__version__", "burg_divergence", "decide", "explain_gap", "fit",
-    "harbour_city", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
-    "prepare_records", "run_experiment", "run_replay", "target_radius", "train_model",
-    "write_report",
+    "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote",
+    "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings", "Trip",
+    "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
+    "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
+    "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
+    "run_replay", "target_radius", "train_model", "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})

@@ -104,8 +104,11 @@ def make_plugin(
     try:
         signed = inspect.signature(made_by, eval_str=True).parameters
         hints = {name: parameter.annotation for name, parameter in signed.items()}
-    except Exception:  # names that only a type checker imports
+    except NameError:  # of what only a type checker imports
         hints = {}
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise InputError(f"[{where}] its annotations cannot be read: {why}") from error
     values = {
         name: checked_value(value, hints.get(name), f"{where}.{name}")
         for name, value in table.items()

@@ -30,7 +30,7 @@ def test_the_example_configuration_can_be_used() -> None:
 
 def test_alerts_ask_for_metrics_that_exist() -> None:
     seen = Observations()
-    for family in (seen.recommendations, seen.degraded, seen.refused, seen.responses):
+    for family in (seen.recommendations, seen.degraded, seen.refused, seen.replies):
         family.labels("x")
     samples = {
         sample.name

@@ -96,7 +96,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "logged"),
-    [("Counting", "int64 is not JSON serializable"), ("Leaving", "SystemExit: usage: leaving")],
+    [
+        ("Counting", "unknown type: <class 'numpy.int64'>"),
+        ("Leaving", "SystemExit: usage: leaving"),
+    ],
 )
 def test_a_policy_that_no_answer_can_be_made_of(
     town: Town, policy: str, logged: str, capfd: pytest.CaptureFixture[str]

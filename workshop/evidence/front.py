@@ -74,9 +74,11 @@ def summary(arrival: Rows, saved: Rows) -> Table:
          Column("ideal sooner than interval-selective, as many sent", 2, signed=True)),
         tuple(rows),
         note=f"One ambulance: the router's choice. {VOLUME}: a second one was meant to go to half "
-        "of the calls; in brackets, the share that got one. The last column is not the difference "
-        "of two others: it compares both rules with exactly as many second ambulances. Its 95 % "
-        "interval is over days; where all of it is above zero, the lead is more than chance.",
+        "of the calls; in brackets, the share that got one. Always two: paper's rule: every call "
+        "gets the second one that the paper's rule considers. The last column is not the "
+        "difference of two others: it compares both rules with exactly as many second ambulances. "
+        "Its 95 % interval is over days; where all of it is above zero, the lead is more than "
+        "chance.",
     )  # fmt: skip
 
 

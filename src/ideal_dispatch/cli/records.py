@@ -117,6 +117,8 @@ def responses(
 
     inputs = [log, config, stations, network_file]
     check_source(*inputs)
+    if output.suffix != ".responses":
+        raise InputError(f"-o {output}: name a file that ends in .responses")
     if trips is not None and network_file is None:
         raise InputError("--trips needs --network: on which roads?")
     for target in (output, *report_files(output)):

@@ -22,6 +22,8 @@ ALL_KINDS: tuple[SecondKind, ...] = ("other-depot", "alternative", "gap-path")
 
 OTHER_DEPOT: tuple[SecondKind, ...] = ("other-depot",)
 
+_BOUNDS = TimeBounds()
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -65,7 +67,7 @@ def alternative(situation: Situation, station: int) -> Assignment | None:
 
 def drivable_s(network: RoadNetwork, path: Path, seconds: float) -> float:
     """So many seconds for a path, but not fewer than it can be driven in."""
-    return max(seconds, float(TimeBounds().on(network, path).least_s.sum()))
+    return max(seconds, float(_BOUNDS.on(network, path).least_s.sum()))
 
 
 def quoted(

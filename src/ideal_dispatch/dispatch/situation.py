@@ -238,23 +238,17 @@ def observe(
     single depot has a route: a policy then has nothing else to choose from.
     """
     sent = ready.sent
-    with trace.step("the call") as facts:
-        at = context.at.isoformat(timespec="seconds")
-        facts |= {"node": incident.node, "at": at, "holiday": context.holiday}
-        weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
-        facts |= {name: value.value for name, value in weather if value.known}
-    stations = []
+    stations: list[Station] = []
+    with trace.step("the call", lambda: _call_facts(incident, context)):
+        pass
     for number, (depot, count) in enumerate(zip(ready.depots, ready.units or (), strict=True)):
-        with trace.step(f"quotes from {depot.name}") as facts:
-            station = Station(depot, count, None)
+        with trace.step(f"quotes from {depot.name}", lambda: _station_facts(stations[-1])):
+            quote = None
             if number in ready.asked:
                 with suppress(UnreachableError):  # this depot cannot serve the call
-                    route = source.quote(depot.node, incident.node, incident.at)
-                    station = replace(station, quote=route)
-            if alternatives:
-                station = _with_alternative(source, station)
-            facts |= _told(station)
-        stations.append(station)
+                    quote = source.quote(depot.node, incident.node, incident.at)
+            station = Station(depot, count, quote)
+            stations.append(_with_alternative(source, station) if alternatives else station)
     if not alternatives and sum(station.quote is not None for station in stations) == 1:
         stations = [_with_alternative(source, station) for station in stations]
     with trace.step("edge times of the router") as facts:
@@ -282,8 +276,15 @@ def _with_alternative(source: TrafficSource, station: Station) -> Station:
     return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
 
 
-def _told(station: Station) -> Facts:
-    """What the router said, for the trace."""
+def _call_facts(incident: Incident, context: Context) -> Facts:
+    at = context.at.isoformat(timespec="seconds")
+    weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
+    known = {name: value.value for name, value in weather if value.known}
+    return {"node": incident.node, "at": at, "holiday": context.holiday} | known
+
+
+def _station_facts(station: Station) -> Facts:
+    """What the router said."""
     facts: Facts = {"units": station.units}
     if station.quote is not None:
         names = ("duration_s", "optimistic_s", "pessimistic_s")

@@ -1,7 +1,7 @@
 """One decision opened up: what each step made of what it was given, and how long it took."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,12 +36,15 @@ class Trace:
         self.steps: list[Step] = []
         self._inside = [self.steps]
 
-    def step(self, name: str) -> AbstractContextManager[Facts]:
-        """A step that lasts as long as the ``with`` block, which fills in its facts."""
-        return self._step(name)
+    def step(self, name: str, told: Callable[[], Facts] = dict) -> AbstractContextManager[Facts]:
+        """A step that lasts as long as the ``with`` block, which fills in its facts.
+
+        ``told`` gives more of them at its end, and is called only where somebody traces.
+        """
+        return self._step(name, told)
 
     @contextmanager
-    def _step(self, name: str) -> Iterator[Facts]:
+    def _step(self, name: str, told: Callable[[], Facts]) -> Iterator[Facts]:
         step = Step(name)
         self._inside[-1].append(step)
         self._inside.append(step.steps)
@@ -51,12 +54,13 @@ class Trace:
         finally:
             step.seconds = time.perf_counter() - start
             self._inside.pop()
+        step.facts |= told()
 
 
 class _Untraced(Trace):
     """Keeps nothing: what decisions that nobody asked about carry along."""
 
-    def step(self, name: str) -> AbstractContextManager[Facts]:
+    def step(self, name: str, told: Callable[[], Facts] = dict) -> AbstractContextManager[Facts]:
         return nullcontext({})
 
 

@@ -6,12 +6,12 @@ Symbols: ``X`` metric, ``G₁`` primary matrix, ``G(z)`` path matrix,
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, frozen, whole_number
+from ideal_dispatch.arrays import FloatArray, IntArray, frozen, whole_number
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.gap.problem import GapProblem
@@ -54,12 +54,11 @@ class DcaStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttainedGap:
-    """The best gap found, attained by ``metric`` and ``secondary``, and the DCA steps to it."""
+    """The best gap found, attained by ``metric`` and ``secondary``."""
 
     gap_s: float
     metric: FloatArray
     secondary: Path
-    steps: tuple[DcaStep, ...] = ()
 
 
 def dca_steps(
@@ -77,7 +76,7 @@ def dca_steps(
     ([IDEAL] Theorem 4).
     """
     problem = GapProblem.ask(network, scenarios, depots, destination, primary)
-    return estimate(problem, generator(seed)).steps
+    return traced(problem, generator(seed))
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -96,13 +95,31 @@ def estimate(
     the next metric is drawn at random from the ball; without ``restarts`` the
     run ends there. The answer is the last iterate, as printed, not the best.
     """
+    *_, (metric, gap_s, _, _, edges) = _iterates(problem, rng, restarts)
+    return AttainedGap(gap_s, metric, problem.secondary(edges))
+
+
+def traced(
+    problem: GapProblem, rng: np.random.Generator, *, restarts: bool = True
+) -> tuple[DcaStep, ...]:
+    """The steps to what :func:`estimate` tells."""
+    steps, start = [], time.perf_counter()
+    for metric, gap_s, decrease_s, restarted, edges in _iterates(problem, rng, restarts):
+        end, secondary = time.perf_counter(), problem.secondary(edges)
+        steps.append(DcaStep(frozen(metric), gap_s, decrease_s, restarted, secondary, end - start))
+        start = time.perf_counter()
+    return tuple(steps)
+
+
+def _iterates(
+    problem: GapProblem, rng: np.random.Generator, restarts: bool
+) -> Iterator[tuple[FloatArray, float, float | None, bool, IntArray]]:
+    """Metric, gap, decrease, whether it was drawn, and path of every iterate."""
     scenarios, arrays = problem.scenarios, problem.arrays
     metric, smallest, before = np.eye(scenarios.dimension), 1.0, NO_PATH
-    steps: list[DcaStep] = []
     restarted = converged = False
-    while True:
-        start = time.perf_counter()
-        last = converged or len(steps) == MOST_STEPS
+    for left in reversed(range(MOST_STEPS + 1)):
+        last = converged or not left
         edges, gap_s, decrease_s, stuck, following, smallest = iterate(
             arrays, metric, smallest, before, last
         )
@@ -111,11 +128,9 @@ def estimate(
             smallest = float(np.linalg.eigvalsh(following)[0])
         else:
             last, before = last or stuck, edges
-        told_s = None if last else decrease_s
-        secondary, seconds = problem.secondary(edges), time.perf_counter() - start
-        steps.append(DcaStep(frozen(metric), gap_s, told_s, restarted, secondary, seconds))
+        yield metric, gap_s, None if last else decrease_s, restarted, edges
         if last:
-            return AttainedGap(gap_s, metric, secondary, tuple(steps))
+            return
         converged = not stuck and decrease_s <= TOLERANCE_S
         metric, restarted = following, stuck
 

@@ -165,12 +165,14 @@ def stressed(
     for number, path in enumerate(paths):
         for road, edge in zip(roads(network, path), path.edges.tolist(), strict=True):
             edges_of.setdefault((road, 0 if road[1] == 0 else number), set()).add(edge)
+    driven = sorted(set().union(*edges_of.values()))
+    scenario_s = dict(zip(driven, scenarios.times(gap.metric, driven).tolist(), strict=True))
+    nominal_s = dict(zip(driven, scenarios.nominal_times[driven].tolist(), strict=True))
     found = []
     for (road, _), edges in edges_of.items():
-        there = np.array(sorted(edges), np.int32)
-        nominal_s = float(scenarios.nominal_times[there].sum())
-        scenario_s = float(scenarios.times(gap.metric, there).sum())
-        found.append((scenario_s / nominal_s if nominal_s else 1.0, road[0], there))
+        usual_s = sum(nominal_s[edge] for edge in edges)
+        slowdown = sum(scenario_s[edge] for edge in edges) / usual_s if usual_s else 1.0
+        found.append((slowdown, road[0], sorted(edges)))
     slower = (one for one in found if one[0] > _SLOWER)
     worst = sorted(slower, key=lambda one: (-one[0], one[1]))[:_SHOWN]
     if not worst:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import FloatArray, read_only
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.frames import DataFrame, frame
+from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.ranges import ZERO_OR_MORE
 from ideal_dispatch.records.responses import Day, Responses, as_day
 from ideal_dispatch.records.schema import Times
@@ -19,7 +20,9 @@ APART = "two units or more, but not sent together"
 ONE_START = "the units started at the same place, or it is not known where"
 MANY = "more than two units sent together"
 NEVER = "a unit never arrived (not observed, not lost)"
+IMPOSSIBLE = "a unit was on scene before it was sent"
 OTHERS = "the log says that another number of units attended"
+_SAME_M = 100.0  # nearer starts are one place
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -141,15 +144,24 @@ def _race(
         return OTHERS
     if not responses.arrived[first].all():
         return NEVER
-    starts = [_start(responses, row) for row in first.tolist()]
-    if "" in starts or starts[0] == starts[1]:
+    if (responses.response_s[first] < 0).any():
+        return IMPOSSIBLE
+    if not _apart(responses, first):
         return ONE_START
-    a, b = sorted(first.tolist(), key=lambda row: (_start(responses, row), responses.unit[row]))
+    a, b = sorted(first.tolist(), key=lambda row: _identity(responses, row))
     return a, b
 
 
-def _start(responses: Responses, row: int) -> str:
-    """Where a unit started, in a word: its station, or its position on the road."""
-    place = f"{responses.from_lon[row]:.5f}, {responses.from_lat[row]:.5f}"
-    station = str(responses.station[row])
-    return place if responses.from_road[row] or (not station and "nan" not in place) else station
+def _apart(responses: Responses, pair: npt.NDArray[np.intp]) -> bool:
+    """Whether two units started at different places, or else at stations of different names."""
+    lon, lat = responses.from_lon[pair], responses.from_lat[pair]
+    if not np.isnan(lon + lat).any():
+        return bool(great_circle_m(lon[:1], lat[:1], lon[1:], lat[1:])[0] >= _SAME_M)
+    a, b = responses.station[pair].tolist()
+    return bool(a and b and a != b)
+
+
+def _identity(responses: Responses, row: int) -> tuple[str, str, float, float]:
+    """What is known of a unit at the call."""
+    place = float(responses.from_lon[row]), float(responses.from_lat[row])
+    return str(responses.station[row]), str(responses.unit[row]), *place

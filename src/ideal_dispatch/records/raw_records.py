@@ -182,7 +182,7 @@ def _places(where: str, header: list[str], wanted: Wanted) -> dict[str, list[int
 
 def _first(column: str, position: Mapping[str, int]) -> int | None:
     """Where the column stands; of "lon|Longitude" the first that is there."""
-    names = map(plain_column, column.split("|"))
+    names = map(plain_column, (column, *column.split("|")))
     return next((position[name] for name in names if name in position), None)
 
 

@@ -16,7 +16,7 @@ from ideal_dispatch.ranges import Checked, Positive, Range
 from ideal_dispatch.records.agency import Agency, Depots, Input, WeatherSettings
 from ideal_dispatch.records.past_weather import weather_provider
 from ideal_dispatch.records.raw_records import Wanted
-from ideal_dispatch.records.responses import STAMPS, TEXTS
+from ideal_dispatch.records.response_columns import STAMPS, TEXTS
 from ideal_dispatch.toml_tables import (
     built,
     complaints_about,

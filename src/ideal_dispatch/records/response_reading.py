@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -15,13 +15,12 @@ from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.records.places import UNKNOWN, DepotBook, read_depot_book
 from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_cells
 from ideal_dispatch.records.reasons import Reasons, general
-from ideal_dispatch.records.response_log import DURATIONS, FIELDS, GRID, LogSettings
+from ideal_dispatch.records.response_columns import STAMPS, TEXTS, seconds
+from ideal_dispatch.records.response_log import DURATIONS, GRID, LogSettings
 from ideal_dispatch.records.responses import (
     NEGATIVE_DRIVE,
     NEGATIVE_TURNOUT,
     REMARKS,
-    STAMPS,
-    TEXTS,
     TOO_SHORT,
     Responses,
 )
@@ -33,11 +32,11 @@ from ideal_dispatch.records.schema import (
     read_times,
     time_reader,
 )
+from ideal_dispatch.records.unit_rows import CELLS, one_a_unit
 from ideal_dispatch.toml_tables import complaints_about
 
 _NUMBERS = ("lon", "lat", "start_lon", "start_lat", *GRID, *DURATIONS, "attending")
 NO_UNIT = "names no unit"
-_CELLS = tuple(name for name in FIELDS if not name.endswith("place"))  # those are taken apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +84,7 @@ def read_responses(
         book = None if stations is None else read_depot_book(stations, None, settings.depots, grid)
     raw = read_cells(log, settings.input, settings.wanted())
     reader = time_reader(settings.input, settings.agency)
-    table, no_unit = _one_a_unit(raw, settings, reader)
+    table, no_unit = one_a_unit(raw, settings, reader)
     reasons: Reasons = defaultdict(list)
     columns = _typed(table, reader, reasons)
     with complaints_about(settings.path):
@@ -129,62 +128,13 @@ def _counted(left_out: Any) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-# --- several units in a row -----------------------------------------------------------
-
-
-def _one_a_unit(
-    raw: RawRecords, settings: LogSettings, reader: TimeReader
-) -> tuple[RawRecords, list[int]]:
-    """The same cells with a row for each unit, and the rows that name none."""
-    if not settings.unit_columns and not settings.lists:
-        return raw, []
-    table, without = replace(raw, row=[], cells={name: [] for name in _CELLS}), []
-    for at, row in enumerate(raw.row):
-        cells = {name: column[at] for name, column in raw.cells.items()}
-        units = list(_listed(cells, reader) if settings.lists else _beside(cells, settings))
-        for unit in units:
-            table.add(row, cells | unit)
-        if not units:
-            without.append(row)
-    return table, without
-
-
-def _beside(cells: Mapping[str, str], settings: LogSettings) -> Iterator[dict[str, str]]:
-    """The units of columns side by side, those without any cell left out."""
-    for number, table in enumerate(settings.unit_columns):
-        own = {name: cells[f"{number}.{name}"] for name in table}
-        if any(own.values()):
-            yield own
-
-
-def _listed(cells: Mapping[str, str], reader: TimeReader) -> Iterator[dict[str, str]]:
-    """The units of lists such as ``M5=07:05:17``; of a unit that is listed again the first counts.
-
-    The date is that of the call at the first dispatch, after which all other times are.
-    """
-    units: dict[str, dict[str, str]] = {}
-    for name, text in cells.items():
-        if name.startswith("list."):
-            for entry in filter(None, map(str.strip, text.split(","))):
-                unit, _, clock = map(str.strip, entry.partition("="))
-                units.setdefault(unit, {"unit": unit}).setdefault(name[5:], clock)
-    first = next(iter(units.values()), {}).get("dispatched", "")
-    date = cells["date"]
-    try:
-        day = reader.read(date).astimezone(reader.zone)
-        date = f"{day:%Y-%m-%d} {first or '00:00:00'}"
-    except InputError:
-        pass  # told as the reason of the row
-    return ({**unit, "date": date} for unit in units.values())
-
-
 # --- cells into values ----------------------------------------------------------------
 
 
 def _typed(table: RawRecords, reader: TimeReader, reasons: Reasons) -> dict[str, Any]:
     """Columns of times, numbers and texts; what cannot be read has a reason."""
     empty = [""] * len(table.row)
-    texts = {name: table.cells.get(name, empty) for name in _CELLS}
+    texts = {name: table.cells.get(name, empty) for name in CELLS}
     dated = ("date", "received", "dispatched")
     times = read_times({name: texts[name] for name in ("date", *STAMPS)}, reader, dated, reasons)
     columns: dict[str, Any] = {name: times[name].astype("M8[s]") for name in STAMPS}
@@ -319,13 +269,8 @@ def _check(
 
 def _remarks(columns: Mapping[str, Any], faster_than_kmh: float) -> Any:
     """What the times of each row say against it, an index into REMARKS."""
-
-    def seconds(start: str, end: str) -> FloatArray:
-        lasted: FloatArray = (columns[end] - columns[start]) / np.timedelta64(1, "s")
-        return lasted  # NaT becomes NaN
-
-    turnout, drive = seconds("dispatched", "en_route"), seconds("en_route", "on_scene")
-    response = seconds("dispatched", "on_scene")
+    sent, left, there = (columns[name] for name in ("dispatched", "en_route", "on_scene"))
+    turnout, drive, response = seconds(sent, left), seconds(left, there), seconds(sent, there)
     lasted = np.where(np.isnan(drive), response, drive)
     far_m = great_circle_m(columns["from_lon"], columns["from_lat"], columns["lon"], columns["lat"])
     limit_s = 3.6 * far_m / faster_than_kmh

@@ -26,8 +26,9 @@ from ideal_dispatch.pages import (
     plain_axes,
     save_page,
 )
+from ideal_dispatch.records.response_columns import STAMPS
 from ideal_dispatch.records.response_reading import ReadLog
-from ideal_dispatch.records.responses import REMARKS, STAMPS, Responses
+from ideal_dispatch.records.responses import REMARKS, Responses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

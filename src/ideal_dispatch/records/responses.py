@@ -6,19 +6,28 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where
 from ideal_dispatch.context.calendar import Calendar, zone
 from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records.agency import Agency
+from ideal_dispatch.records.response_columns import (
+    PLACES,
+    STAMPS,
+    TEXTS,
+    column,
+    kept,
+    plain,
+    seconds,
+)
 from ideal_dispatch.records.schema import Times
 from ideal_dispatch.records.trips import Trips
 
@@ -30,10 +39,6 @@ if TYPE_CHECKING:
 KIND = ArchiveKind(
     "ideal-dispatch responses", 1, "responses file", "make one with `ideal records responses`"
 )
-STAMPS = ("received", "dispatched", "en_route", "on_scene", "cleared", "cancelled")
-TEXTS = ("incident", "unit", "kind", "station", "call_kind", "district")
-PLACES = ("lon", "lat", "from_lon", "from_lat")
-
 NEGATIVE_TURNOUT = "turnout is negative"
 NEGATIVE_DRIVE = "on scene before it left or was sent"
 TOO_SHORT = "drive is impossibly short from its station: it may have started on the road"
@@ -43,7 +48,6 @@ REMARKS = ("", NEGATIVE_TURNOUT, NEGATIVE_DRIVE, TOO_SHORT)
 SNAP_M = 100.0
 """How far the ends of a response may lie from a road."""
 
-_Array = TypeVar("_Array", bound=npt.NDArray[Any])
 Strings = npt.NDArray[np.str_]
 Day: TypeAlias = str | date | np.datetime64
 """A day of the city's calendar, such as "2023-05-01"."""
@@ -113,7 +117,7 @@ class Responses:
         zone(self.time_zone)
         n = np.size(self.incident)
         for name in COLUMNS:
-            object.__setattr__(self, name, _column(name, getattr(self, name), n))
+            object.__setattr__(self, name, column(name, getattr(self, name), n))
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         checks: tuple[tuple[str, Any], ...] = (
             ("has no incident", self.incident == ""),
@@ -133,9 +137,8 @@ class Responses:
         usual: dict[str, Any] = dict.fromkeys(TEXTS, np.full(n, ""))
         usual |= dict.fromkeys(STAMPS, np.full(n, "NaT", "M8[s]"))
         usual |= dict.fromkeys(PLACES, np.full(n, np.nan))
-        usual |= dict.fromkeys(("from_road", "remark", "attending"), np.zeros(n, bool))
-        usual |= {"remark": np.zeros(n, np.uint8), "attending": np.zeros(n, np.int32)}
-        usual |= {"row": np.arange(n), "incident": incident}
+        usual |= {"from_road": np.zeros(n, bool), "remark": np.zeros(n, np.uint8)}
+        usual |= {"attending": np.zeros(n, np.int32), "row": np.arange(n), "incident": incident}
         return cls(**usual | columns).in_order()
 
     @classmethod
@@ -187,7 +190,7 @@ class Responses:
         return (self[row] for row in range(len(self)))
 
     def __getitem__(self, row: int) -> Response:
-        values = {name: _plain(getattr(self, name)[row]) for name in COLUMNS}
+        values = {name: plain(getattr(self, name)[row]) for name in COLUMNS}
         return Response(**values | {"remark": REMARKS[values["remark"]]})
 
     # --- what follows from the columns ------------------------------------------------
@@ -195,7 +198,7 @@ class Responses:
     @cached_property
     def calls(self) -> npt.NDArray[np.intp]:
         """The call of each row as a number; rows of one call have the same."""
-        return _kept(np.unique(self.incident, return_inverse=True)[1])
+        return kept(np.unique(self.incident, return_inverse=True)[1])
 
     @cached_property
     def at(self) -> Times:
@@ -203,26 +206,26 @@ class Responses:
         found = self.received
         for name in STAMPS[1:]:
             found = np.where(np.isnat(found), getattr(self, name), found)
-        return _kept(found)
+        return kept(found)
 
     @cached_property
     def turnout_s(self) -> FloatArray:
         """Seconds from dispatch to leaving, NaN where one is not known."""
-        return _seconds(self.dispatched, self.en_route)
+        return seconds(self.dispatched, self.en_route)
 
     @cached_property
     def drive_s(self) -> FloatArray:
         """Seconds from leaving to arrival, NaN where one is not known."""
-        return _seconds(self.en_route, self.on_scene)
+        return seconds(self.en_route, self.on_scene)
 
     @cached_property
     def response_s(self) -> FloatArray:
         """Seconds from dispatch to arrival, NaN where one is not known."""
-        return _seconds(self.dispatched, self.on_scene)
+        return seconds(self.dispatched, self.on_scene)
 
     @cached_property
     def arrived(self) -> BoolArray:
-        return _kept(~np.isnat(self.on_scene))
+        return kept(~np.isnat(self.on_scene))
 
     @cached_property
     def recalled(self) -> BoolArray:
@@ -231,13 +234,13 @@ class Responses:
         another[self.calls[self.arrived]] = True
         ended = ~np.isnat(self.cleared) | another[self.calls]
         sent = ~np.isnat(self.dispatched) | ~np.isnat(self.en_route)
-        return _kept(~self.arrived & (~np.isnat(self.cancelled) | (sent & ended)))
+        return kept(~self.arrived & (~np.isnat(self.cancelled) | (sent & ended)))
 
     @cached_property
     def held_s(self) -> FloatArray:
         """Seconds from dispatch until a recalled unit was free again, NaN where not known."""
         free = np.where(np.isnat(self.cancelled), self.cleared, self.cancelled)
-        return _kept(np.where(self.recalled, _seconds(self.dispatched, free), np.nan))
+        return kept(np.where(self.recalled, seconds(self.dispatched, free), np.nan))
 
     @cached_property
     def local(self) -> Times:
@@ -247,22 +250,22 @@ class Responses:
         there = zone(self.time_zone)
         moments = (datetime.fromtimestamp(900 * int(start), UTC) for start in starts)
         offsets = [moment.astimezone(there).utcoffset() for moment in moments]
-        return _kept(self.at + np.array(offsets, "m8[s]")[index])
+        return kept(self.at + np.array(offsets, "m8[s]")[index])
 
     @cached_property
     def date(self) -> Times:
         """The city's day of each row."""
-        return _kept(self.local.astype("M8[D]"))
+        return kept(self.local.astype("M8[D]"))
 
     @cached_property
     def hour(self) -> IntArray:
         """The hour of the day there, 0 to 23."""
-        return _kept(((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32))
+        return kept(((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32))
 
     @cached_property
     def weekday(self) -> IntArray:
         """The day of the week there, Monday being 0."""
-        return _kept(((self.date.astype(np.int64) + 3) % 7).astype(np.int32))
+        return kept(((self.date.astype(np.int64) + 3) % 7).astype(np.int32))
 
     @property
     def calendar(self) -> Calendar:
@@ -349,10 +352,6 @@ class Responses:
 
 
 COLUMNS = tuple(column.name for column in fields(Response))
-_NUMBERS: Mapping[str, npt.DTypeLike] = {
-    **dict.fromkeys(PLACES, np.float64), "from_road": np.bool_, "remark": np.uint8,
-    "attending": np.int32, "row": np.int64,
-}  # fmt: skip
 
 
 def as_day(day: Day) -> np.datetime64:
@@ -361,35 +360,3 @@ def as_day(day: Day) -> np.datetime64:
         return np.datetime64(str(day)[:10], "D")
     except ValueError:
         raise InputError(f"day {day!r}: a date such as 2023-05-01 is needed") from None
-
-
-def _column(name: str, values: Any, n: int) -> Any:
-    """A column as it is kept: of its type, read-only, of the right length."""
-    if name in _NUMBERS:
-        return read_only(values, _NUMBERS[name], (n,), name)
-    try:
-        column = np.array(values, "M8[s]" if name in STAMPS else str)
-    except ValueError:
-        raise InputError(f"{name}: values must be times") from None
-    if column.shape != (n,):
-        raise InputError(f"{name}: expected {n} values, got {column.size}")
-    column.flags.writeable = False
-    return column
-
-
-def _plain(value: Any) -> Any:
-    """A value as Python has it, None where it is not known."""
-    if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else value.item().replace(tzinfo=UTC)
-    plain = value.item()
-    return None if plain != plain else plain
-
-
-def _seconds(start: Times, end: Times) -> FloatArray:
-    return _kept((end - start) / np.timedelta64(1, "s"))  # NaT becomes NaN
-
-
-def _kept(derived: _Array) -> _Array:
-    """An array that is worked out once, and that nobody changes."""
-    derived.flags.writeable = False
-    return derived

@@ -1,11 +1,11 @@
 """One ambulance driven through traffic ([IDEAL] appendix A)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial
-from typing import Protocol, runtime_checkable
+from functools import partial, wraps
+from typing import ParamSpec, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import BudgetError
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
+
+_P = ParamSpec("_P")
 
 
 class World(StrEnum):
@@ -87,33 +89,6 @@ class Drive:
         return float(self.seconds.sum())
 
 
-def drive(
-    source: TrafficSource,
-    network: RoadNetwork,
-    assignment: Assignment,
-    destination: int,
-    at: datetime,
-    world: World,
-) -> Drive:
-    """The adaptive procedure, or with ``assignment.follow`` edges the hybrid one.
-
-    The prescribed edges are driven as told; after them the router is asked at
-    every junction, and the first segment of its answer is driven. In instantaneous
-    traffic a prescribed segment takes what the router tells of that edge, or the duration
-    of a quote between its ends where it tells no edge times. A
-    :class:`DriveError` says where and why a drive could not go on.
-
-    A router that is asked at a junction does not know by which road the ambulance came.
-    Where a forbidden turn could follow from that, the route is the fastest legal one by
-    the router's edge times; a router that tells none is followed as it is.
-    """
-    steps = driving(source, network, assignment, destination, at, world)
-    driven = None
-    while not isinstance(driven, Drive):
-        driven = next(steps)
-    return driven
-
-
 def driving(
     source: TrafficSource,
     network: RoadNetwork,
@@ -122,7 +97,18 @@ def driving(
     at: datetime,
     world: World,
 ) -> Iterator[datetime | Drive]:
-    """The same segment by segment: after each, when its end is reached; at last the drive.
+    """A drive segment by segment: after each, when its end is reached; at last the drive.
+
+    The adaptive procedure, or with ``assignment.follow`` edges the hybrid one: the
+    prescribed edges are driven as told; after them the router is asked at every junction,
+    and the first segment of its answer is driven. In instantaneous traffic a prescribed
+    segment takes what the router tells of that edge, or the duration of a quote between
+    its ends where it tells no edge times. A :class:`DriveError` says where and why a drive
+    could not go on.
+
+    A router that is asked at a junction does not know by which road the ambulance came.
+    Where a forbidden turn could follow from that, the route is the fastest legal one by
+    the router's edge times; a router that tells none is followed as it is.
 
     The router is asked as an item is taken: who drives in real time takes it at
     the moment of the item before.
@@ -173,6 +159,18 @@ def driving(
         node = int(network.head[edge])
         yield at + timedelta(seconds=elapsed_s)
     yield Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
+
+
+def _at_once(steps: Callable[_P, Iterator[datetime | Drive]]) -> Callable[_P, Drive]:
+    @wraps(steps)
+    def whole(*question: _P.args, **named: _P.kwargs) -> Drive:
+        return next(one for one in steps(*question, **named) if isinstance(one, Drive))
+
+    return whole
+
+
+drive = _at_once(driving)
+"""The :class:`Drive` that :func:`driving` ends with, without waiting for it."""
 
 
 def _truth(source: TrafficSource, world: World) -> TellsTruth | None:

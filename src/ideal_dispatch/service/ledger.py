@@ -31,7 +31,7 @@ LOOK_S = 0.3
 
 _CALLS, _ANSWERS, _REVISIONS = 500, 1000, 20  # remembered here, for when the database is slow
 _ROWS = 20  # of a call, looked at: a probe may ask about one call for days
-_RESPONSES = 2000
+_REPLIES = 2000
 _TOLD = 500  # entries of a kind in the spool, the last ones
 _PENDING = 64
 _LEAST_S, _GRACE_S = 0.1, 0.05  # for making an entry durable, however late it is
@@ -60,7 +60,7 @@ class Ledger:
         self._store, self.writer = store, writer
         self._calls: OrderedDict[str, tuple[KeptAnswer, ...]] = OrderedDict()
         self._remembered = 0  # answers in there
-        self._responses: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._replies: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
         self.followed = 0  # the last row that was seen here, whoever wrote it
         self._database = _Questions("database", threads=4)
@@ -94,7 +94,7 @@ class Ledger:
             seen = rows[-1].number if rows else 0
         except StoreError as error:
             log.warning("call %s: looked up in memory alone (%s)", call_id, error)
-        self._take_responses([*waiting, *(row.entry for row in rows)])
+        self._take_replies([*waiting, *(row.entry for row in rows)])
         stored = [RecordedAnswer.of(row.entry, row.number) for row in rows if _counts(row)]
         spooled = [RecordedAnswer.of(entry) for entry in waiting if entry.kind == "recommendation"]
         remembered = [one.answered for one in self._calls.get(call_id, ())]
@@ -140,7 +140,7 @@ class Ledger:
     # --- recommendations and what people did with them -----------------------------
 
     async def get(self, advice_id: str) -> dict[str, Any] | None:
-        """A recommendation with the response to it, or None."""
+        """A recommendation with the dispatcher's reply to it, or None."""
 
         def of_spool() -> list[Entry]:
             entry = spool.get(advice_id)
@@ -161,7 +161,7 @@ class Ledger:
         except StoreError:
             if not found and not entries:
                 raise
-        self._take_responses(entries)
+        self._take_replies(entries)
         found += [
             entry.body["answer"] for entry in entries
             if entry.id == advice_id and entry.kind == "recommendation"
@@ -178,7 +178,7 @@ class Ledger:
             log.warning("recent calls from memory alone (%s)", error)
         entries = [row.entry for row in rows if row.duplicate_of is None]
         entries += await self._spooled(lambda spool: [e for k in kinds for e in spool.recent(*k)])
-        self._take_responses(reversed(entries))
+        self._take_replies(reversed(entries))
         answers = {one.id: one.body["answer"] for one in entries if one.kind == "recommendation"}
         latest = islice(reversed(self._calls.values()), limit)
         remembered = [one for known in latest for one in known if one.id not in answers]
@@ -187,19 +187,19 @@ class Ledger:
         return [self.joined(one) for one in newest[:limit]]
 
     def joined(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """An answer with the last response to it that is known here."""
-        return {**answer, "response": self._responses.get(answer["id"])}
+        """An answer with the last reply to it that is known here."""
+        return {**answer, "response": self._replies.get(answer["id"])}
 
-    def _take_responses(self, entries: Iterable[Entry]) -> None:
+    def _take_replies(self, entries: Iterable[Entry]) -> None:
         """Remember what people did, the last of it for each recommendation."""
         for entry in entries:
             if entry.kind != "response":
                 continue
             id_, said = entry.body["recommendation_id"], dict(entry.body["response"])
-            known = self._responses.pop(id_, said)
-            self._responses[id_] = max(said, known, key=lambda one: str(one["at"]))
-        while len(self._responses) > _RESPONSES:
-            self._responses.popitem(last=False)
+            known = self._replies.pop(id_, said)
+            self._replies[id_] = max(said, known, key=lambda one: str(one["at"]))
+        while len(self._replies) > _REPLIES:
+            self._replies.popitem(last=False)
 
     # --- units ----------------------------------------------------------------------
 
@@ -217,13 +217,13 @@ class Ledger:
             self.units.take(entry)
 
     async def write(self, entry: Entry, timeout_s: float = 1.0) -> None:
-        """Make a response or counts of units durable, and know what they say from then on.
+        """Make a reply or counts of units durable, and know what they say from then on.
 
         Counts older than what is known are refused: OutdatedUnits.
         """
         self.units.check(entry)
         await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
-        self._take_responses([entry])
+        self._take_replies([entry])
         self.units.take(entry)
 
     # --- the database and the spool ---------------------------------------------------

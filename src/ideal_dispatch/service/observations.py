@@ -18,7 +18,7 @@ class Observations:
         self.degraded = counter("ideal_degraded", "Reasons given with answers", ["code"])
         self.refused = counter("ideal_refused", "Requests refused", ["why"])
         self.repeated = counter("ideal_repeated", "Requests answered as before (same key)")
-        self.responses = counter("ideal_responses", "What dispatchers did", ["action"])
+        self.replies = counter("ideal_responses", "What dispatchers did", ["action"])
         self.latency = Histogram(
             "ideal_latency_seconds", "From request to answer", buckets=_BUCKETS, registry=registry
         )

@@ -110,14 +110,14 @@ class Service:
     # --- people and units -------------------------------------------------------
 
     async def respond(
-        self, advice_id: str, response: Mapping[str, Any], actor: str
+        self, advice_id: str, reply: Mapping[str, Any], actor: str
     ) -> dict[str, Any] | None:
         """The recommendation with what a dispatcher did with it; None where there is none."""
         found = await self.ledger.get(advice_id)
         if found is None:
             return None
         logs.call_id.set(found["call_id"])
-        said = {**response, "by": actor}
+        said = {**reply, "by": actor}
         before = found["response"]
         if before is not None and {k: v for k, v in before.items() if k != "at"} == said:
             return found  # told twice
@@ -128,9 +128,9 @@ class Service:
         body = {"recommendation_id": advice_id, "response": said, "actor": actor}
         entry = Entry("response", found["call_id"], body, at=now)
         await self.ledger.write(entry)
-        self.observations.responses.labels(said["action"]).inc()
+        self.observations.replies.labels(said["action"]).inc()
         log.info("response", extra={"decision": said["action"], "actor": actor})
-        self._tell_response(entry)
+        self._tell_reply(entry)
         return {**found, "response": said}
 
     async def set_units(self, told: Sequence[DepotUnits], actor: str) -> None:
@@ -180,9 +180,9 @@ class Service:
             if entry.kind == "recommendation":
                 self.hub.publish(entry.kind, {**entry.body["answer"], "response": None}, entry.id)
             elif entry.kind == "response":
-                self._tell_response(entry)
+                self._tell_reply(entry)
 
-    def _tell_response(self, entry: Entry) -> None:
+    def _tell_reply(self, entry: Entry) -> None:
         """Let the desks know what a dispatcher did."""
         data = {
             "recommendation_id": entry.body["recommendation_id"],

@@ -207,6 +207,8 @@ def test_trips_of_a_log(log_place: Path, tmp_path: Path) -> None:
     made = Trips.load(trips)
     assert len(made) == json.loads((tmp_path / "x.json").read_text())["trips"]["trips"] > 100
     made.check(RoadNetwork.load(log_place / "log/city.network"))
+    page = ideal(*RESPONSES, "x.html", cwd=log_place, code=2)
+    assert "-o x.html: name a file that ends in .responses" in page.stderr
     bare = [word for word in told if "network" not in word]
     again = ideal(*bare, cwd=log_place, code=2)
     assert "--trips needs --network: on which roads?" in again.stderr

@@ -52,6 +52,7 @@ def test_the_order_never_depends_on_the_arrival(swapped: bool) -> None:
         (_two(" S", station=["", "S"]), races.ONE_START),
         (_two(on_scene=[_second(300), np.datetime64("NaT")]), races.NEVER),
         (_two(attending=[3, 3]), races.OTHERS),
+        (_two(on_scene=[_second(300), _second(-1)]), races.IMPOSSIBLE),
         (
             Responses.of(["1"] * 3, station=list("ABC"), dispatched=[AT] * 3, on_scene=[AT] * 3),
             races.MANY,
@@ -84,6 +85,8 @@ def test_starts_on_the_road_differ() -> None:
     places: dict[str, Any] = {"from_lon": [114.0, 114.1], "from_lat": [22.0, 22.0]}
     assert len(_two("SS", from_road=[True, False], **places).races()) == 1
     assert len(_two("  ", station=["", ""], **places).races()) == 1
+    beside: dict[str, Any] = {"from_lon": [114.0, 114.0005], "from_lat": [22.0, 22.0]}
+    assert dict(_two(**beside).races().left_out) == {races.ONE_START: 1}  # 52 m
 
 
 def test_calls_apart(tmp_path: Path) -> None:

@@ -109,6 +109,12 @@ def test_a_grid_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         to_degrees(np.array([530034.0]), np.array([180381.0]), 27700)
 
 
+def test_a_column_with_a_bar_in_its_name(tmp_path: Path) -> None:
+    header = logs.HEADER.replace("unit", "Unit|Crew")
+    found = logs.responses(tmp_path, header=header, columns={"unit": "Unit|Crew"})
+    assert found.unit.tolist() == ["A1", "B1"]
+
+
 def test_a_grid_needs_its_number(tmp_path: Path) -> None:
     header = logs.HEADER.replace("lon,lat", "easting,northing")
     with pytest.raises(InputError, match="eastings and northings need grid.epsg"):

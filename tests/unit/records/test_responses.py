@@ -8,6 +8,7 @@ import pytest
 import ideal_dispatch as ideal
 from ideal_dispatch import Responses, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.records.places import junctions
 from ideal_dispatch.records.trips import RESPONSE, STAMPS, TARGETS
 from tests.unit.records import logs
 
@@ -142,3 +143,16 @@ def test_trips_need_a_country(grid: RoadNetwork) -> None:
         found.trips(grid)
     trips, _ = found.trips(grid, calendar=ideal.Calendar("UTC", "HK"))
     assert len(trips) == 0
+
+
+def test_places_beside_a_road() -> None:
+    """A road of 500 m: within 100 m of it, and within 200 m of a junction."""
+    degree_m = 111_195.0
+    road = RoadNetwork.from_arrays(
+        np.array([0, 1]), np.array([1, 0]), np.full(2, 500.0),
+        np.array([0.0, 500 / degree_m]), np.zeros(2),
+    )  # fmt: skip
+    east_m = np.array([150.0, 250.0, 350.0, 0.0, np.nan, 1e9])
+    north_m = np.array([90.0, 0.0, 10.0, 110.0, 0.0, 0.0])
+    node = junctions(east_m / degree_m, north_m / degree_m, road, 100.0)
+    assert node.tolist() == [0, -1, 1, -1, -1, -1]

@@ -214,14 +214,14 @@ def _changed(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     return (*kept, *after)
 
 
-def _settled(promise: Promise, response: Entry) -> Promise:
+def _settled(promise: Promise, reply: Entry) -> Promise:
     """A promise after what a dispatcher did with its advice."""
-    if promise.advice != response.body["recommendation_id"] or promise.kind == "sent":
+    if promise.advice != reply.body["recommendation_id"] or promise.kind == "sent":
         return promise
-    kind: Kind = "accepted" if response.body["response"]["action"] == "accept" else "refused"
-    if promise.kind == kind or (promise.kind != "advised" and response.at < promise.at):
-        return promise  # it is so already, or a later response says otherwise
-    return replace(promise, kind=kind, at=response.at)
+    kind: Kind = "accepted" if reply.body["response"]["action"] == "accept" else "refused"
+    if promise.kind == kind or (promise.kind != "advised" and reply.at < promise.at):
+        return promise  # it is so already, or a later reply says otherwise
+    return replace(promise, kind=kind, at=reply.at)
 
 
 def _newest(promises: Iterable[Promise]) -> tuple[datetime, datetime]:

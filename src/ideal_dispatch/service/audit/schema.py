@@ -1,5 +1,6 @@
 """The tables of the audit, and how a database gets them or is brought to their newest version."""
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -87,6 +88,12 @@ Index("promises_depot", promises.c.depot)
 _version = Table(  # of a tool that earlier versions used; installations have this name
     "alembic_version", _metadata, Column("version_num", sa.String(32), primary_key=True)
 )
+
+
+def columns(row: Any) -> dict[str, Any]:
+    """The fields of a dataclass, for the columns of its table."""
+    return {field.name: getattr(row, field.name) for field in fields(row)}
+
 
 # rows can only be added, and pruned behind the anchor
 _SQLITE_GUARDS = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from ideal_dispatch.service.audit.record import (
     Row,
     at_text,
 )
-from ideal_dispatch.service.audit.schema import marks, rows
+from ideal_dispatch.service.audit.schema import columns, marks, rows
 from ideal_dispatch.service.audit.units import UnitState, UnitTables, read_units
 
 _CLEANED = 64  # rows, after which promises that ended are removed
@@ -199,7 +199,7 @@ def append(
             fresh.append(row)
         outcomes.append(outcome)
     if fresh:
-        connection.execute(_INSERT, [asdict(row) for row in fresh])
+        connection.execute(_INSERT, [columns(row) for row in fresh])
         _set_mark(connection, "head", head)
         tables.keep(clean=head.number // _CLEANED > before.number // _CLEANED)
     return outcomes

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
 from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits, moment_text
-from ideal_dispatch.service.audit.schema import promises, units
+from ideal_dispatch.service.audit.schema import columns, promises, units
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class UnitTables:
         if gone := [call_id for call_id in calls if before.of(call_id)]:
             self._connection.execute(_DELETE, {"calls": gone})
         made = [
-            {**asdict(one), "ends_at": one.ends_at, "place": place}
+            {**columns(one), "ends_at": one.ends_at, "place": place}
             for call_id in calls
             for place, one in enumerate(after.of(call_id))
         ]
@@ -178,7 +178,7 @@ class UnitTables:
         for depot, told in self.state.told.items():
             if told is not self.before.told.get(depot):
                 self._connection.execute(sa.delete(units).where(units.c.depot == depot))
-                self._connection.execute(sa.insert(units), asdict(told))
+                self._connection.execute(sa.insert(units), columns(told))
 
 
 def read_units(connection: Connection) -> UnitState:

@@ -55,7 +55,10 @@ class AuditWriter:
 
     def __init__(self, store: AuditStore, spool: Spool) -> None:
         self._store, self.spool = store, spool
-        self._changed = threading.Condition()  # notified whenever a thread may have to go on
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)  # notified whenever a thread may have to go on
+        self._overdue = threading.Condition(lock)  # for the spool's thread: most calls need none
+        self._spool_waits_until = -math.inf
         self._open: dict[_Ticket, None] = {}  # in the order of arrival
         self._closing = self._stopped = False
         self.error: str | None = None
@@ -90,6 +93,8 @@ class AuditWriter:
             ticket.future.set_running_or_notify_cancel()  # and cannot be cancelled
             self._open[ticket] = None
             self._changed.notify_all()
+            if ticket.spool_at < self._spool_waits_until:
+                self._overdue.notify()
         return ticket.future
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -106,10 +111,11 @@ class AuditWriter:
             self._changed.wait_for(self._done, max(0.0, timeout_s - _SPOOL_SHARE_S))
             for ticket in self._open:
                 ticket.spool_at = -math.inf
-            self._changed.notify_all()
+            self._overdue.notify()
             self._changed.wait_for(lambda: not self._open, max(0.1, deadline - time.monotonic()))
             self._stopped = True
             self._changed.notify_all()
+            self._overdue.notify()
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
         self._tidying.stop(max(0.1, deadline - time.monotonic()))
@@ -174,7 +180,7 @@ class AuditWriter:
         self.error = error
         for ticket in self._open:
             ticket.spool_at = -math.inf
-        self._changed.notify_all()
+        self._overdue.notify()
 
     def _succeeded(self) -> None:
         with self._changed:
@@ -204,7 +210,9 @@ class AuditWriter:
                     if self._stopped:
                         return
                     due = min((t.spool_at for t in self._open if not t.spooling), default=math.inf)
-                    self._changed.wait(min(due - now, threading.TIMEOUT_MAX))
+                    self._spool_waits_until = due
+                    self._overdue.wait(min(due - now, threading.TIMEOUT_MAX))
+                    self._spool_waits_until = -math.inf
                     continue
                 if self.error is None and now - self._asked_at > _STALLED_S:
                     log.warning("the audit's database says nothing; entries go to the spool")

@@ -1,6 +1,5 @@
 """From a call to an advice: no HTTP in here, and nothing that raises."""
 
-import json
 import logging
 import time
 from dataclasses import fields, is_dataclass, replace
@@ -48,10 +47,7 @@ class Adviser:
             policy = self._policy(call, due)
             decision = decided(policy, situation, np.random.default_rng(0))
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
-            made = api_answer(call, case, answer, self._routes)
-            # as JSON has it: another process may not know what a plug-in put into it
-            plain: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
-            return plain
+            return api_answer(call, case, answer, self._routes)
         except NoAdviceError as error:
             why = error.code, str(error)
         except OffNetworkError as error:

@@ -13,7 +13,7 @@ from ideal_dispatch.service.solver.messages import Call
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Decision
-    from ideal_dispatch.gap.explanation import RoadShare, Stress
+    from ideal_dispatch.gap.explanation import RoadShare
     from ideal_dispatch.network import Path, RoadNetwork
     from ideal_dispatch.service.solver.case import Case
 
@@ -182,17 +182,23 @@ def _explanation(decision: "Decision") -> dict[str, Any]:
         "other_way": None if explained.other_way is None else asdict(explained.other_way),
         "seconds_from": explained.times_from,
         "shared_m": None if compared is None else round(compared.shared_m, 1),
-        "primary_only": [] if compared is None else _rows(compared.primary_only, 1),
-        "second_only": [] if compared is None else _rows(compared.second_only, 1),
+        "primary_only": [] if compared is None else _roads(compared.primary_only),
+        "second_only": [] if compared is None else _roads(compared.second_only),
         "roads": [{"name": name, "seconds": round(seconds, 1)} for name, seconds in shown],
-        "stress": _rows(explained.stressed, 3),
-    }
+        "stress": [
+            {
+                "name": one.name, "slowdown": round(one.slowdown, 3),
+                "correlation": round(one.correlation, 3),
+            }
+            for one in explained.stressed
+        ],
+    }  # fmt: skip
 
 
-def _rows(roads: "Iterable[RoadShare | Stress]", digits: int) -> list[dict[str, Any]]:
+def _roads(shares: "Iterable[RoadShare]") -> list[dict[str, Any]]:
     return [
-        {key: value if key == "name" else round(value, digits) for key, value in asdict(r).items()}
-        for r in roads
+        {"name": one.name, "length_m": round(one.length_m, 1), "seconds": round(one.seconds, 1)}
+        for one in shares
     ]
 
 

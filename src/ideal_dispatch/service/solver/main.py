@@ -8,6 +8,7 @@ does the process. One that is ``awaited`` loads at full priority, for nobody is 
 import gc
 import logging
 import os
+import select
 import signal
 import sys
 import threading
@@ -54,17 +55,29 @@ def main(descriptor: int, awaited: bool) -> None:
         logs.configure(settings.server.log_level)
         solvers: list[Solver] = []
         threading.Thread(target=_load, args=(settings, calendar, tell, solvers)).start()
-        advice, aside = (ThreadPoolExecutor(1, one, _step_back) for one in ("advice", "aside"))
+        threading.Thread(target=_end_with, args=(descriptor,)).start()
+        _step_back()
+        aside = ThreadPoolExecutor(1, "aside")
         while True:
             number, name, given = service.recv()
-            thread = advice if name == "advise" else aside
-            answer = thread.submit(_answer, solvers[0], number, name, given, tell)
-            answer.add_done_callback(_check_told)
+            if name == "advise":
+                _answer(solvers[0], number, name, given, tell)
+            else:  # it may take longer than calls can wait
+                answer = aside.submit(_answer, solvers[0], number, name, given, tell)
+                answer.add_done_callback(_check_told)
     except (EOFError, OSError):  # the service ended
-        os._exit(0)  # whatever is still being loaded, compiled or solved
+        os._exit(0)
     except Exception:
-        log.exception("a question makes no sense")
+        log.exception("a question or its answer makes no sense")
         os._exit(1)
+
+
+def _end_with(descriptor: int) -> None:
+    """End the process with the service, whatever is still being loaded, compiled or solved."""
+    waiting = select.poll()
+    waiting.register(descriptor, 0)  # for the end of the pipe alone
+    waiting.poll()
+    os._exit(0)
 
 
 def _load(settings: Any, calendar: Any, tell: _Tell, solvers: "list[Solver]") -> None:
@@ -100,12 +113,16 @@ def _step_back() -> None:
 
 def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], tell: _Tell) -> None:
     """Tell the answer to one question; a surprise must not leave who asks waiting."""
+    from pydantic_core import to_json
+
     from ideal_dispatch.errors import IdealError
     from ideal_dispatch.service import logs
 
     logs.call_id.set(given[0].call_id if name == "advise" else "")
     try:
         kind, value = "answered", solver.method(name)(*given)
+        if name == "advise":  # as JSON: the service may not know what a plug-in put into it
+            kind, value = "advised", to_json(value, inf_nan_mode="null")
     except IdealError as error:
         kind, value = "refused", str(error)
     except BaseException as error:

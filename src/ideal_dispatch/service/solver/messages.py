@@ -1,4 +1,4 @@
-"""What the service and its solvers tell each other: plain values, which load no reader of JSON."""
+"""What the service and its solvers tell each other: plain values, which load no schemas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

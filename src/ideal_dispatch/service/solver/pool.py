@@ -112,7 +112,8 @@ class SolverPool:
         self._waiting[holder].append(waiter)
         self._hand_out()
         try:
-            await asyncio.wait([waiter], timeout=max(due - time.monotonic(), 0.0))
+            if not waiter.done():
+                await asyncio.wait([waiter], timeout=max(due - time.monotonic(), 0.0))
             if not waiter.done() or time.monotonic() >= due:
                 raise LateError("no solver was free in time")
             return waiter.result()

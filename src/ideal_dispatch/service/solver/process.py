@@ -228,7 +228,11 @@ class SolverProcess:
             self._warm, self.traffic = value
             self._changed()
         elif number is not None and not (answer := self._answers.pop(number)).done():
-            if kind == "answered":
+            if kind == "advised":
+                from pydantic_core import from_json
+
+                answer.set_result(from_json(value))
+            elif kind == "answered":
                 answer.set_result(value)
             else:
                 answer.set_exception(InputError(value) if kind == "refused" else IdealError(value))
