@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -66,6 +66,15 @@ quick-start: setup
 # travel times learned from real trips: docs/evidence/travel_times.md
 evidence: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan
+
+# real races of London and Lancaster County: docs/evidence/london.md and lancaster.md; resumable, an hour of computing
+SHARED := ../shared/data
+race-evidence: setup
+	mkdir -p out/races
+	$(BIN)/ideal network build $(SHARED)/london/london_osm_edges.csv.gz --nodes $(SHARED)/london/london_osm_nodes.csv.gz --directed -o out/races/london.network --force
+	$(BIN)/ideal records responses $(SHARED)/london/lfb_incidents_2023_01_to_08.csv.gz --format london --stations $(SHARED)/london/lfb_stations.csv -o out/races/london.responses --force
+	$(BIN)/ideal records responses $(SHARED)/lancaster/rvfd_calls_2010_2016.csv.gz --format lancaster -o out/races/lancaster.responses --force
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.races --london out/races/london.responses --network out/races/london.network --lancaster out/races/lancaster.responses
 
 # replays under all policies, resumable: about an hour of computing for each experiment; a page of docs/evidence each
 EXPERIMENTS ?= port_almery

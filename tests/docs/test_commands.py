@@ -48,6 +48,7 @@ OTHERS = {
         "ideal train": "ideal train --epochs 2",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
+    "races.md": {"--count 1500": "--count 500"},
     "responses.md": {"synthesise --responses": "synthesise --responses --count 200"},
     "your_unit_log.md": {
         "synthesise --responses": "synthesise --responses --count 200",
@@ -194,6 +195,13 @@ def test_commands_of_responses(tmp_path: Path) -> None:
 def test_commands_of_your_own_unit_log(tmp_path: Path) -> None:
     run(page_named("your_unit_log.md"), Workplace(tmp_path, OTHERS["your_unit_log.md"]))
     assert (tmp_path / "model" / "card.md").exists()
+
+
+@pytest.mark.slow
+def test_commands_of_races(tmp_path: Path) -> None:
+    run(page_named("races.md"), Workplace(tmp_path, OTHERS["races.md"]))
+    assert (tmp_path / "out" / "races" / "races.json").exists()
+    assert (tmp_path / "out" / "backtest" / "backtest.csv").exists()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import numpy as np
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.races import races_of
+from ideal_dispatch.evaluation.paper_issues import contests_of
 from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
     benchmark_table,
@@ -196,18 +196,18 @@ def _streets(file: Path) -> str:
 
 def _issues(outcomes: Outcomes) -> list[str]:
     """Issues 1 to 3 of the paper's introduction on the test calls."""
-    found = races_of(outcomes)
+    found = contests_of(outcomes)
     if found is None or len(found[0].worlds) < 2:
         return []
-    races = found[0]
-    region, lost = races.region_share(), races.reversal_share()
+    contests = found[0]
+    region, lost = contests.region_share(), contests.reversal_share()
     return [
-        f"Of {len(races):,} test calls in which the router promises two depots within a quarter of "
-        f"each other: the region's depot is the best in {region[0]:.0%} (instantaneous) and "
-        f"{region[1]:.0%} (experienced), in the paper in 56 %; the promised best loses in "
-        f"{lost[0]:.0%} and {lost[1]:.0%}; the router's ranges overlap in "
-        f"{races.overlap_share():.1%}, by {races.overlap_s().mean():.0f} s in the mean of trips "
-        f"of {races.mean_s()[1]:.0f} s, in the paper in 99.5 %, by 377 s of 596 s.",
+        f"Of {len(contests):,} test calls in which the router promises two depots within a "
+        f"quarter of each other: the region's depot is the best in {region[0]:.0%} "
+        f"(instantaneous) and {region[1]:.0%} (experienced), in the paper in 56 %; the promised "
+        f"best loses in {lost[0]:.0%} and {lost[1]:.0%}; the router's ranges overlap in "
+        f"{contests.overlap_share():.1%}, by {contests.overlap_s().mean():.0f} s in the mean of "
+        f"trips of {contests.mean_s()[1]:.0f} s, in the paper in 99.5 %, by 377 s of 596 s.",
     ]
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.evaluation.call_maps import draw_drives
-from ideal_dispatch.evaluation.races import (
+from ideal_dispatch.evaluation.paper_issues import (
     PAPER_MEAN_S,
     PAPER_OVERLAP,
     PAPER_OVERLAP_S,
     PAPER_REGION,
-    Races,
+    Contests,
     issues,
 )
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -32,7 +32,7 @@ from workshop.traffic.checks import (
     check_traffic,
     check_window,
 )
-from workshop.traffic.races import Example, RaceParams, example, race
+from workshop.traffic.contests import ContestParams, Example, contest, example
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +42,10 @@ _NONE = "–"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One recording on the page: its checks, the races run in it, and the most telling call."""
+    """One recording on the page: its checks, the contests run in it, and the most telling call."""
 
     checks: TrafficChecks
-    races: Races
+    contests: Contests
     example: Example | None
 
 
@@ -65,7 +65,7 @@ class Plausibility:
             "traffic_speeds": figures.speeds(checks, self.real),
             "traffic_memory": figures.memory(checks, self.real),
             "traffic_reach": figures.reach(checks, self.real),
-            "traffic_issues": issues([(c.checks.name, c.races) for c in self.columns]),
+            "traffic_issues": issues([(c.checks.name, c.contests) for c in self.columns]),
         }
         first = self.columns[0].example
         if first is not None and not np.isnan(self.network.lon).any():
@@ -112,8 +112,8 @@ class Plausibility:
         ]
 
     def _issue_rows(self) -> list[list[str]]:
-        rows: list[tuple[str, Callable[[Races], str], str]] = [
-            ("calls raced", lambda r: f"{len(r):,}", _NONE),
+        rows: list[tuple[str, Callable[[Contests], str], str]] = [
+            ("calls contested", lambda r: f"{len(r):,}", _NONE),
             ("1: region's depot is best, inst. / exp.", lambda r: _percents(r.region_share()),
              _percent(PAPER_REGION)),
             ("2: promised best loses, inst. / exp.", lambda r: _percents(r.reversal_share()),
@@ -128,7 +128,7 @@ class Plausibility:
         ]  # fmt: skip
         empty = [_NONE] * len(self.real)
         return [
-            [name, *(say(c.races) for c in self.columns), *empty, paper]
+            [name, *(say(c.contests) for c in self.columns), *empty, paper]
             for name, say, paper in rows
         ]
 
@@ -151,11 +151,11 @@ def examine(
     region: IntArray,
     *,
     real_folder: str | os.PathLike[str] | None = None,
-    races: RaceParams | None = None,
+    contests: ContestParams | None = None,
     seed: int = 0,
     report: Callable[[str], None] = lambda stage: None,
 ) -> Plausibility:
-    """Check every recording and race in it; the same places are called in all."""
+    """Check every recording and drive contests in it; the same places are called in all."""
     real: list[WindowChecks] = []
     if real_folder is not None:
         report("Hong Kong")
@@ -172,7 +172,7 @@ def examine(
         world = ReplayedTraffic(recording)
         checks = check_traffic(recording, name, np.random.default_rng([seed, 0]))
         rng = np.random.default_rng([seed, 1])
-        run, calls = race(world, depots, region, races or RaceParams(), rng)
+        run, calls = contest(world, depots, region, contests or ContestParams(), rng)
         telling = example(world, depots, run, calls, World.INSTANTANEOUS)
         columns.append(Column(checks, run, telling))
     network = next(iter(recordings.values())).network
@@ -206,9 +206,9 @@ def _slowest_by_group(checks: TrafficChecks) -> str:
     return f"{_percent(main)} / {_percent(side)}"
 
 
-def _mean_loss(races: Races) -> str:
+def _mean_loss(contests: Contests) -> str:
     return " / ".join(
-        f"{lost[lost > 0].mean():.0f}" if (lost > 0).any() else _NONE for lost in races.lost_s()
+        f"{lost[lost > 0].mean():.0f}" if (lost > 0).any() else _NONE for lost in contests.lost_s()
     )
 
 

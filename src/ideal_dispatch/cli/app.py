@@ -29,7 +29,7 @@ class _Commands(Commands):
 
 _ORDER = (
     "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
-    "serve", "audit", "bench",
+    "races", "backtest", "serve", "audit", "bench",
 )  # fmt: skip
 """Every command or group of commands: a module of that name has it."""
 

@@ -10,7 +10,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.evaluation.call_maps import DrawnDrive, draw_drives
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import cvar, regret_s
-from ideal_dispatch.evaluation.races import issues, races_of
+from ideal_dispatch.evaluation.paper_issues import contests_of, issues
 from ideal_dispatch.evaluation.strategies import AS_SET, BEATING, Strategy
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import (
@@ -101,16 +101,16 @@ def report_figures(
 
 
 def _issues(judged: Judged, network: RoadNetwork | None) -> "Iterator[tuple[str, Figure]]":
-    """The three issues of the paper's introduction on the calls of the run, where some race."""
+    """The three issues of the paper's introduction, where the run has contested calls."""
     outcomes, world = judged.outcomes, World(judged.outcomes.worlds[-1])
-    if (found := races_of(outcomes)) is None:
+    if (found := contests_of(outcomes)) is None:
         return
-    races, numbers = found
-    yield "issues", issues([("this run", races)])
-    call = races.most_telling(world)
+    contests, numbers = found
+    yield "issues", issues([("this run", contests)])
+    call = contests.most_telling(world)
     if network is not None and call is not None:
         entry = outcomes.entries({numbers[call]})[numbers[call]]
-        pair = (("promised first", races.favourite), ("promised second", races.rival))
+        pair = (("promised first", contests.favourite), ("promised second", contests.rival))
         drives = [DrawnDrive.of(who, entry, f"s{depot[call]}", world) for who, depot in pair]
         yield "forecast", draw_drives(network, entry["incident"]["node"], drives)
 

@@ -111,7 +111,7 @@ def train(
     show = watch or (lambda progress: None)
     with one_thread():
         data = TrainingData.prepare(network, trips, parts, settings.params)
-        learned = learn(data, settings.params, _Place(folder, resume, show))
+        learned = learn(data, settings.params, Place(folder, resume, show))
         model = export(learned.network, data)
         radii = trip_radii(
             model, network, trips, jobs=jobs,
@@ -178,7 +178,7 @@ def take_part(
     parts, params = default_split(trips, settings), settings.params
     with one_thread():
         data = TrainingData.prepare(network, trips, parts, params)
-        learn(data, params, _Place(folder, resume))
+        learn(data, params, Place(folder, resume))
 
 
 def default_split(trips: Trips, settings: TrainingSettings) -> Split:
@@ -191,7 +191,7 @@ def default_split(trips: Trips, settings: TrainingSettings) -> Split:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where checkpoints are kept, whether to go on from them, and who watches."""
 
     folder: str | os.PathLike[str] | None = None
@@ -199,7 +199,7 @@ class _Place:
     show: Watch = lambda progress: None
 
 
-_NOWHERE = _Place()
+NOWHERE = Place()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,23 +211,23 @@ class Learned:
     descent: Descent | None = None
 
 
-def learn(data: TrainingData, params: TrainParams, place: _Place = _NOWHERE) -> Learned:
+def learn(data: TrainingData, params: TrainParams, place: Place = NOWHERE) -> Learned:
     """The network that trips and settings give, without a radius."""
     if params.combine == "none":
-        trainer = _run(data, params, place, "training")
+        trainer = run_trainer(data, params, place, "training")
         trainer.finish()
         descent = describe_descent(trainer) if params.optimiser == "sgd" else None
         return Learned(trainer.model, tuple(trainer.history), descent)
     members, histories = [], []
     for number, member in enumerate(member_params(params), 1):
-        trainer = _run(data, member, place, f"network {number} of {params.members}", number)
+        trainer = run_trainer(data, member, place, f"network {number} of {params.members}", number)
         members.append(trainer.finish())
         histories.append(trainer.history)
     average = averaged(members)
     if params.combine == "distil":
         place.show(TrainingProgress("what the teachers expect", 0.0))
         taught = lesson(data, average, params.seed)
-        trainer = _run(taught, student_params(params), place, "training")
+        trainer = run_trainer(taught, student_params(params), place, "training")
         return Learned(trainer.finish(), tuple(trainer.history))
     together = [[astuple(epoch) for epoch in same] for same in zip(*histories, strict=False)]
     means = (
@@ -236,8 +236,8 @@ def learn(data: TrainingData, params: TrainParams, place: _Place = _NOWHERE) -> 
     return Learned(average, tuple(Epoch(*mean) for mean in means))
 
 
-def _run(
-    data: TrainingData, params: TrainParams, place: _Place, stage: str, member: int = 0
+def run_trainer(
+    data: TrainingData, params: TrainParams, place: Place, stage: str, member: int = 0
 ) -> Trainer:
     """A trainer that is done; with a folder, its checkpoint is there."""
     trainer = Trainer(data, params)

@@ -1,6 +1,7 @@
 """Trips as the columns that plain regressions learn from."""
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +65,10 @@ class TripTable:
 
     def driven(self) -> "TripTable":
         """The rows whose path takes time."""
-        rows = self.free_flow_s > 0
+        return self.select(self.free_flow_s > 0)
+
+    def select(self, rows: npt.NDArray[Any]) -> "TripTable":
+        """The rows of a mask, or of numbers."""
         names = (field.name for field in fields(self) if field.name != "columns")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 

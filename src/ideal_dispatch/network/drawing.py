@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PAPER = "#f7f5f0"
+_QUIET = "#dcdfe3"
 _HEADER_IN = 0.5
 _TIERS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("service", "#c9c6bf", 0.35, ("service",)),
@@ -110,6 +111,13 @@ def road_layers(network: RoadNetwork) -> Iterator[RoadLayer]:
         edges = np.flatnonzero(layer == i).astype(np.int32)
         if edges.size:
             yield label, _TIERS[tier][1], _TIERS[tier][2], edges
+
+
+def draw_streets(axes: "Axes", network: RoadNetwork) -> None:
+    """Put the larger roads on a map as a quiet background."""
+    layers = list(road_layers(network))
+    for _, _, width, edges in layers[2:] if len(layers) > 3 else layers:
+        draw_roads(axes, network, ("", _QUIET, 0.6 * width, edges))
 
 
 def mark_depots(axes: "Axes", network: RoadNetwork, depots: Sequence[Depot]) -> None:

@@ -25,7 +25,7 @@ from ideal_dispatch.errors import (
     UnreachableError,
 )
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.races import races_of
+from ideal_dispatch.evaluation.paper_issues import contests_of
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import Replay, World, read_log, resimulate, run_replay
 from ideal_dispatch.replay.log import line_text
@@ -351,4 +351,4 @@ def test_only_the_named_worlds_are_driven(grid: RoadNetwork, tmp_path: Path) -> 
     assert line_text(again) == line_text(one)
     outcomes = Outcomes.load(tmp_path / "1")
     assert outcomes.worlds == ("experienced",)
-    assert races_of(outcomes) is None
+    assert contests_of(outcomes) is None

@@ -15,13 +15,13 @@ from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.unit.workshop.traffic.small import CALENDAR, recording
 from workshop.pictures import save_figures
 from workshop.traffic.__main__ import plausibility
+from workshop.traffic.contests import ContestParams
 from workshop.traffic.page import (
     Plausibility,
     examine,
     markdown,
     nearest_region,
 )
-from workshop.traffic.races import RaceParams
 
 DEPOTS = (Depot("West", 48), Depot("East", 59))
 FIGURES = ["by_hour", "example", "issues", "memory", "reach", "speeds"]
@@ -41,8 +41,8 @@ def found(grid: RoadNetwork) -> Plausibility:
         "town": _recorded(grid),
         "broken": recording(grid, [date(2023, 5, 8)], broken, first_hour=17),
     }
-    races = RaceParams(nodes=10, calls=3)
-    return examine(recordings, DEPOTS, nearest_region(grid, DEPOTS), races=races)
+    contests = ContestParams(nodes=10, calls=3)
+    return examine(recordings, DEPOTS, nearest_region(grid, DEPOTS), contests=contests)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_the_table_says_what_the_checks_found(found: Plausibility) -> None:
     assert table["days: working + others"] == ["2 + 0", "1 + 0", "–"]
     assert table["days differ at an hour by, whole city"][1] == "–"
     town = found.columns[0]
-    assert table["calls raced"][0] == str(len(town.races))
-    a, b = 100 * town.races.reversal_share()
+    assert table["calls contested"][0] == str(len(town.contests))
+    a, b = 100 * town.contests.reversal_share()
     assert table["2: promised best loses, inst. / exp."][0] == f"{a:.0f} % / {b:.0f} %"
     assert table["1: region's depot is best, inst. / exp."][-1] == "56 %"
 
@@ -105,7 +105,9 @@ def test_a_town_without_coordinates_has_no_map(grid: RoadNetwork) -> None:
         grid.tail, grid.head, grid.length_m, road_class=grid.road_class, speed_kmh=grid.speed_kmh
     )
     region = nearest_region(bare, DEPOTS)
-    found = examine({"bare": _recorded(bare)}, DEPOTS, region, races=RaceParams(nodes=5, calls=2))
+    found = examine(
+        {"bare": _recorded(bare)}, DEPOTS, region, contests=ContestParams(nodes=5, calls=2)
+    )
     assert "traffic_example" not in found.figures()
     assert np.isnan(found.columns[0].checks.swings.value).all()
     assert found.table()[1][8][1] == "– / –"
@@ -114,7 +116,7 @@ def test_a_town_without_coordinates_has_no_map(grid: RoadNetwork) -> None:
 def test_real_speeds_stand_beside(grid: RoadNetwork, shared_data: Path) -> None:
     found = examine(
         {"town": _recorded(grid)}, DEPOTS, nearest_region(grid, DEPOTS),
-        real_folder=shared_data / "hong_kong", races=RaceParams(nodes=5, calls=2),
+        real_folder=shared_data / "hong_kong", contests=ContestParams(nodes=5, calls=2),
     )  # fmt: skip
     assert [window.places for window in found.real] == [152, 407, 4401]
     assert len(found.figures()["traffic_speeds"].axes[0].lines) == 5  # one, three, and the half

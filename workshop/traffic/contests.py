@@ -1,7 +1,7 @@
-"""Races drawn in recorded traffic: calls at places where depots compete, every depot driven.
+"""Contests drawn in recorded traffic: calls at places where depots compete, every depot driven.
 
-Every depot in the race is driven in both worlds, so that the three issues of the
-paper's introduction can be counted (:class:`~ideal_dispatch.evaluation.races.Races`).
+Every depot in the contest is driven in both worlds, so that the three issues of the
+paper's introduction can be counted (:class:`~ideal_dispatch.evaluation.paper_issues.Contests`).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.call_maps import DrawnDrive
-from ideal_dispatch.evaluation.races import MARGIN, Races
+from ideal_dispatch.evaluation.paper_issues import MARGIN, Contests
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -27,8 +27,8 @@ Call = tuple[int, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class RaceParams:
-    """Which calls are raced.
+class ContestParams:
+    """Which calls are contested.
 
     ``nodes`` places at which the two nearest depots are within ``margin`` of
     each other on empty roads, ``calls`` at each, at random moments of
@@ -43,17 +43,17 @@ class RaceParams:
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.calls < 1 or not self.margin > 0:
-            raise InputError("races need at least one node, one call and a margin above zero")
+            raise InputError("contests need at least one node, one call and a margin above zero")
 
 
-def race(
+def contest(
     world: ReplayedTraffic,
     depots: Sequence[Depot],
     region: IntArray,
-    params: RaceParams,
+    params: ContestParams,
     rng: np.random.Generator,
-) -> tuple[Races, tuple[Call, ...]]:
-    """Draw calls, ask the router, and drive every depot in the race; gives races and their calls.
+) -> tuple[Contests, tuple[Call, ...]]:
+    """Draw calls, ask the router, drive every depot in the contest; gives contests and calls.
 
     ``region`` is the number of the depot whose territory each node is in.
     """
@@ -78,18 +78,18 @@ def race(
             rows.append((node, at, quotes, contends, goes))
     if not rows:
         raise InputError(
-            f"no race among {nodes.size * params.calls} calls: quoted times were never within "
+            f"no contest among {nodes.size * params.calls} calls: quoted times were never within "
             f"{params.margin:.0%} of each other, or all drives left the recorded time"
         )
     by_depot = {
         name: np.array([
-            [getattr(quote, name) if in_race else np.nan
-             for quote, in_race in zip(quotes, goes, strict=True)]
+            [getattr(quote, name) if in_contest else np.nan
+             for quote, in_contest in zip(quotes, goes, strict=True)]
             for _, _, quotes, _, goes in rows
         ])
         for name in ("duration_s", "optimistic_s", "pessimistic_s")
     }  # fmt: skip
-    races = Races(
+    contests = Contests(
         region=region[[node for node, *_ in rows]],
         quoted_s=by_depot["duration_s"],
         optimistic_s=by_depot["optimistic_s"],
@@ -97,7 +97,7 @@ def race(
         took_s=np.moveaxis(np.array(took), 1, 0),
         contends=np.array([contends for *_, contends, _ in rows]),
     )
-    return races, tuple((node, at) for node, at, *_ in rows)
+    return contests, tuple((node, at) for node, at, *_ in rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,15 +109,19 @@ class Example:
 
 
 def example(
-    world: ReplayedTraffic, depots: Sequence[Depot], races: Races, calls: Sequence[Call], how: World
+    world: ReplayedTraffic,
+    depots: Sequence[Depot],
+    contests: Contests,
+    calls: Sequence[Call],
+    how: World,
 ) -> Example | None:
     """The most telling call, driven again for its trace."""
-    call = races.most_telling(how)
+    call = contests.most_telling(how)
     if call is None:
         return None
     node, at = calls[call]
     drives = []
-    for who, of in (("promised first", races.favourite), ("promised second", races.rival)):
+    for who, of in (("promised first", contests.favourite), ("promised second", contests.rival)):
         number = int(of[call])
         depot = depots[number]
         quote = world.quote(depot.node, node, at)
@@ -131,11 +135,11 @@ def example(
 
 
 def contested_nodes(
-    world: ReplayedTraffic, depots: Sequence[Depot], params: RaceParams, rng: np.random.Generator
+    world: ReplayedTraffic, depots: Sequence[Depot], params: ContestParams, rng: np.random.Generator
 ) -> IntArray:
     """Random nodes whose two nearest depots are within the margin on empty roads."""
     if len(depots) < 2:
-        raise InputError(f"a race needs at least two depots, {len(depots)} given")
+        raise InputError(f"a contest needs at least two depots, {len(depots)} given")
     network = world.network
     away_s = np.sort(
         [network.distances(network.free_flow_times_s, depot.node) for depot in depots], axis=0
@@ -154,7 +158,7 @@ def contested_nodes(
 
 
 def _moments(
-    world: ReplayedTraffic, params: RaceParams, rng: np.random.Generator
+    world: ReplayedTraffic, params: ContestParams, rng: np.random.Generator
 ) -> list[datetime]:
     """Moments of one node's calls, uniform over the recorded time in the given hours."""
     recording = world.recording
@@ -171,7 +175,7 @@ def _moments(
         hours = ", ".join(f"{begin}–{until}" for begin, until in params.hours)
         raise InputError(
             f"the recording has no time between {hours} o'clock with an hour left to drive in; "
-            "race at other hours"
+            "choose other hours"
         )
     lengths = np.array([length for _, length in spans])
     where = np.sort(rng.uniform(0, lengths.sum(), params.calls))

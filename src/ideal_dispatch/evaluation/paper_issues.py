@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARGIN = 0.25
-"""Two depots race where the longer quote is at most so much above the shorter."""
+"""A call is contested where a second quote is at most so much above the shortest."""
 
 PAPER_REGION, PAPER_OVERLAP, PAPER_OVERLAP_S, PAPER_MEAN_S = 0.56, 0.995, 377.0, 596.0
 """What the paper's introduction reports of its 50 nodes."""
@@ -33,12 +33,12 @@ _LONGEST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Races:
-    """Calls and what became of every depot in the race: rows are calls, columns depots.
+class Contests:
+    """Calls and what became of every depot in the contest: rows are calls, columns depots.
 
     ``quoted_s``, ``optimistic_s`` and ``pessimistic_s`` are of the moment of
     the call; ``took_s`` has one more axis in front, of ``worlds``. NaN
-    where a depot was not in the race: its quote was more than the margin above
+    where a depot was not in the contest: its quote was more than the margin above
     the shortest, and it is not the region's. ``region`` is the depot of the
     node's static territory.
     """
@@ -108,12 +108,12 @@ class Races:
         return int(lost.argmax()) if len(self) and lost.max() > 0 else None
 
 
-def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
-    """The run's calls as races, and the number of each in the log.
+def contests_of(outcomes: Outcomes) -> tuple[Contests, tuple[int, ...]] | None:
+    """The run's calls as contests, and the number of each in the log.
 
-    A call is a race where the router promises two depots within the margin of
+    A call is a contest where the router promises two depots within the margin of
     each other. The log has every depot's quote and drive, so no traffic is
-    needed. None where no call is a race.
+    needed. None where no call is a contest.
     """
     worlds, log = tuple(World(name) for name in outcomes.best_s), read_log(outcomes.folder / LOG)
     rows = {number: _row(entry, worlds) for number, entry in enumerate(log)}
@@ -124,11 +124,11 @@ def races_of(outcomes: Outcomes) -> tuple[Races, tuple[int, ...]] | None:
         name: np.array([row[name] for row in found.values()]) for name in next(iter(found.values()))
     }
     columns["took_s"] = np.moveaxis(columns["took_s"], 1, 0)
-    return Races(**columns, worlds=worlds), tuple(found)
+    return Contests(**columns, worlds=worlds), tuple(found)
 
 
 def _row(entry: dict[str, Any], worlds: tuple[World, ...]) -> dict[str, Any] | None:
-    """The fields of :class:`Races` for one call, or None where it is no race."""
+    """The fields of :class:`Contests` for one call, or None where it is no contest."""
     stations, drives, region = entry["stations"], entry["drives"], entry["region"]
     quotes = [one["quote"] if f"s{i}" in drives else None for i, one in enumerate(stations)]
     if region is None or not quotes[region]:
@@ -167,21 +167,25 @@ def _known(quote: dict[str, Any] | None, name: str) -> float:
 # --- drawn --------------------------------------------------------------------------
 
 
-def issues(named: Sequence[tuple[str, Races]]) -> "Figure":
+def issues(named: Sequence[tuple[str, Contests]]) -> "Figure":
     """The three issues of the introduction: shares of calls, with the paper's own beside them."""
-    count = sum(len(races.worlds) for _, races in named)
+    count = sum(len(contests.worlds) for _, contests in named)
     figure, panels = plain_axes(3, 1.3 + 0.42 * (1 + count))
     region = [("paper", PAPER_REGION, f"{100 * PAPER_REGION:.0f} %", MUTED)]
     loses = [("", 0.0, "not given", MUTED)]
     both = [("paper", PAPER_OVERLAP, f"{100 * PAPER_OVERLAP} %, {PAPER_OVERLAP_S:.0f} s", MUTED)]
-    for (name, races), colour in zip(named, _RECORDED, strict=False):
+    for (name, contests), colour in zip(named, _RECORDED, strict=False):
         for world, share, late, lost_s in zip(
-            races.worlds, races.region_share(), races.reversal_share(), races.lost_s(), strict=True
+            contests.worlds,
+            contests.region_share(),
+            contests.reversal_share(),
+            contests.lost_s(),
+            strict=True,
         ):
             region.append((f"{_short(name)}, {world}", share, f"{100 * share:.0f} %", colour))
             by = f" by {lost_s[lost_s > 0].mean():.0f} s" if late > 0 else ""
             loses.append(("", late, f"{100 * late:.0f} %{by}", colour))
-        meet, seconds = races.overlap_share(), races.overlap_s().mean()
+        meet, seconds = contests.overlap_share(), contests.overlap_s().mean()
         both.append((_short(name), meet, f"{100 * meet:.0f} %, {seconds:.0f} s", colour))
     for axes, title, bars in (
         (panels[0], "1  Region's depot is the best", region),

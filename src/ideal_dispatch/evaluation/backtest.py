@@ -1,0 +1,310 @@
+"""The advice that past calls of a month would have got, beside what was done and what happened.
+
+For every call the stations near it are candidates. Who is expected first is the
+primary, and the second is the other station with the largest expected gain. All that the
+advice knows was known before the month began.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.arrivals import Arrivals, as_if_arrived
+from ideal_dispatch.evaluation.race_predictors import Predictors, fit_predictors
+from ideal_dispatch.evaluation.race_study import check_arrivals, check_model, trained_model
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.response_time import ResponsePair
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.records.responses import Responses
+
+if TYPE_CHECKING:
+    from ideal_dispatch.learning import TrainingSettings
+
+NEAREST = 6
+"""Stations of a call that are asked about: those nearest in a straight line."""
+
+SHARE = 0.25
+_DAY = np.timedelta64(1, "D")
+
+Texts = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestSettings:
+    """Which calls, and when a second unit is advised.
+
+    ``start`` is the first day of the month. A second is advised where its expected gain
+    is at least ``threshold_s``; without one, at the threshold that would have sent a
+    second to a ``share`` of the calls before the month. ``kinds`` are the units that
+    count; without, those that the log's mapping says, or the most frequent kind.
+    """
+
+    start: date
+    threshold_s: float | None = None
+    share: float = SHARE
+    kinds: tuple[str, ...] = ()
+    train: bool = False
+
+    @property
+    def end(self) -> date:
+        """The day after the month."""
+        return (self.start.replace(day=1) + timedelta(days=32)).replace(day=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backtest:
+    """The calls of a month: the advice, what was sent, and what happened.
+
+    ``log`` has the rows of the units that count; ``first_row`` is one row of each
+    call in it. Expected seconds are of the advised primary and second; ``sent`` and
+    ``arrived`` count the units of the call, ``first_s`` is the first arrival (NaN
+    where none is known). ``took_s`` are the arrivals of the two advised units, NaN where
+    one was not sent or never arrived.
+    """
+
+    settings: BacktestSettings
+    log: Responses
+    first_row: npt.NDArray[np.int64]
+    primary: Texts
+    second: Texts
+    expected_s: FloatArray
+    gain_s: FloatArray
+    second_first: FloatArray
+    threshold_s: float
+    sent: npt.NDArray[np.int64]
+    stations: Texts
+    arrived: npt.NDArray[np.int64]
+    first_s: FloatArray
+    took_s: FloatArray
+    left_out: Mapping[str, int]
+    words: str
+
+    def __len__(self) -> int:
+        return int(self.first_row.size)
+
+    @property
+    def advised(self) -> BoolArray:
+        """Where a second unit is advised."""
+        return np.asarray(self.gain_s >= self.threshold_s)
+
+    @property
+    def days(self) -> int:
+        return (self.settings.end - self.settings.start).days
+
+    @property
+    def raced(self) -> BoolArray:
+        """Where both advised units were sent and arrived: what the advice was worth is known."""
+        return np.asarray(~np.isnan(self.took_s).any(axis=1))
+
+    @property
+    def saved_s(self) -> FloatArray:
+        """Seconds that the advised second saved, where that is known."""
+        return np.asarray(np.maximum(self.took_s[:, 0] - self.took_s[:, 1], 0.0))
+
+    def of_call(self, name: str) -> Any:
+        """A column of the log for each call."""
+        return getattr(self.log, name)[self.first_row]
+
+
+def backtest(
+    responses: Responses,
+    settings: BacktestSettings,
+    network: RoadNetwork | None = None,
+    *,
+    model: Model | None = None,
+    training: "TrainingSettings | None" = None,
+    folder: str | os.PathLike[str] | None = None,
+    watch: Callable[[str, float], None] = lambda stage, done: None,
+) -> Backtest:
+    """What would have been advised on every call of a month."""
+    from pathlib import Path
+
+    if model is not None:
+        check_model(model, settings.start)
+    if network is None and (model is not None or settings.train):
+        raise InputError("times of roads need the network; give it with --network")
+    kinds = settings.kinds or _usual_kinds(responses)
+    log = responses.select(np.isin(responses.kind, kinds))
+    month = (log.date >= np.datetime64(settings.start)) & (log.date < np.datetime64(settings.end))
+    if not month.any():
+        raise InputError(
+            f"--month {settings.start:%Y-%m}: the log has no call of {' or '.join(kinds)} in it; "
+            "choose another month"
+        )
+    watch("fitting", 0.0)
+    arrivals = Arrivals.of(log, network)
+    check_arrivals(arrivals)
+    past = arrivals.select(arrivals.of_log("date") < np.datetime64(settings.start))
+    unseen_s = None
+    if settings.train:
+        place = Path(folder or ".") / "models" / f"{settings.start:%Y-%m}"
+        model, unseen_s = trained_model(past.select(past.sound), place, training, watch)
+    predictors = fit_predictors(past, model, unseen_s)
+    stations = _stations(log.until(settings.start))
+    threshold_s = settings.threshold_s
+    if threshold_s is None:
+        watch("the threshold", 0.3)
+        before = log.select(
+            (log.date < np.datetime64(settings.start))
+            & (log.date >= np.datetime64(settings.start) - 31 * _DAY)
+        )
+        earlier = _advice(before, stations, predictors, network)
+        threshold_s = float(np.quantile(earlier.gain_s, 1.0 - settings.share))
+    watch("advice", 0.6)
+    now = log.select(month)
+    found = _advice(now, stations, predictors, network)
+    return _beside(found, now, settings, threshold_s, predictors.words)
+
+
+def _usual_kinds(responses: Responses) -> tuple[str, ...]:
+    """The kinds that race each other by the log's mapping, or the most frequent one."""
+    alike = responses.provenance.get("settings", {}).get("units", {}).get("alike", ())
+    names, counts = np.unique(responses.kind, return_counts=True)
+    return tuple(alike) or (str(names[counts.argmax()]),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stations:
+    """Where units start, as the log knew it before the month."""
+
+    name: Texts
+    lon: FloatArray
+    lat: FloatArray
+
+
+def _stations(past: Responses) -> _Stations:
+    known = ~past.from_road & (past.station != "") & ~np.isnan(past.from_lon + past.from_lat)
+    names, first = np.unique(past.station[known], return_index=True)
+    if names.size < 2:
+        raise InputError(
+            "a backtest needs the places of at least two stations from before the month; read the "
+            "log with --stations"
+        )
+    return _Stations(names, past.from_lon[known][first], past.from_lat[known][first])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Advice:
+    """For each call that can be advised on: its first row, the two stations, and the numbers."""
+
+    first_row: npt.NDArray[np.int64]
+    primary: Texts
+    second: Texts
+    expected_s: FloatArray
+    gain_s: FloatArray
+    second_first: FloatArray
+    left_out: Mapping[str, int]
+
+
+def _advice(
+    log: Responses, stations: _Stations, predictors: Predictors, network: RoadNetwork | None
+) -> _Advice:
+    _, first = np.unique(log.incident, return_index=True)
+    first = np.sort(first)
+    placed = ~np.isnan(log.lon[first] + log.lat[first])
+    left_out = {"it is not known where the call was": int((~placed).sum())}
+    calls = first[placed]
+    far_m = great_circle_m(
+        log.lon[calls][:, None], log.lat[calls][:, None], stations.lon, stations.lat
+    )
+    near = np.argsort(far_m, axis=1, kind="stable")[:, :NEAREST]
+    asked = _asked(log, calls, near, stations)
+    arrivals = Arrivals.of(asked, network)
+    count = near.shape[1]
+    call, rank = np.divmod(arrivals.rows, count)
+    times = predictors.of(arrivals)
+    mean_s = np.full((calls.size, count), np.inf)
+    mean_s[call, rank] = times.mean_s
+    place = np.full((calls.size, count), -1)
+    place[call, rank] = np.arange(len(arrivals))
+    two = np.isfinite(mean_s).sum(axis=1) >= 2
+    left_out["the call, or all but one station near it, is not near a road"] = int((~two).sum())
+    rows = np.flatnonzero(two)
+    best = mean_s[rows].argmin(axis=1)
+    primary = place[rows, best]
+    gain = np.full((rows.size, count), -np.inf)
+    chance = np.zeros((rows.size, count))
+    for column in range(count):
+        other = place[rows, column]
+        usable = np.flatnonzero((other >= 0) & (column != best))
+        if usable.size:
+            pair = ResponsePair(times[primary[usable]], times[other[usable]])
+            gain[usable, column], chance[usable, column] = pair.gain_s, pair.second_first
+    chosen = gain.argmax(axis=1)
+    each = np.arange(rows.size)
+    return _Advice(
+        calls[rows],
+        stations.name[near[rows, best]],
+        stations.name[near[rows, chosen]],
+        np.column_stack([mean_s[rows, best], mean_s[rows, chosen]]),
+        gain[each, chosen],
+        chance[each, chosen],
+        {why: n for why, n in left_out.items() if n},
+    )
+
+
+def _asked(
+    log: Responses, calls: npt.NDArray[np.int64], near: npt.NDArray[np.int64], stations: _Stations
+) -> Responses:
+    """A row for each call and station near it, as if that station's unit had been sent."""
+    rows, which = np.repeat(calls, near.shape[1]), near.ravel()
+    return replace(
+        as_if_arrived(log.select(rows)),
+        unit=np.full(rows.size, ""),
+        station=stations.name[which],
+        from_lon=stations.lon[which],
+        from_lat=stations.lat[which],
+        from_road=np.zeros(rows.size, bool),
+    )
+
+
+def _beside(
+    advice: _Advice, log: Responses, settings: BacktestSettings, threshold_s: float, words: str
+) -> Backtest:
+    """The advice beside what the log says was done."""
+    call_of = log.calls
+    calls = call_of[advice.first_row]
+    number = np.full(call_of.max() + 1, -1)
+    number[calls] = np.arange(calls.size)
+    row_call = number[call_of]
+    rows = np.flatnonzero(row_call >= 0)
+    n = calls.size
+    sent = np.bincount(row_call[rows], minlength=n)
+    came = rows[log.arrived[rows] & (log.response_s[rows] > 0)]
+    arrived = np.bincount(row_call[came], minlength=n)
+    first_s = np.full(n, np.inf)
+    np.minimum.at(first_s, row_call[came], log.response_s[came])
+    took_s = np.full((n, 2), np.inf)
+    for side, names in enumerate((advice.primary, advice.second)):
+        theirs = came[log.station[came] == names[row_call[came]]]
+        np.minimum.at(took_s[:, side], row_call[theirs], log.response_s[theirs])
+    stations = [
+        " + ".join(log.station[part].tolist())
+        for part in np.split(rows[np.argsort(row_call[rows], kind="stable")], np.cumsum(sent)[:-1])
+    ]
+    return Backtest(
+        settings,
+        log,
+        advice.first_row,
+        advice.primary,
+        advice.second,
+        advice.expected_s,
+        advice.gain_s,
+        advice.second_first,
+        threshold_s,
+        sent,
+        np.array(stations),
+        arrived,
+        np.where(np.isfinite(first_s), first_s, np.nan),
+        np.where(np.isfinite(took_s), took_s, np.nan),
+        advice.left_out,
+        words,
+    )
