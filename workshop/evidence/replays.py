@@ -53,7 +53,9 @@ def page_of(run: Path) -> ExperimentPage:
     """The page of one experiment."""
     experiment = json.loads((run / EXPERIMENT).read_text(encoding="utf-8"))
     tested = {
-        world: _judged(run, world) for world in WORLDS if (world_folder(run, world) / TEST).exists()
+        world: judged_run(run, world)
+        for world in WORLDS
+        if (world_folder(run, world) / TEST).exists()
     }
     stem = run.resolve().name.replace("-", "_")
     words = [_provenance(run, experiment, tested)]
@@ -123,7 +125,7 @@ def _kept(days: str, world: str, **tables: Table | None) -> list[Kept]:
     ]
 
 
-def _judged(run: Path, world: World) -> Judged:
+def judged_run(run: Path, world: World) -> Judged:
     training = Outcomes.load(calibration_of(run, world))
     return Judged(Outcomes.load(world_folder(run, world) / TEST), training, CURVES[USUAL_CURVE], 0)
 

@@ -106,7 +106,7 @@ def simulate(
             demand = 1.0
         elif demand is None:
             with stages("Finding how much traffic the streets can carry"):
-                demand = how.capacity_share * capacity(network, folder, how.signals)
+                demand = how.capacity_share * capacity(network, folder)
             out.print(f"demand {demand:.2f}: {how.capacity_share:.0%} of what the streets carry")
         whole_days = days // 6 if whole_days is None else whole_days
         plans = plan_days(
