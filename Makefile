@@ -110,8 +110,8 @@ experiment-traffic: setup
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic --force
 
 # the directed streets of the paper's box on Hong Kong Island, and volatile evenings on them, then fresh ones:
-# an hour, resumable. Demand is 0.9 of what these streets carry, which is 1.0.
-VOLATILE := --hours 17-18 --whole-days 0 --first 2026-01-01 --demand 0.9 --regime volatile
+# twenty minutes, resumable. Demand is what these streets carry, measured vehicle by vehicle.
+VOLATILE := --hours 17-18 --whole-days 0 --first 2026-01-01 --demand 1 --regime volatile
 hong-kong-traffic: setup
 	mkdir -p out/experiments
 	$(BIN)/ideal network build $(HONG_KONG)/hk_island_osm_20230713.osm.gz --bbox=114.116190,22.265669,114.184312,22.290994 -o out/experiments/hong_kong_island.network --force

@@ -18,6 +18,7 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.races import races_of
 from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
+    beating_table,
     benchmark_table,
     difference_table,
     gap_table,
@@ -111,6 +112,7 @@ def _test(judged: Judged, world: World) -> list[Kept]:
             gap=gap_table(judged, world),
             regret=regret_table(judged, world),
             benchmarks=benchmark_table(judged, world),
+            beating=beating_table(judged, world),
             second=second_table(judged, world),
             which_second=which_second(judged.outcomes, world),
         ),

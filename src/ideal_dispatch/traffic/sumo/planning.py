@@ -47,7 +47,8 @@ class Regime(Checked):
     two ``day_spread`` of it. ``closures`` is their mean number in a day's hours;
     a share of them are ``works``, which close a narrow street, the others accidents
     that take a lane of a wide one, each for ``closed_s`` at least and at most. With
-    ``main_roads`` accidents happen where most trips pass, and leave one lane.
+    ``main_roads`` accidents happen where most trips pass, each on a road of its own, and
+    leave one lane. ``queues`` is that of :class:`~ideal_dispatch.traffic.sumo.day_plan.DayPlan`.
     ``pattern`` are the kinds of the days in turn.
     """
 
@@ -57,13 +58,14 @@ class Regime(Checked):
     works: Share = 0.3
     closed_s: tuple[int, int] = (1200, 7200)
     main_roads: bool = False
+    queues: bool = False
     pattern: tuple[Literal["weekday", "saturday", "sunday", "holiday"], ...] = PATTERN
 
 
 CALM = Regime()
 VOLATILE = Regime(
-    capacity_share=0.9, day_spread=0.12, closures=8.0, works=0.1, closed_s=(1200, 3600),
-    main_roads=True, pattern=("weekday",),
+    capacity_share=1.0, day_spread=0.12, closures=10.0, works=0.1, closed_s=(1200, 3600),
+    main_roads=True, queues=True, pattern=("weekday",),
 )  # fmt: skip
 REGIMES = MappingProxyType({"calm": CALM, "volatile": VOLATILE})
 
@@ -113,6 +115,7 @@ def plan_days(
                 weather=tuple(map(tuple, _weather_known(weather, day).tolist())),
                 closures=_closures(network, periods, regime, own),
                 seed=int(own.integers(2**31)),
+                queues=regime.queues,
             )
         )
     return tuple(plans)
@@ -183,6 +186,8 @@ def _closures(
         edge = int(rng.choice(network.num_edges, p=weight / weight.sum()))
         if not works:
             left = 1 if regime.main_roads else int(lanes[edge]) - 1
+            if regime.main_roads:
+                busy[edge] = 0.0  # SUMO may fail where two closures of a road overlap
             closures.append(Closure((edge,), from_s, until_s, left))
             continue
         back = np.flatnonzero(

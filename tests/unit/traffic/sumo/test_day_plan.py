@@ -21,6 +21,11 @@ def test_moments_and_seconds_are_inverse() -> None:
     assert plan().second(at.astimezone(UTC)) == 7.5 * 3600
 
 
+def test_plans_from_before_queues_existed_are_the_same() -> None:
+    assert "queues" not in plan().to_json()
+    assert plan(queues=True).to_json()["queues"] is True
+
+
 def test_a_row_of_weather_is_of_the_hour_before() -> None:
     shower = tuple((20.0, 5.0 if row == 9 else 0.0, 70.0, 10.0, 1012.0) for row in range(25))
     wet = plan(weather=shower)
@@ -146,6 +151,9 @@ def test_accidents_on_main_roads_leave_one_lane(grid: RoadNetwork) -> None:
     passed = [np.mean([busy[one.edges[0]] for one in closures]) for closures in (anywhere, main)]
     assert passed[1] > 1.2 * passed[0]
     assert {one.lanes_left for one in main} == {1}
+    for one in plan_days(grid, HONG_KONG, 5, days=60, whole_days=0, regime=REGIMES["volatile"]):
+        accidents = [closure.edges for closure in one.closures if closure.lanes_left]
+        assert len(set(accidents)) == len(accidents), "two on one road may make SUMO fail"
     assert all(one.lanes_left == lanes[one.edges[0]] - 1 for one in anywhere)
 
 
