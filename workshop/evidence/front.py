@@ -70,7 +70,7 @@ def summary(arrival: Rows, saved: Rows) -> Table:
     )  # fmt: skip
     return Table(
         "summary",
-        "Mean seconds from departure until the first ambulance arrives, ten or twelve test days each",
+        "Mean seconds from departure to the first arrival, ten or twelve test days each",
         (Column("place"), *(Column(name, 1) for name in names),
          Column("ideal sooner than interval-selective, as many sent", 2, signed=True)),
         tuple(rows),
