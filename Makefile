@@ -79,7 +79,7 @@ pictures: setup
 	@$(BIN)/python -m workshop.pictures $(ONLY)
 
 # what the paper claims beside what came out on Hong Kong Island: docs/evidence/claims.md, from its replays
-CLAIMS := hong_kong_island hong_kong_island_days
+CLAIMS := hong_kong_island hong_kong_island_days hong_kong_island_fresh hong_kong_island_days_fresh
 claims: setup
 	@$(BIN)/python -m workshop.evidence.claims $(CLAIMS:%=out/replays/%)
 

@@ -167,7 +167,8 @@ def _made(traffic: Path) -> str:
     made = KIND.read(traffic)[0]["provenance"]
     days = traffic.with_name(f"{traffic.stem}_days")
     number, hours = processor_hours(days)
-    cost = f", {hours:.1f} hours of one core for {number} of its days" if number else ""
+    took = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    cost = f", {took} of one core for {number} of its days" if number else ""
     return f"It was made by `{made['command']}` ({made['engine']} {made['version']}{cost})."
 
 

@@ -13,7 +13,7 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.races import Races
 from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
-from workshop.evidence.claims import METHOD, SITUATION, Seen, claims_table, page
+from workshop.evidence.claims import METHOD, REASONS, SITUATION, WHY, Seen, claims_table, page
 
 WORLD = World.EXPERIENCED
 RACES = Races(
@@ -38,8 +38,8 @@ def told(seen: Seen, name: str) -> tuple[str, bool]:
 
 
 def test_the_situation(seen: Seen) -> None:
-    assert told(seen, "region") == ("50%", True), "of four races it is the best in two"
-    assert told(seen, "reversal") == ("25%", True)
+    assert told(seen, "region") == ("50.0%", True), "of four races it is the best in two"
+    assert told(seen, "reversal") == ("25.0%", True)
     words, holds = told(seen, "overlap")
     assert words.startswith("75.0%, 15 s of ")
     assert not holds, "95 % is the rule"
@@ -65,16 +65,17 @@ def test_regrets_are_those_of_the_form(seen: Seen, role: str) -> None:
 def test_what_fails_is_marked_and_explained(seen: Seen) -> None:
     runs = {"A town": [seen]}
     table = claims_table("Situation", SITUATION, runs, {"overlap": "narrow ranges"})
-    rows = {row[0]: row[1:] for row in table.rows}
+    rows = {str(row[0]): row[1:] for row in table.rows}
     (overlap,) = (row for words, row in rows.items() if "overlap" in words)
     assert str(overlap[1]).startswith("✗ 75.0%")
     assert overlap[2:] == ("no", "narrow ranges")
     (region,) = (row for words, row in rows.items() if "region's depot" in words)
-    assert region == ("56 %", "50%", "yes", "")
-    text = page(runs, {})
+    assert region == ("56 %", "50.0%", "yes", "")
+    text = page({"Test evenings": runs, "Fresh evenings": {}}, {})
+    assert "Fresh" not in text, "a group without runs is left out"
     assert text.count("*IDEAL ") == 2
     assert all(text.count(claim.words) == 2 for claim in METHOD)
-    assert "| A town, experienced |" in text
+    assert "| ranges of the last hour, experienced |" in text
 
 
 def test_a_claim_may_hold_in_some_runs_alone(seen: Seen) -> None:
@@ -83,3 +84,10 @@ def test_a_claim_may_hold_in_some_runs_alone(seen: Seen) -> None:
         "Both", SITUATION, {"narrow": [seen], "wide": [replace(seen, races=wide)]}, {}
     )
     assert [row[-2] for row in table.rows][2] == "in 1 of 2"
+
+
+def test_every_claim_that_fails_has_a_reason() -> None:
+    names = {claim.name for claim in SITUATION} - {"router"}  # which holds wherever it was tried
+    names |= {f"{role} {claim.name}" for role in ("paper", "ideal") for claim in METHOD}
+    assert set(WHY) == names
+    assert set(WHY.values()) == set(REASONS)
