@@ -257,7 +257,7 @@ _OPENING = (
     "the router shows. The two pairs of columns differ in the router's optimistic and pessimistic "
     "times: what it said in the last hour, or on earlier evenings, as Google's are. A ✗ marks a "
     "figure by which a claim does not hold. Rules in brackets are ours; all were written before "
-    "the test evenings were replayed. The letters are likely reasons, below; none of them was tested.",
+    "the test evenings were replayed. The letters are likely reasons, below; none was tested.",
 )
 _CLOSING = (
     "Sha Tin, the paper's transfer, was replayed on undirected streets alone "
