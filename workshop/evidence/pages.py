@@ -29,10 +29,14 @@ KINDS = {
     "gap": "what a proved gap changes against Algorithm 2's",
     "regret": "regret against the paper's candidate set",
     "benchmarks": "regret against all drives, and against hindsight",
+    "beating": "the least volume that beats the strongest baseline, as in the paper's Figure 4",
     "training": "seconds saved on the training days, by which choices were made",
     "paper_regret": "the paper's table of regrets beside ours",
     "paper_tests": "the paper's Wilcoxon tests beside ours",
 }
+
+PRINTED = ("beating", "paper_regret", "paper_tests")
+"""Kinds that are shown on a page beside what the paper prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,10 @@ class ExperimentPage:
                 replace(arrival, title="Driving time of the first ambulance to arrive")
             )
             blocks += [self.learned[world]] if world in self.learned else []
+        printed = [one.table for one in self.tables if one.kind in PRINTED]
+        if printed:
+            blocks.append("## The paper's tables beside ours")
+            blocks += [block for table in printed for block in _shown(table)]
         kinds = {one.kind for one in self.tables}
         lines = [f"- [{k}.csv]({k}.csv): {words}" for k, words in KINDS.items() if k in kinds]
         return "\n\n".join([*blocks, "## All tables, as CSV", "\n".join(lines)]) + "\n"

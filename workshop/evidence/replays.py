@@ -18,6 +18,7 @@ from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.paper_issues import contests_of
 from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
+    beating_table,
     benchmark_table,
     difference_table,
     gap_table,
@@ -53,7 +54,9 @@ def page_of(run: Path) -> ExperimentPage:
     """The page of one experiment."""
     experiment = json.loads((run / EXPERIMENT).read_text(encoding="utf-8"))
     tested = {
-        world: _judged(run, world) for world in WORLDS if (world_folder(run, world) / TEST).exists()
+        world: judged_run(run, world)
+        for world in WORLDS
+        if (world_folder(run, world) / TEST).exists()
     }
     stem = run.resolve().name.replace("-", "_")
     words = [_provenance(run, experiment, tested)]
@@ -109,6 +112,7 @@ def _test(judged: Judged, world: World) -> list[Kept]:
             gap=gap_table(judged, world),
             regret=regret_table(judged, world),
             benchmarks=benchmark_table(judged, world),
+            beating=beating_table(judged, world),
             second=second_table(judged, world),
             which_second=which_second(judged.outcomes, world),
         ),
@@ -123,7 +127,7 @@ def _kept(days: str, world: str, **tables: Table | None) -> list[Kept]:
     ]
 
 
-def _judged(run: Path, world: World) -> Judged:
+def judged_run(run: Path, world: World) -> Judged:
     training = Outcomes.load(calibration_of(run, world))
     return Judged(Outcomes.load(world_folder(run, world) / TEST), training, CURVES[USUAL_CURVE], 0)
 
@@ -163,7 +167,8 @@ def _made(traffic: Path) -> str:
     made = KIND.read(traffic)[0]["provenance"]
     days = traffic.with_name(f"{traffic.stem}_days")
     number, hours = processor_hours(days)
-    cost = f", {hours:.1f} hours of one core for {number} of its days" if number else ""
+    took = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    cost = f", {took} of one core for {number} of its days" if number else ""
     return f"It was made by `{made['command']}` ({made['engine']} {made['version']}{cost})."
 
 

@@ -19,6 +19,7 @@ from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
 from ideal_dispatch.dispatch.scenario_gap import on_path
 from ideal_dispatch.dispatch.trace import Step
 from ideal_dispatch.gap import DcaStep
+from ideal_dispatch.gap.dca import TOLERANCE_S
 from ideal_dispatch.network import Path
 from ideal_dispatch.replay.log import plain
 from ideal_dispatch.traffic.source import RouteQuote
@@ -267,7 +268,10 @@ def _print_iterates(rows: Sequence[dict[str, Any]], width: int) -> None:
     for name in ("k", "f(X), s", "W_k, s", "change of X", "second from", "km", "shared km", "ms"):
         left = name == "second from"
         table.add_column(name, justify="left" if left else "right", overflow="fold")
-    for row in rows:
+    fruitless = [row["restarted"] and abs(row["f_s"]) <= TOLERANCE_S for row in rows]
+    for number, row in enumerate(rows):
+        if 0 < number < len(rows) - 1 and all(fruitless[number - 1 : number + 2]):
+            continue  # of draws that all led to the primary's path, the first and the last tell all
         drawn = "*" if row["restarted"] else ""
         table.add_row(
             f"{row['k']}{drawn}",

@@ -55,8 +55,8 @@ def simulate(
       --hours FROM-TO,...  Hours of each day, in local time.
       --whole-days NUMBER  SUMO: how many of the days have all 24 hours; one in six by default.
       --regime calm|volatile  SUMO: what the days are like. calm, the default: ordinary days.
-          volatile: weekdays with as much demand as the streets can carry, and many accidents that
-          take lanes.
+          volatile: weekdays with as much demand as the streets can carry, and many accidents on
+          main roads; vehicles move from queue to queue, which is quicker to simulate.
       --demand FACTOR  SUMO: how busy the roads are; 1 is usual in the embedded city. By default,
           what the streets of other cities can carry is measured first, which takes some minutes;
           calm days have 80 % of that.
@@ -106,7 +106,7 @@ def simulate(
             demand = 1.0
         elif demand is None:
             with stages("Finding how much traffic the streets can carry"):
-                demand = how.capacity_share * capacity(network, folder, how.signals)
+                demand = how.capacity_share * capacity(network, folder)
             out.print(f"demand {demand:.2f}: {how.capacity_share:.0%} of what the streets carry")
         whole_days = days // 6 if whole_days is None else whole_days
         plans = plan_days(

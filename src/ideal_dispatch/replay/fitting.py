@@ -284,7 +284,9 @@ def _params(experiment: Experiment, trained: Trained) -> "TrainParams":
     if trained == "paper":
         usual, changes = TrainParams.paper(seed=experiment.seed), experiment.paper_training
     else:
-        usual, changes = TrainParams(seed=experiment.seed), experiment.training
+        # a replayed trip is a drive alone: it has no turnout
+        usual = TrainParams(seed=experiment.seed, trip_constant=False)
+        changes = experiment.training
     values = asdict(usual)
     shape = values["architecture"] | dict(changes.get("architecture", {}))
     return built(TrainParams, values | dict(changes) | {"architecture": shape}, "")

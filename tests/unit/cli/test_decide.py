@@ -414,6 +414,19 @@ def test_a_trace_of_algorithm_2(
     assert rows[0]["change"] > 0.0
 
 
+def test_fruitless_restarts_of_algorithm_2_are_printed_as_two_rows(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = told | {"policy": "paper-ideal", "seed": 3, "primary": "D2", "node": 99}
+    decide(**asked, trace_gap=True, json=True)
+    rows = json.loads(capsys.readouterr().out)["algorithm_2"]
+    assert len(rows) == 51, "every metric that was drawn leads to the primary's path"
+    assert all(row["f_s"] == 0.0 for row in rows)
+    decide(**asked, trace_gap=True)
+    text = capsys.readouterr().out.split("Algorithm 2, step by step")[1]
+    assert [line.split()[0] for line in text.splitlines()[2:5]] == ["0", "1*", "50*"]
+
+
 def test_a_trace_of_algorithm_2_is_readable_in_eighty_columns(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

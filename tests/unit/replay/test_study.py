@@ -326,6 +326,8 @@ def test_corrections_are_judged_on_days_they_were_not_fitted_on(
     assert parts.drift is not None
     assert parts.drift.model.checksum not in drifts
     assert parts.gain is not None
+    assert parts.model is not None
+    assert parts.model.trip_constant_s == 0.0, "a replayed trip is a drive alone"
     rows = {key: gain.rows for key, gain in parts.gains.items()}
     both: SecondKinds = ("alternative", "other-depot")
     assert rows[both, False] <= rows[in_order(ALL_KINDS), False] == parts.gain.rows

@@ -62,7 +62,7 @@ def simulate(
     if len(days) < len(plans):
         raise InputError("two plans are of the same date; a day is simulated once")
     common = {"network": network.checksum, "bin_s": bin_s}
-    engines = {plan.signals: _engine(network, plan.signals) for plan in plans}
+    engines = {plan.signals: engine_of(network, plan.signals) for plan in plans}
     missing: dict[Path, dict[str, Any]] = {}
     for file, plan in days.items():
         made_of = common | {"engine": engines[plan.signals], "plan": plan.to_json()}
@@ -116,7 +116,7 @@ def _is_done(file: Path, made_of: dict[str, Any]) -> bool:
     return {name: manifest.get(name) for name in made_of} == made_of
 
 
-def _engine(network: RoadNetwork, signals: str) -> dict[str, str]:
+def engine_of(network: RoadNetwork, signals: str = "actuated") -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
     digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
     for module in (demand, output, scenario_files, simulation):

@@ -53,7 +53,9 @@ class DayPlan:
     ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has 25
     rows of the variables of :data:`WEATHER_VARIABLES`: row h is of the hour that
     ends h hours after midnight, so the first is of the day before. ``signals``
-    wait for traffic (actuated) or follow their programme (fixed).
+    wait for traffic (actuated) or follow their programme (fixed). ``queues`` moves vehicles
+    from queue to queue along a road (SUMO's mesoscopic model), which is much quicker to
+    simulate than how each follows the one before it.
     """
 
     date: date
@@ -65,6 +67,7 @@ class DayPlan:
     closures: tuple[Closure, ...] = ()
     seed: int = 0
     signals: str = "actuated"
+    queues: bool = False
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
@@ -117,4 +120,7 @@ class DayPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan in plain values."""
-        return asdict(self) | {"date": self.date.isoformat()}
+        values = asdict(self) | {"date": self.date.isoformat()}
+        if not self.queues:
+            del values["queues"]  # days from before it existed are not simulated again
+        return values

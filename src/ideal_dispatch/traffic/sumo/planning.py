@@ -12,6 +12,7 @@ from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.features import through_traffic
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.ranges import Checked, Positive, Range, Share, ZeroOrMore
 from ideal_dispatch.records.synthetic.weather import SyntheticWeather
@@ -45,7 +46,9 @@ class Regime(Checked):
     (:func:`~ideal_dispatch.traffic.sumo.capacity.capacity`). A day's own lies within
     two ``day_spread`` of it. ``closures`` is their mean number in a day's hours;
     a share of them are ``works``, which close a narrow street, the others accidents
-    that take a lane of a wide one, each for ``closed_s`` at least and at most.
+    that take a lane of a wide one, each for ``closed_s`` at least and at most. With
+    ``main_roads`` accidents happen where most trips pass, each on a road of its own, and
+    leave one lane. ``queues`` is that of :class:`~ideal_dispatch.traffic.sumo.day_plan.DayPlan`.
     ``pattern`` are the kinds of the days in turn.
     """
 
@@ -54,14 +57,15 @@ class Regime(Checked):
     closures: ZeroOrMore = 1.5
     works: Share = 0.3
     closed_s: tuple[int, int] = (1200, 7200)
-    signals: Literal["actuated", "fixed"] = "actuated"
+    main_roads: bool = False
+    queues: bool = False
     pattern: tuple[Literal["weekday", "saturday", "sunday", "holiday"], ...] = PATTERN
 
 
 CALM = Regime()
 VOLATILE = Regime(
-    capacity_share=1.0, day_spread=0.12, closures=6.0, works=0.1, closed_s=(1200, 3600),
-    pattern=("weekday",),
+    capacity_share=1.0, day_spread=0.12, closures=10.0, works=0.1, closed_s=(1200, 3600),
+    main_roads=True, queues=True, pattern=("weekday",),
 )  # fmt: skip
 REGIMES = MappingProxyType({"calm": CALM, "volatile": VOLATILE})
 
@@ -111,7 +115,7 @@ def plan_days(
                 weather=tuple(map(tuple, _weather_known(weather, day).tolist())),
                 closures=_closures(network, periods, regime, own),
                 seed=int(own.integers(2**31)),
-                signals=regime.signals,
+                queues=regime.queues,
             )
         )
     return tuple(plans)
@@ -166,11 +170,14 @@ def _closures(
     lanes = lanes_per_direction(network)
     works_class = np.isin(network.road_class, [ROAD_CLASSES.index(n) for n in _WORKS_CLASSES])
     shortest_s, longest_s = regime.closed_s
+    busy = through_traffic(network) if regime.main_roads else np.ones(network.num_edges)
     closures = []
     for _ in range(int(rng.poisson(regime.closures))):
         works = rng.random() < regime.works
         fit = works_class & (lanes == 1) if works else lanes > 1
         weight = np.where(fit, np.minimum(network.length_m, 300.0) * lanes, 0.0)
+        if not works:
+            weight *= busy
         period = hours[int(rng.integers(len(hours)))]
         from_s = int(rng.uniform(period[0] * HOUR_S, period[1] * HOUR_S - shortest_s))
         until_s = from_s + int(rng.uniform(shortest_s, longest_s))
@@ -178,7 +185,10 @@ def _closures(
             continue
         edge = int(rng.choice(network.num_edges, p=weight / weight.sum()))
         if not works:
-            closures.append(Closure((edge,), from_s, until_s, int(lanes[edge]) - 1))
+            left = 1 if regime.main_roads else int(lanes[edge]) - 1
+            if regime.main_roads:
+                busy[edge] = 0.0  # SUMO may fail where two closures of a road overlap
+            closures.append(Closure((edge,), from_s, until_s, left))
             continue
         back = np.flatnonzero(
             (network.tail == network.head[edge]) & (network.head == network.tail[edge])

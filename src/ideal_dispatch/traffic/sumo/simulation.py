@@ -147,6 +147,7 @@ def prepare_period(
     from_s, until_s = (hour * HOUR_S for hour in hours)
     write_trips(plan, departures, folder / "trips.xml")
     write_closures(network, plan, folder / "closures.xml")
+    queues = ("--mesosim", "true", "--meso-junction-control", "true")  # with lights and priority
     return [
         "--net-file", str(net),
         "--route-files", str(folder / "trips.xml"),
@@ -157,6 +158,7 @@ def prepare_period(
         "--end", str(until_s + CLEARANCE_S + CLOCK_S),
         "--seed", str(plan.seed % 2**31),
         *OPTIONS,
+        *(queues if plan.queues else ()),
     ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic.sumo import capacity as trials
+from ideal_dispatch.traffic.sumo import demand
 from ideal_dispatch.traffic.sumo.plausibility import hour_breaks
 from ideal_dispatch.traffic.sumo.simulation import simulate_day
 from tests.unit.traffic.sumo.days import needs_sumo, plan
@@ -37,8 +38,13 @@ def test_demand_grows_until_the_streets_jam(
             village, plan(hours=evening.hours, demand_factor=factor), workdir=tmp_path
         )
         assert flows == (not any(map(hour_breaks, day.hours)))
-    monkeypatch.setattr(trials, "simulate_day", None)  # it is known now
-    assert trials.capacity(village, tmp_path) == 0.5
+    with monkeypatch.context() as known:
+        known.setattr(trials, "simulate_day", None)  # it is known now
+        assert trials.capacity(village, tmp_path) == 0.5
+    # with other tables of demand it is asked again
+    monkeypatch.setattr(demand, "PEAK_TRIPS_PER_LANE_KM", 18.0 * demand.PEAK_TRIPS_PER_LANE_KM)
+    monkeypatch.setattr(trials, "_FACTORS", (0.25, 1.0))
+    assert trials.capacity(village, tmp_path) == 0.25
 
 
 @needs_sumo

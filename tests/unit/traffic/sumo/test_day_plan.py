@@ -6,7 +6,9 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.features import through_traffic
 from ideal_dispatch.traffic.sumo.day_plan import Closure
+from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
 from ideal_dispatch.traffic.sumo.planning import REGIMES, Regime, plan_days
 from tests.unit.traffic.sumo.days import DRY, plan
 
@@ -17,6 +19,11 @@ def test_moments_and_seconds_are_inverse() -> None:
     at = plan().moment(7.5 * 3600)
     assert at.isoformat() == "2025-03-04T07:30:00+08:00"
     assert plan().second(at.astimezone(UTC)) == 7.5 * 3600
+
+
+def test_plans_from_before_queues_existed_are_the_same() -> None:
+    assert "queues" not in plan().to_json()
+    assert plan(queues=True).to_json()["queues"] is True
 
 
 def test_a_row_of_weather_is_of_the_hour_before() -> None:
@@ -123,13 +130,31 @@ def test_a_regime_says_how_days_differ(grid: RoadNetwork) -> None:
     assert spread[1] > 1.5 * spread[0]
     assert closures[1] > 2 * closures[0]
     assert {one.kind for one in volatile} == {"weekday"}
-    fixed = plan_days(grid, HONG_KONG, 5, regime=Regime(signals="fixed"))
-    assert {one.signals for one in fixed} == {"fixed"}
     shortest_s, longest_s = REGIMES["volatile"].closed_s
     for closure in (closure for one in volatile for closure in one.closures):
         assert shortest_s <= closure.until_s - closure.from_s <= longest_s
     with pytest.raises(InputError, match="day_spread 0.5: 0 to 0.4 is needed"):
         Regime(day_spread=0.5)
+
+
+def test_accidents_on_main_roads_leave_one_lane(grid: RoadNetwork) -> None:
+    lanes, busy = lanes_per_direction(grid), through_traffic(grid)
+    assert lanes.max() > 1, "or there is no accident"
+    anywhere, main = (
+        [
+            closure
+            for one in plan_days(grid, HONG_KONG, 5, days=60, whole_days=0, regime=regime)
+            for closure in one.closures
+        ]
+        for regime in (Regime(works=0.0), Regime(works=0.0, main_roads=True))
+    )
+    passed = [np.mean([busy[one.edges[0]] for one in closures]) for closures in (anywhere, main)]
+    assert passed[1] > 1.2 * passed[0]
+    assert {one.lanes_left for one in main} == {1}
+    for one in plan_days(grid, HONG_KONG, 5, days=60, whole_days=0, regime=REGIMES["volatile"]):
+        accidents = [closure.edges for closure in one.closures if closure.lanes_left]
+        assert len(set(accidents)) == len(accidents), "two on one road may make SUMO fail"
+    assert all(one.lanes_left == lanes[one.edges[0]] - 1 for one in anywhere)
 
 
 @pytest.mark.parametrize("day", [date(2023, 3, 12), date(2023, 11, 5)])

@@ -199,6 +199,18 @@ def test_same_plan_same_times(grid: RoadNetwork, day: DayTimes, folder: Path) ->
 
 
 @needs_sumo
+def test_a_day_queue_by_queue_has_other_times_of_the_same_trips(
+    grid: RoadNetwork, day: DayTimes, folder: Path
+) -> None:
+    queued = simulate_day(grid, plan(**LIGHT, queues=True), workdir=folder)
+    assert [hour.wanted for hour in queued.hours] == [hour.wanted for hour in day.hours]
+    assert not np.array_equal(queued.times_s, day.times_s, equal_nan=True)
+    ratios = np.nanmean(queued.times_s, axis=0) / grid.free_flow_times_s
+    assert 0.8 < np.nanmedian(ratios) < 2.0
+    assert queued.unfinished == 0.0
+
+
+@needs_sumo
 def test_rain_makes_the_day_slower(grid: RoadNetwork, day: DayTimes, folder: Path) -> None:
     wet = tuple((t, 30.0, h, w, p) for t, _, h, w, p in DRY)
     rainy = simulate_day(grid, plan(weather=wet, **LIGHT), workdir=folder)

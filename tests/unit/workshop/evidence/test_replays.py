@@ -58,6 +58,10 @@ def test_a_page_has_both_worlds_and_says_what_was_run(run: Path) -> None:
     assert "of the first 5 days 1 is history alone" in text
     assert text.index("## Experienced traffic (") < text.index("## Instantaneous traffic (")
     assert text.count("24 test calls on 4 days.") == 2
+    beside = text.partition("## The paper's tables beside ours")[2]
+    assert "The least dispatch volume that beats the strongest baseline in experienced" in beside
+    assert "| IDEAL as printed, +50 % | paper, Sha Tin |" in beside
+    assert "| (3) Router dual | paper, Sha Tin: IDEAL dual |" in beside
     assert text.count("*Seconds saved per call against interval-selective") == 2
     assert "- [paper_tests.csv](paper_tests.csv): the paper's Wilcoxon tests" in text
     assert "territories" not in text, "the embedded city has its own"
