@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary, paired_wilcoxon
-from ideal_dispatch.evaluation.races import Races, races_of
+from ideal_dispatch.evaluation.paper_issues import Contests, contests_of
 from ideal_dispatch.evaluation.strategies import Strategy, single
 from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.files import write_file
@@ -33,7 +33,7 @@ class Seen:
     """The test days of one run in one world; ``role`` is the form of IDEAL that is judged."""
 
     judged: Judged
-    races: Races
+    contests: Contests
     world: World
     role: str = "paper"
 
@@ -48,8 +48,8 @@ class Seen:
 
     @property
     def number(self) -> int:
-        """Of the world in the races."""
-        return self.races.worlds.index(self.world)
+        """Of the world in the contests."""
+        return self.contests.worlds.index(self.world)
 
 
 Told = Callable[[Seen], tuple[str, bool]]
@@ -67,18 +67,18 @@ class Claim:
 
 
 def _region(seen: Seen) -> tuple[str, bool]:
-    share = float(seen.races.region_share()[seen.number])
+    share = float(seen.contests.region_share()[seen.number])
     return f"{share:.1%}", share <= 0.6
 
 
 def _reversal(seen: Seen) -> tuple[str, bool]:
-    share = float(seen.races.reversal_share()[seen.number])
+    share = float(seen.contests.reversal_share()[seen.number])
     return f"{share:.1%}", share >= 0.1
 
 
 def _overlap(seen: Seen) -> tuple[str, bool]:
-    share, common_s = seen.races.overlap_share(), float(seen.races.overlap_s().mean())
-    mean_s = float(seen.races.mean_s()[seen.number])
+    share, common_s = seen.contests.overlap_share(), float(seen.contests.overlap_s().mean())
+    mean_s = float(seen.contests.mean_s()[seen.number])
     return f"{share:.1%}, {common_s:.0f} s of {mean_s:.0f} s", share >= 0.95
 
 
@@ -242,9 +242,9 @@ def _seen(run: Path) -> list[Seen]:
     for world in World:
         if (world_folder(run, world) / TEST).exists():
             judged = judged_run(run, world)
-            races = races_of(judged.outcomes)
-            assert races is not None, f"{run}: no two depots compete in it"
-            found.append(Seen(judged, races[0], world))
+            contests = contests_of(judged.outcomes)
+            assert contests is not None, f"{run}: no two depots compete in it"
+            found.append(Seen(judged, contests[0], world))
     return found
 
 

@@ -50,15 +50,15 @@ def town_log(
         "lon": network.lon[node], "lat": network.lat[node],
         "from_lon": network.lon[start], "from_lat": network.lat[start],
     } if places else {}  # fmt: skip
-    at = np.array(rows["at"], "M8[s]")
+    sent = np.array(rows["at"], "M8[s]")
     return Responses.of(
         np.array(rows["incident"]),
         unit=np.array(rows["unit"]),
         station=np.array(rows["station"]),
-        kind=np.full(at.size, "ambulance"),
+        kind=np.full(sent.size, "ambulance"),
         district=np.where(node < 60, "Lower town", "Upper town"),
-        received=at,
-        dispatched=at,
+        received=sent,
+        dispatched=sent,
         on_scene=np.array(rows["on_scene"], "M8[s]"),
         cleared=np.array(rows["cleared"], "M8[s]"),
         time_zone="Asia/Hong_Kong",

@@ -10,13 +10,13 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.races import Races
+from ideal_dispatch.evaluation.paper_issues import Contests
 from ideal_dispatch.replay.drive import World
 from tests.unit.evaluation.logs import town_run
 from workshop.evidence.claims import METHOD, REASONS, SITUATION, WHY, Seen, claims_table, page
 
 WORLD = World.EXPERIENCED
-RACES = Races(
+CONTESTS = Contests(
     region=np.array([0, 0, 0, 0], np.int32),
     quoted_s=np.array([[300.0, 310], [310, 300], [300, 310], [300, 310]]),
     optimistic_s=np.array([[290.0, 300], [300, 290], [290, 300], [290, 305]]),
@@ -29,7 +29,7 @@ RACES = Races(
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     outcomes = Outcomes.load(town_run(tmp_path_factory.mktemp("runs") / "run"))
-    return Seen(Judged(outcomes.only(WORLD)), RACES, WORLD)
+    return Seen(Judged(outcomes.only(WORLD)), CONTESTS, WORLD)
 
 
 def told(seen: Seen, name: str) -> tuple[str, bool]:
@@ -38,7 +38,7 @@ def told(seen: Seen, name: str) -> tuple[str, bool]:
 
 
 def test_the_situation(seen: Seen) -> None:
-    assert told(seen, "region") == ("50.0%", True), "of four races it is the best in two"
+    assert told(seen, "region") == ("50.0%", True), "of four contests it is the best in two"
     assert told(seen, "reversal") == ("25.0%", True)
     words, holds = told(seen, "overlap")
     assert words.startswith("75.0%, 15 s of ")
@@ -79,9 +79,9 @@ def test_what_fails_is_marked_and_explained(seen: Seen) -> None:
 
 
 def test_a_claim_may_hold_in_some_runs_alone(seen: Seen) -> None:
-    wide = replace(RACES, pessimistic_s=RACES.pessimistic_s + 30.0)
+    wide = replace(CONTESTS, pessimistic_s=CONTESTS.pessimistic_s + 30.0)
     table = claims_table(
-        "Both", SITUATION, {"narrow": [seen], "wide": [replace(seen, races=wide)]}, {}
+        "Both", SITUATION, {"narrow": [seen], "wide": [replace(seen, contests=wide)]}, {}
     )
     assert [row[-2] for row in table.rows][2] == "in 1 of 2"
 
