@@ -45,9 +45,9 @@ def town_log(
             arrival = np.datetime64("NaT") if recalled else at + np.timedelta64(took, "s")
             rows["on_scene"].append(arrival)
             rows["cleared"].append(at + np.timedelta64(40 if recalled else took + 900, "s"))
-    node, start = np.array(rows["node"], int), np.array(rows["start"], int)
+    scene, start = np.array(rows["node"], int), np.array(rows["start"], int)
     where = {
-        "lon": network.lon[node], "lat": network.lat[node],
+        "lon": network.lon[scene], "lat": network.lat[scene],
         "from_lon": network.lon[start], "from_lat": network.lat[start],
     } if places else {}  # fmt: skip
     sent = np.array(rows["at"], "M8[s]")
@@ -56,7 +56,7 @@ def town_log(
         unit=np.array(rows["unit"]),
         station=np.array(rows["station"]),
         kind=np.full(sent.size, "ambulance"),
-        district=np.where(node < 60, "Lower town", "Upper town"),
+        district=np.where(scene < 60, "Lower town", "Upper town"),
         received=sent,
         dispatched=sent,
         on_scene=np.array(rows["on_scene"], "M8[s]"),
