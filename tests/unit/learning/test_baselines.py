@@ -217,6 +217,19 @@ def test_linear_goes_not_beyond_what_was_seen(grid: RoadNetwork) -> None:
     assert ratio == pytest.approx(of(grid, train).ratio.max())
 
 
+def test_whole_boosting_learns_a_constant_of_the_trip(grid: RoadNetwork) -> None:
+    train, test = (
+        _trips(grid, n, seed, lambda table: 1.0 + 90.0 / table.free_flow_s)
+        for n, seed in ((600, 0), (300, 1))
+    )
+    error_s = _mae_s(boosting(whole=True), grid, train, test)
+    assert error_s < 3.0, "of 90 s and a drive"
+    assert error_s < 0.5 * _mae_s(constant(), grid, train, test)
+    nowhere = replace(test, destination=test.origin)
+    fitted = boosting(whole=True).fit(of(grid, train))
+    assert fitted.predict(of(grid, nowhere)).tolist() == [0.0] * 300
+
+
 def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
     def factor(table: TripTable) -> FloatArray:
         east = table.ends_m[:, 0] > np.median(table.ends_m[:, 0])
