@@ -38,7 +38,8 @@ A plug-in of your own (docs/plugins.md)
     Policy              what a rule for decisions must have; it names each ambulance's Assignment
     Threshold           how much a second ambulance must be worth; ConstantThreshold is a number
     RouteQuote          what a traffic source answers
-    IdealError          the base of all errors; WeatherError is that of a weather provider
+    IdealError          the base of all errors; UnreachableError says that there is no way, and
+                        WeatherError is that of a weather provider
 The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
     )
     from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
     from ideal_dispatch.dispatch.worth import Worth
-    from ideal_dispatch.errors import IdealError, WeatherError
+    from ideal_dispatch.errors import IdealError, UnreachableError, WeatherError
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
@@ -111,7 +112,7 @@ _NAMES = {
     "dispatch": "Assignment Decision Incident Policy Readiness Situation decide observe",
     "dispatch.threshold": "ConstantThreshold Threshold",
     "dispatch.worth": "Worth",
-    "errors": "IdealError WeatherError",
+    "errors": "IdealError UnreachableError WeatherError",
     "evaluation.outcomes": "Outcomes",
     "evaluation.report": "write_report",
     "evaluation.judged": "Judged",
@@ -138,7 +139,7 @@ __all__ = [
     "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
     "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote",
     "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings", "Trip",
-    "Trips", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
+    "Trips", "UnreachableError", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
     "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
     "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
     "run_replay", "target_radius", "train_model", "write_report",

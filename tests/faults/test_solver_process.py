@@ -22,7 +22,7 @@ import pytest
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.http.app import create_app
-from ideal_dispatch.service.solver.main import _answer
+from ideal_dispatch.service.solver.main import _tell_answer
 from ideal_dispatch.service.solver.messages import Call, Scene
 from ideal_dispatch.service.solver.pool import SolverPool
 from ideal_dispatch.service.solver.process import SolverProcess
@@ -232,7 +232,7 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
 
     told: list[tuple[int | None, str, str]] = []
     for number, name in enumerate(("road_map", "model_card", "close", "invented_call")):
-        _answer(cast(Solver, Surprised()), number, name, (), lambda *given: told.append(given))
+        _tell_answer(cast(Solver, Surprised()), number, name, (), lambda *given: told.append(given))
     words = "a fault of this program ({}); it was logged".format
     assert told == [
         (0, "failed", words("KeyError")), (1, "refused", "no card"),
@@ -253,7 +253,7 @@ def test_an_advice_goes_as_json() -> None:
 
     told: list[tuple[int | None, str, bytes]] = []
     call = Call("odd", datetime.now(UTC), Scene(114.1, 22.3))
-    _answer(cast(Solver, Odd()), 7, "advise", (call,), lambda *given: told.append(given))
+    _tell_answer(cast(Solver, Odd()), 7, "advise", (call,), lambda *given: told.append(given))
     assert told == [(7, "advised", b'{"name":"advise","gain_s":null,"seconds":1.5}')]
 
 

@@ -276,7 +276,8 @@ def _show_responses(facts: dict[str, Any]) -> None:
     rows = {
         "read as": facts["form"],
         "rows": f"{facts['rows']:,}",
-        "calls": f"{facts['calls']:,}",
+        "calls in the log": f"{facts['calls']:,}",
+        "calls with a unit": f"{facts['calls_with_units']:,}",
         "units on calls": f"{facts['responses']:,}",
         "rows left out": f"{facts['left_out']:,}",
         "started on the road": f"{facts['from_road']:,}",

@@ -77,7 +77,7 @@ def read_responses(
         for column in () if insist else settings.leaks():
             raise InputError(
                 f"column {column!r} tells the order of arrival, which nobody knows at the call; "
-                "leave it out, or insist on it"
+                "leave it out, or insist on it (--insist; in Python insist=True)"
             )
         epsg = settings.grid.epsg
         grid = partial(to_degrees, epsg=epsg) if epsg else None

@@ -45,7 +45,9 @@ class Adviser:
             situation = self.assets.traffic.look(case, max(wait_s, 0.0))
             reasons.extend(situation.reasons)
             policy = self._policy(call, due)
-            decision = decided(policy, situation, np.random.default_rng(0))
+            # each call has draws of its own, the same whenever it is asked
+            rng = np.random.default_rng([*call.call_id.encode()])
+            decision = decided(policy, situation, rng)
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
             return api_answer(call, case, answer, self._routes)
         except NoAdviceError as error:

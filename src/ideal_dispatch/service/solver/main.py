@@ -61,9 +61,9 @@ def main(descriptor: int, awaited: bool) -> None:
         while True:
             number, name, given = service.recv()
             if name == "advise":
-                _answer(solvers[0], number, name, given, tell)
+                _tell_answer(solvers[0], number, name, given, tell)
             else:  # it may take longer than calls can wait
-                answer = aside.submit(_answer, solvers[0], number, name, given, tell)
+                answer = aside.submit(_tell_answer, solvers[0], number, name, given, tell)
                 answer.add_done_callback(_check_told)
     except (EOFError, OSError):  # the service ended
         os._exit(0)
@@ -111,7 +111,9 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, max(now, _NICE))
 
 
-def _answer(solver: "Solver", number: int, name: str, given: tuple[Any, ...], tell: _Tell) -> None:
+def _tell_answer(
+    solver: "Solver", number: int, name: str, given: tuple[Any, ...], tell: _Tell
+) -> None:
     """Tell the answer to one question; a surprise must not leave who asks waiting."""
     from pydantic_core import to_json
 
