@@ -12,11 +12,8 @@ from workshop.page_parts import replace_part
 
 PAGE = Path("docs/api.md")
 BEFORE = "Contents, by task:\n\n"
-ERRORS = {
-    "IdealError",
-    "UnreachableError",
-    "WeatherError",
-}  # the page shows all errors together, as a module
+# the page shows all errors together, as a module
+ERRORS = {"IdealError", "UnreachableError", "WeatherError"}
 
 
 def main() -> None:
