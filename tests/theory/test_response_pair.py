@@ -11,7 +11,13 @@ _PAIRS = [
     (ResponseTime(300.0, 0.2, 0.1), ResponseTime(330.0, 0.25, 0.1), 0.0),
     (ResponseTime(300.0, 0.2, 0.15, 0.1, 0.6), ResponseTime(280.0, 0.15, 0.05, 0.1, 0.6), 0.0),
     (ResponseTime(240.0, 0.3, 0.0), ResponseTime(420.0, 0.3, 0.2, 0.2, 0.5), 0.0),
-    (ResponseTime(300.0, 0.2, 0.1), ResponseTime(310.0, 0.2, 0.1), 0.6),
+    (ResponseTime(300.0, 0.2, 0.1, road=0.15), ResponseTime(310.0, 0.2, 0.1, road=0.1), 0.6),
+    (ResponseTime(300.0, 0.2, 0.1, road=0.1), ResponseTime(310.0, 0.2, 0.1, road=0.1), 1.0),
+    (
+        ResponseTime(300.0, 0.2, 0.1, 0.1, 0.5, road=0.15),
+        ResponseTime(310.0, 0.2, 0.1, 0.1, 0.5, road=0.15),
+        0.8,
+    ),
 ]
 
 
@@ -20,7 +26,7 @@ def _drawn(pair: ResponsePair) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     shared, common = rng.standard_normal((2, _DRAWS))
     drawn = []
-    least = min(float(pair.first.own), float(pair.second.own))
+    least = min(float(pair.first.road), float(pair.second.road))
     for unit in (pair.first, pair.second):
         own = np.where(rng.random(_DRAWS) < unit.surprise, np.hypot(unit.wide, unit.own), unit.own)
         both = np.sqrt(pair.together) * least
@@ -76,6 +82,17 @@ def test_what_is_left_of_a_response_has_the_moments_of_the_rest() -> None:
         left = unit.after(elapsed_s)
         assert left.mean_s == pytest.approx(rest.mean(), rel=0.01)
         assert left.deviation_s == pytest.approx(rest.std(), rel=0.03)
+
+
+def test_a_unit_that_is_long_overdue_is_not_there_at_once() -> None:
+    """Far out in the tail a log-normal has more left the longer it has taken already."""
+    plain = ResponseTime(300.0, 0.25, 0.1)
+    left = [float(plain.after(elapsed_s).mean_s) for elapsed_s in (1200.0, 2400.0, 4800.0)]
+    assert left == sorted(left)
+    assert left[0] > 30.0
+    tail = np.linspace(2400.0, 24_000.0, 400_001)  # the mean of what is left, by its integral
+    exact = np.trapezoid(plain.later_than(tail), tail) / float(plain.later_than(2400.0))
+    assert left[1] == pytest.approx(exact, rel=0.01)
 
 
 def test_gain_grows_with_what_is_not_known_and_never_falls_below_the_difference() -> None:

@@ -194,6 +194,9 @@ class City:
         road = [Depot(name, self.network.snap(*place).node, True)
                 for name, place in (on_road or {}).items()]  # fmt: skip
         starts = [*self.depots, *road]
+        taken = {depot.name for depot in self.depots} & {unit.name for unit in road}
+        if taken:
+            raise InputError(f"unit {min(taken)} on the road: a depot has that name; give another")
         free = [2] * len(self.depots) + [1] * len(road)
         for name, count in (units or {}).items():
             if not _is_whole(count) or count < 0:

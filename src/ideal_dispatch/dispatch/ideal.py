@@ -141,10 +141,17 @@ class Ideal:
         made = by_score(
             self.name, situation, (first.assignment, best.candidate.assignment if best else None),
             score_s, self.threshold, _SCORES[self.decide_by],
-            primary_s=best.primary_s if best else first.expected_s,
+            primary_s=best.primary_s if best else self._alone_s(situation, first),
         )  # fmt: skip
         made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
         return replace(made, considered=considered, sooner=sooner)
+
+    def _alone_s(self, situation: Situation, first: Candidate) -> float:
+        """When the primary is expected where there is no second to compare it with."""
+        gains = self._gains
+        if isinstance(gains, ResponseModel):
+            return float(response_of(situation, first, gains).mean_s)
+        return first.expected_s
 
     @property
     def _gains(self) -> Gains:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import FloatArray, non_negative
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.records.places import plain_name
 
 _FILE = JsonKind(
     "ideal-dispatch response times", 1, "file of response times", "make one with `ideal races`"
@@ -35,6 +36,7 @@ _LEAST_SPREAD = 1e-6  # a certain response is one of hardly any spread
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _STEPS = 96  # of the integral over time: the change in survival is right to three digits
 _REACH = 6.0  # standard deviations that it covers
+_COLUMNS = ("median_s", "own", "shared", "road")
 
 Words = str | npt.ArrayLike
 """A name, or one for every row."""
@@ -46,6 +48,7 @@ class ResponseTime:
 
     ``median_s`` halves them. ``own`` and ``shared`` are standard deviations of the
     logarithm: the unit's own part, and the part that all units of the incident share.
+    Of the own part ``road`` comes from the roads: whoever drives the same ones has it, too.
     With probability ``surprise`` the own part has a spread of ``wide`` in addition.
     """
 
@@ -54,14 +57,14 @@ class ResponseTime:
     shared: Any
     surprise: float = 0.0
     wide: float = 0.0
+    road: Any = 0.0
 
     def __post_init__(self) -> None:
-        columns = np.broadcast_arrays(
-            self.median_s, np.maximum(self.own, _LEAST_SPREAD), self.shared
-        )
-        for name, values in zip(("median_s", "own", "shared"), columns, strict=True):
+        own = np.maximum(self.own, _LEAST_SPREAD)
+        columns = np.broadcast_arrays(self.median_s, own, self.shared, np.minimum(self.road, own))
+        for name, values in zip(_COLUMNS, columns, strict=True):
             values = np.array(values, np.float64)
-            least = 0.0 if name == "shared" else np.finfo(float).tiny
+            least = 0.0 if name in ("shared", "road") else np.finfo(float).tiny
             if not (np.isfinite(values) & (values >= least)).all():
                 raise InputError(f"response times: {name} must be finite and above zero")
             values.flags.writeable = False
@@ -69,9 +72,7 @@ class ResponseTime:
 
     def __getitem__(self, rows: Any) -> "ResponseTime":
         """Those of some rows."""
-        return replace(
-            self, median_s=self.median_s[rows], own=self.own[rows], shared=self.shared[rows]
-        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     @property
     def parts(self) -> list[tuple[float, FloatArray]]:
@@ -108,46 +109,52 @@ class ResponseTime:
         It has not arrived yet. What is left is log-normal with the mean and variance of
         T − elapsed, given T > elapsed.
         """
-        from scipy.special import ndtr
+        from scipy.special import log_ndtr, logsumexp
 
         if elapsed_s <= 0.0:
             return self
         off = np.log(self.median_s / elapsed_s)
-        moments = []
+        logs = []  # of E[Tⁿ; T > elapsed]: far out in the tail the numbers themselves are zero
         for power in (0, 1, 2):
-            terms: FloatArray = np.zeros_like(self.median_s)
+            terms = []
             for weight, own in self.parts:
                 spread = np.hypot(own, self.shared)
-                lifted = np.exp(0.5 * (power * spread) ** 2) * ndtr(off / spread + power * spread)
-                terms = terms + weight * self.median_s**power * lifted
-            moments.append(terms)
-        there = np.maximum(moments[0], 1e-12)
-        mean = np.maximum(moments[1] / there - elapsed_s, 1.0)
-        variance = np.maximum(moments[2] / there - (mean + elapsed_s) ** 2, 0.0)
+                lifted = 0.5 * (power * spread) ** 2 + log_ndtr(off / spread + power * spread)
+                terms.append(np.log(weight) + power * np.log(self.median_s) + lifted)
+            logs.append(logsumexp(terms, axis=0))
+        mean = np.maximum(np.exp(logs[1] - logs[0]) - elapsed_s, 1.0)
+        variance = np.maximum(np.exp(logs[2] - logs[0]) - (mean + elapsed_s) ** 2, 0.0)
         whole = np.sqrt(np.log1p(variance / mean**2))
-        own = whole * self.own / np.hypot(self.own, self.shared)
-        shared = whole * self.shared / np.hypot(self.own, self.shared)
-        return ResponseTime(mean * np.exp(-0.5 * whole**2), own, shared)
+        part = whole / np.hypot(self.own, self.shared)
+        return ResponseTime(
+            mean * np.exp(-0.5 * whole**2), part * self.own, part * self.shared,
+            road=part * self.road,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponsePair:
     """Two units of one incident: how probably, and by how much, the second is first.
 
-    ``together`` is the share of both drives on the same roads: a jam there stops both.
+    ``together`` is the share of both drives on the same roads: a jam there stops both. What
+    the crews do, and surprises, they have each for themselves.
     """
 
     first: ResponseTime
     second: ResponseTime
     together: float = 0.0
 
+    @property
+    def _common(self) -> FloatArray:
+        """The variance of the own parts that both have."""
+        return np.asarray(self.together * np.minimum(self.first.road, self.second.road) ** 2)
+
     def _parts(self) -> Iterator[tuple[float, FloatArray, FloatArray, FloatArray]]:
         """How probable, both own spreads, and v, whoever of the two surprises."""
         shared = self.first.shared - self.second.shared
         for weight, one in self.first.parts:
             for other_weight, two in self.second.parts:
-                common = self.together * np.minimum(one, two) ** 2
-                square = one**2 + two**2 - 2.0 * common + shared**2
+                square = one**2 + two**2 - 2.0 * self._common + shared**2
                 yield weight * other_weight, one, two, np.sqrt(np.maximum(square, _LEAST_SPREAD**2))
 
     @property
@@ -199,7 +206,7 @@ class ResponsePair:
         from scipy.special import ndtr
 
         units = (self.first, self.second)
-        common = self.together * np.minimum(self.first.own, self.second.own) ** 2
+        common = self._common
         shared = [np.sqrt(unit.shared**2 + common) for unit in units]
         middle = [np.log(unit.median_s) for unit in units]
         widest = [np.hypot(unit.parts[-1][1], unit.shared) for unit in units]
@@ -287,6 +294,8 @@ class ResponseModel:
                 raise InputError(f"response times: {name} {value}; a number above zero is needed")
         for name in ("beside_s", "drive_spread", "slack_s", "shared", "surprise", "wide"):
             non_negative(getattr(self, name), f"response times: {name}")
+        if self.surprise >= 1.0:
+            raise InputError(f"response times: surprise {self.surprise}; it must be below 1")
 
     @classmethod
     def published(cls) -> "ResponseModel":
@@ -326,17 +335,18 @@ class ResponseModel:
         own = np.sqrt(np.log1p(square / mean**2))
         shared = self.shared * drive / mean
         middle = mean * np.exp(-0.5 * (own**2 + shared**2))
+        road = self.drive_spread * drive / mean
         if self.unplaced is not None:
             unknown, rest = np.isnan(drive), self.unplaced
             middle = np.where(unknown, rest.median_s(station, hour, kind), middle)
             own = np.where(unknown, rest.spread, own)
-            shared = np.where(unknown, self.shared, shared)
+            shared, road = np.where(unknown, self.shared, shared), np.where(unknown, 0.0, road)
         if np.isnan(middle).any():
             raise InputError(
                 "response times: no drive is known, and the log they were fitted on had no "
                 "responses without a place; give a drive"
             )
-        return ResponseTime(middle, own, shared, self.surprise, self.wide)
+        return ResponseTime(middle, own, shared, self.surprise, self.wide, road)
 
     def scaled(self, factor: float) -> "ResponseModel":
         """The same with all drives longer by a factor: one local scale for another city."""
@@ -362,7 +372,11 @@ def _lift(spread: float) -> float:
 
 
 def _looked_up(values: Any, table: Mapping[str, float]) -> FloatArray:
-    """The factor of every row; one where the table does not have it."""
+    """The factor of every row; one where the table does not have it.
+
+    A station is meant whether its name is in capitals or not, with spaces and hyphens or not.
+    """
+    known = {plain_name(name): factor for name, factor in table.items()}
     names, place = np.unique(np.asarray(values).astype(str), return_inverse=True)
-    factors = np.array([table.get(str(name), 1.0) for name in names])
+    factors = np.array([known.get(plain_name(str(name)), 1.0) for name in names])
     return factors[place.reshape(np.shape(values))]

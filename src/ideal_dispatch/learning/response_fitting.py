@@ -37,6 +37,8 @@ _COMMON = ("shared", "surprise", "wide")  # numbers of both parts
 _SPREADS = ("turnout_spread", "drive_spread", "slack_s", "spread", *_COMMON)
 _LEAST_SEVERAL = 200  # responses
 _TOGETHER = np.timedelta64(5, "s")
+
+Numbers = dict[str, float]
 _NODES, _WEIGHTS = (torch.from_numpy(part) for part in np.polynomial.hermite_e.hermegauss(9))
 _LOG_WEIGHTS = (_WEIGHTS / _WEIGHTS.sum()).log()
 
@@ -59,18 +61,25 @@ def fit_responses(responses: Responses, path_s: npt.ArrayLike) -> ResponseModel:
         )
     log = _Log.of(responses.select(used), path[used], known[used])
     usual = ResponseModel.published()
+    on_road = responses.turnout_s[responses.from_road & (responses.turnout_s > 0.0)]
+    road_s = usual.road_turnout_s
+    if on_road.size >= _LEAST_ON_ROAD:
+        road_s = float(np.median(on_road))
+    found: Numbers = {}
+    whole: Numbers = {}
+    factors: dict[str, Numbers] = {}
+    whole_factors: dict[str, Numbers] = {}
     with one_thread():
-        found, factors = _fit(_Placed(log), usual) if log.says_turnout_or_drive else ({}, {})
-        whole, whole_factors = _fit(_Unplaced(log), usual) if log.unplaced.any() else ({}, {})
+        if log.says_turnout_or_drive:
+            found, factors = _fit(_Placed(log, road_s), usual)
+        if log.unplaced.any():
+            placed = None if log.unplaced.all() else {name: found[name] for name in _COMMON}
+            whole, whole_factors = _fit(_Unplaced(log), usual, placed)
     turnout = usual.turnout
     if found:
         turnout = Effects(found.pop("turnout_s"), found.pop("turnout_spread"), **factors)
     if bool(log.unplaced.all()):  # there were turnouts at most
         found = {name: whole[name] for name in _COMMON}
-    on_road = responses.turnout_s[responses.from_road & (responses.turnout_s > 0.0)]
-    road_s = usual.road_turnout_s
-    if on_road.size >= _LEAST_ON_ROAD:
-        road_s = float(np.median(on_road))
     return replace(
         usual,
         turnout=turnout,
@@ -95,7 +104,7 @@ def _not_yet_s(responses: Responses) -> FloatArray:
     np.minimum.at(there, calls[responses.arrived], responses.on_scene[responses.arrived])
     others_s = (there[calls] - responses.dispatched) / np.timedelta64(1, "s")
     waiting = responses.recalled & (there[calls] != never)
-    return np.where(waiting, np.fmin(others_s, responses.held_s), np.nan)
+    return np.where(waiting, np.minimum(others_s, responses.held_s), np.nan)
 
 
 def _sent_together(rows: Responses) -> BoolArray:
@@ -183,6 +192,7 @@ class _Placed:
     """Turnout and drive, each where it is known, else their sum."""
 
     log: _Log
+    road_turnout_s: float
 
     def start(self, usual: ResponseModel) -> dict[str, float]:
         start = {
@@ -209,7 +219,7 @@ class _Placed:
         beside = number.get("beside_s", torch.zeros((), dtype=torch.float64))
         drive = number["drive_scale"] * torch.nan_to_num(log.path_s, nan=60.0) + beside
         square = (number["drive_spread"] * drive) ** 2 + number["slack_s"] ** 2
-        leaving = torch.where(at_station, median * (0.5 * spread**2).exp(), 10.0)
+        leaving = torch.where(at_station, median, self.road_turnout_s) * (0.5 * spread**2).exp()
         leaving_square = leaving**2 * torch.expm1(spread**2)
         mean = torch.where(stamped, drive, drive + leaving)
         own = (torch.where(stamped, square, square + leaving_square) / mean**2).log1p().sqrt()
@@ -243,17 +253,23 @@ class _Unplaced:
         return torch.where(unplaced[:, None], said, 0.0), unplaced / own**2
 
 
-def _fit(part: _Part, usual: ResponseModel) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """The numbers and the factors of greatest likelihood, with their priors."""
-    common = {"shared": usual.shared, "surprise": _SURPRISE, "wide": _WIDE}
+def _fit(
+    part: _Part, usual: ResponseModel, known: Numbers | None = None
+) -> tuple[Numbers, dict[str, Numbers]]:
+    """The numbers and the factors of greatest likelihood, with their priors.
+
+    Numbers that are ``known`` stay as they are.
+    """
+    common = {"shared": usual.shared, "surprise": _SURPRISE, "wide": _WIDE} | (known or {})
+    common["surprise"] /= 1.0 - common["surprise"]  # its odds
     prior = {name: math.log(value) for name, value in (part.start(usual) | common).items()}
     search = _Search(part, prior)
+    free = {name: one for name, one in search.numbers.items() if name not in (known or ())}
     for _ in range(_ROUNDS):
-        search.maximise([*search.numbers.values(), *search.factors])
+        search.maximise([*free.values(), *search.factors])
         search.estimate_variation()
     if int(part.log.several.sum()) >= _LEAST_SEVERAL:
-        spreads = [number for name, number in search.numbers.items() if name in _SPREADS]
-        search.maximise(spreads, several=True)
+        search.maximise([one for name, one in free.items() if name in _SPREADS], several=True)
     tables = {
         name: {key: round(math.exp(f), 4) for key, f in zip(keys, row.tolist(), strict=True) if key}
         for name, keys, row in zip(_FACTORS, part.log.names, search.factors, strict=True)

@@ -37,6 +37,7 @@ def test_turnout_differs_by_station_hour_and_kind_and_multiplies() -> None:
     assert turnout.median_s("North", 3, "volunteers") == pytest.approx(60.0 * 1.5 * 2.0 * 4.0)
     rows = turnout.median_s(np.array(["North", "never seen"]), np.array([3, np.nan]), "")
     assert rows.tolist() == pytest.approx([180.0, 60.0])
+    assert turnout.median_s(" NORTH ", 12, "") == 90.0, "a station is meant however it is written"
 
 
 def test_published_spreads_are_those_of_the_docstring() -> None:
@@ -85,6 +86,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"kind": "something else"}, "not a file of response times"),
         ({"drive_scale": -1.0}, "drive_scale -1.0; a number above zero is needed"),
         ({"shared": -0.1}, "shared"),
+        ({"surprise": 1.5}, "surprise 1.5; it must be below 1"),
         ({"turnout": {"seconds": 0.0, "spread": 0.1}}, "a time above zero is needed"),
     ):
         file.write_text(json.dumps(content | change))

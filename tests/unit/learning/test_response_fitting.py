@@ -130,6 +130,17 @@ def test_without_places_names_and_hours_speak() -> None:
     np.testing.assert_allclose(told, usual, rtol=0.05)
 
 
+def test_a_log_with_and_without_places_has_one_shared_part() -> None:
+    log, path = drawn_log()
+    some = np.where(np.arange(len(log)) % 4 < 2, path, np.nan)  # both units of every other call
+    found = fit_responses(log, some)
+    assert found.unplaced is not None
+    _gains_come_true(found)
+    kept = ~np.isnan(some)
+    alone = fit_responses(log.select(kept), some[kept])
+    assert found.shared == pytest.approx(alone.shared, rel=0.1)
+
+
 def test_a_forgotten_button_changes_next_to_nothing() -> None:
     log, path = drawn_log()
     wild = np.array(log.on_scene)
