@@ -67,6 +67,7 @@ places = 3
 every_s = 900
 [training]
 epochs = 2
+trip_constant = true
 [training.architecture]
 features = "attributes"
 [paper_training]
@@ -306,6 +307,7 @@ def test_corrections_are_judged_on_days_they_were_not_fitted_on(
 ) -> None:
     text = TEXT.format(world="experienced", per_day=12) + MORE
     file = town / "more.toml"
+    text = text.replace("trip_constant = true\n", "")
     file.write_text(text.replace("training_days = 4", "training_days = 5"))
     experiment = Experiment.load(file)
     ground = experiment.ground()
