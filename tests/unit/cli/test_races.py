@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,15 +112,20 @@ def test_bad_input_is_one_line(folder: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             races(**given | changes)
-    month = {"responses_file": folder / "town.responses", "month": "2023-02", "output": tmp_path}
-    for changes, message in (
+    month: dict[str, Any] = {
+        "responses_file": folder / "town.responses",
+        "month": "2023-02",
+        "output": tmp_path,
+    }
+    wrong: dict[str, Any]
+    for wrong, message in (
         ({"month": "May"}, "--month May: write it as 2023-06"),
         ({"threshold": 3.0, "share": 0.5}, "--threshold and --share exclude each other"),
         ({"train": True, "model_folder": tmp_path}, "--train makes a model, --model gives one"),
         ({"params_file": folder / "small.toml"}, "--params goes with --train"),
     ):
         with pytest.raises(InputError, match=message):
-            backtest(**month | changes)
+            backtest(**month | wrong)
     (tmp_path / "races.json").write_text("{}")
     with pytest.raises(InputError, match="holds races.json already; add --force"):
         races(**given)
