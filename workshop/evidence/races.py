@@ -286,9 +286,9 @@ def lancaster_words(study: RaceStudy) -> list[str]:
 def short_london(study: RaceStudy) -> list[str]:
     """What fell short in London, and what explains it; worked out after the races were judged."""
     judged = study.judged
-    late = (judged.took_s > 2.0 * judged.predicted_s[OURS]).any(axis=1)
+    late = np.asarray((judged.took_s > 2.0 * judged.predicted_s[OURS]).any(axis=1))
     promising = judged.gain_s >= np.median(judged.gain_s)
-    rest = part_of(judged, ~late)
+    rest = part_of(judged, np.logical_not(late))
     largest = np.sort(judged.saved_s)[::-1][:10].sum() / judged.saved_s.sum()
     told = {name: judged.shares_kept(name, (0.25, 0.5)) for name in judged.scores if name != OURS}
     quarter, half = (max(both[place].mean for both in told.values()) for place in (0, 1))

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,7 +112,12 @@ def test_bad_input_is_one_line(folder: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             races(**given | changes)
-    month = {"responses_file": folder / "town.responses", "month": "2023-02", "output": tmp_path}
+    month: dict[str, Any] = {
+        "responses_file": folder / "town.responses",
+        "month": "2023-02",
+        "output": tmp_path,
+    }
+    wrong: dict[str, Any]
     for wrong, message in (
         ({"month": "May"}, "--month May: write it as 2023-06"),
         ({"threshold": 3.0, "share": 0.5}, "--threshold and --share exclude each other"),

@@ -45,20 +45,20 @@ def town_log(
             arrival = np.datetime64("NaT") if recalled else at + np.timedelta64(took, "s")
             rows["on_scene"].append(arrival)
             rows["cleared"].append(at + np.timedelta64(40 if recalled else took + 900, "s"))
-    scene, start = np.array(rows["node"], int), np.array(rows["start"], int)
+    scenes, starts = np.array(rows["node"], int), np.array(rows["start"], int)
     where = {
-        "lon": network.lon[scene], "lat": network.lat[scene],
-        "from_lon": network.lon[start], "from_lat": network.lat[start],
+        "lon": network.lon[scenes], "lat": network.lat[scenes],
+        "from_lon": network.lon[starts], "from_lat": network.lat[starts],
     } if places else {}  # fmt: skip
-    sent = np.array(rows["at"], "M8[s]")
+    moments = np.array(rows["at"], "M8[s]")
     return Responses.of(
         np.array(rows["incident"]),
         unit=np.array(rows["unit"]),
         station=np.array(rows["station"]),
-        kind=np.full(sent.size, "ambulance"),
-        district=np.where(scene < 60, "Lower town", "Upper town"),
-        received=sent,
-        dispatched=sent,
+        kind=np.full(moments.size, "ambulance"),
+        district=np.where(scenes < 60, "Lower town", "Upper town"),
+        received=moments,
+        dispatched=moments,
         on_scene=np.array(rows["on_scene"], "M8[s]"),
         cleared=np.array(rows["cleared"], "M8[s]"),
         time_zone="Asia/Hong_Kong",
