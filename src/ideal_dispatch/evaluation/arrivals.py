@@ -18,6 +18,7 @@ LONGEST_S = 3600.0
 """A unit that takes longer was not on its way to an emergency."""
 
 _CONSTANTS_S = np.arange(0.0, 181.0, 10.0)
+_NEVER = np.datetime64("NaT", "s")
 _PRIOR = 30.0  # arrivals: the factor of all hours counts like so many of each hour
 
 Rows = npt.NDArray[np.int64]
@@ -59,8 +60,10 @@ class Arrivals:
             rows: Rows = np.flatnonzero(usable)
             unknown = unknown[rows]
             return cls(responses, rows, took_s[rows], straight_m[rows], unknown, unknown)
-        # a remark tells what was found out after the call: it may not choose what is judged
-        plain = replace(responses, remark=np.zeros(len(responses), np.uint8))
+        # remarks and odd times of leaving were found out after the call: they may not choose
+        # what is judged
+        left = np.where(responses.en_route < responses.on_scene, responses.en_route, _NEVER)
+        plain = replace(responses, remark=np.zeros(len(responses), np.uint8), en_route=left)
         trips, placed = plain.trips(network)
         kept = usable[placed]
         trips, rows = trips.select(kept), placed[kept].astype(np.int64)

@@ -157,6 +157,11 @@ def backtest(
             & (log.date >= np.datetime64(settings.start) - 31 * _DAY)
         )
         earlier = _advice(before, stations, predictors, network)
+        if not earlier.gain_s.size:
+            raise InputError(
+                "no call of the 31 days before the month could have got a second unit, so that no "
+                "threshold follows from a share; give --threshold"
+            )
         threshold_s = float(np.quantile(earlier.gain_s, 1.0 - settings.share))
     watch("advice", 0.6)
     now = log.select(month)
@@ -166,9 +171,8 @@ def backtest(
 
 def _usual_kinds(responses: Responses) -> tuple[str, ...]:
     """The kinds that race each other by the log's mapping, or the most frequent one."""
-    alike = responses.provenance.get("settings", {}).get("units", {}).get("alike", ())
     names, counts = np.unique(responses.kind, return_counts=True)
-    return tuple(alike) or (str(names[counts.argmax()]),)
+    return responses.alike or (str(names[counts.argmax()]),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -60,7 +60,8 @@ class Window:
     def name(self) -> str:
         """The month, the year, or the two days."""
         last = self.end - timedelta(days=1)
-        if (self.start.day, self.end.day) == (1, 1) and self.start.month == last.month:
+        month = (self.start.year, self.start.month) == (last.year, last.month)
+        if (self.start.day, self.end.day) == (1, 1) and month:
             return f"{self.start:%Y-%m}"
         if (self.start, last) == (date(last.year, 1, 1), date(last.year, 12, 31)):
             return f"{self.start:%Y}"
@@ -167,7 +168,10 @@ def study_races(
     if network is None and (model is not None or settings.train):
         raise InputError("times of roads need the network; give it with --network")
     watch("races", 0.0)
-    races = responses.races(settings.together_s, settings.kinds or None)
+    kinds = settings.kinds or responses.alike
+    if kinds:  # what other units do says nothing about these
+        responses = responses.select(np.isin(responses.kind, kinds))
+    races = responses.races(settings.together_s, kinds or None)
     arrivals = Arrivals.of(responses, network)
     check_arrivals(arrivals)
     races, left_out = _raced(races, arrivals)
@@ -308,6 +312,8 @@ def _judged_window(
         for name in ("mean_s", "median_s")
     )
     now = arrivals.select(~_before(arrivals, window.start) & _before(arrivals, window.end))
+    if predictors.response.unplaced is None:  # units without a place cannot be predicted
+        now = now.select(~np.isnan(predictors.drive(now)))
     return _Part(
         rows,
         pairs,

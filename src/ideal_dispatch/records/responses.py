@@ -317,6 +317,12 @@ class Responses:
 
         return trips_of(self, network, limit_m, calendar, weather)
 
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """The kinds of units that race each other, as the mapping names them."""
+        named = self.provenance.get("settings", {}).get("units", {}).get("alike", ())
+        return tuple(kind for kind in named if (self.kind == kind).any())
+
     def races(self, together_s: float = 5.0, kinds: Sequence[str] | None = None) -> "Races":
         """Two units sent to one call at once from different places, both on scene.
 
@@ -325,10 +331,7 @@ class Responses:
         """
         from ideal_dispatch.records.races import find_races
 
-        if kinds is None:
-            alike = self.provenance.get("settings", {}).get("units", {}).get("alike", ())
-            kinds = [kind for kind in alike if (self.kind == kind).any()]
-        return find_races(self, together_s, kinds)
+        return find_races(self, together_s, self.alike if kinds is None else kinds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into equal responses."""
