@@ -180,6 +180,7 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
     carried = fit_predictors(taught, model, unseen_s)
     some = local.select(np.arange(max(len(local) - LOCAL_ARRIVALS, 0), len(local)))
     scaled = _scaled(carried, some)
+    factor = scaled.response.drive_scale / carried.response.drive_scale
     home = fit_predictors(local)
     races = log.races()
     races = races.select(races.date >= np.datetime64(TRANSFER))
@@ -195,7 +196,7 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, predictors in (
         ("learned north, as it is", carried),
-        (f"learned north, one scale from {len(some)} southern arrivals", scaled),
+        (f"learned north, drives × {factor:.2f} from {len(some)} southern arrivals", scaled),
         ("free flow × hour and response times learned south", home),
     ):
         judged = _judge(Pairs.of(arrivals, places, predictors), predictors, day)
@@ -206,7 +207,9 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
         )  # fmt: skip
     note = (
         f"Learned from {len(taught):,} arrivals north of the Thames before {TRANSFER}; "
-        f"{len(places):,} races south of it from then on. Units and scenes are on one side."
+        f"{len(places):,} races south of it from then on. Units and scenes are on one side. The "
+        f"factor has the least error on the last {len(some)} southern arrivals before June; an "
+        "error that is larger with it than without says that it did not hold afterwards."
     )
     title = "Transfer: learned north of the Thames, judged south of it"
     return Table("transfer", title, columns, tuple(rows), note=note)
