@@ -65,7 +65,7 @@ PROTOCOL = (
     "**Question.** Two units are sent together from different stations. Could one have known at "
     "the call in which of these calls the second would be worth it, and how much does it save?",
     "**Protocol**, fixed beforehand. Time runs forward: each part is judged by what all days "
-    "before it taught, and it is judged once. The primary of a race is the unit that our model "
+    "before it taught. The primary of a race is the unit that our model "
     "expects first, for every ranking alike. Each ranking sends a second unit to exactly the same "
     "share of races. Intervals hold 95 %, whole days drawn again. An aim counts as met where the "
     "point estimate reaches it; a calibration holds where its interval contains 1.",
@@ -245,6 +245,7 @@ def london_words(study: RaceStudy) -> list[str]:
     return [
         "# London: fire engines",
         *PROTOCOL,
+        "The judged months were looked at once, when everything was fixed.",
         "**Data.** London Fire Brigade, January to August 2023 (Open Government Licence): the "
         "first and the second engine's station and attendance time. A race has exactly two "
         f"engines of two stations. {len(study.judged):,} races with both ends on the network, "
@@ -271,6 +272,8 @@ def lancaster_words(study: RaceStudy) -> list[str]:
     return [
         "# Lancaster County: ambulances, without places",
         *PROTOCOL,
+        "This was no first look: the judged years were run twice before, with an earlier fit of "
+        "response times, while the program was written. Nothing was chosen on them for this page.",
         "**Data.** Calls of the rural departments of Lancaster County, Nebraska, 2010 to 2016 "
         "(MIT licence): every unit's dispatch, en route, arrival and clear times. The log has no "
         "places. So all that can be known at the call is who is sent, and when. A race is between "
