@@ -10,8 +10,8 @@ from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import OLD_CHECKPOINT, checkpoints
 from ideal_dispatch.learning.parameters import TrainingSettings
+from ideal_dispatch.learning.report.training_report import TrainingReport
 from ideal_dispatch.learning.training import TrainingProgress, Watch, train
-from ideal_dispatch.learning.training_report import TrainingReport
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
 

@@ -26,7 +26,7 @@ from ideal_dispatch.learning.baselines import (
     hour_of_week,
     linear,
 )
-from ideal_dispatch.learning.diagnostics import (
+from ideal_dispatch.learning.report.diagnostics import (
     compare,
     error_by,
     reliability,
@@ -34,7 +34,7 @@ from ideal_dispatch.learning.diagnostics import (
     slowest_hour,
     typical_context,
 )
-from ideal_dispatch.learning.training_report import TrainingReport
+from ideal_dispatch.learning.report.training_report import TrainingReport
 from ideal_dispatch.learning.trip_table import TripTable
 from tests.planted import planted_trips
 

@@ -10,9 +10,9 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
-from ideal_dispatch.learning import training_figures as figures
 from ideal_dispatch.learning.baselines import FittedBaseline
-from ideal_dispatch.learning.diagnostics import (
+from ideal_dispatch.learning.report import training_figures as figures
+from ideal_dispatch.learning.report.diagnostics import (
     Reliability,
     Rival,
     SharedPart,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.learning.descent import Descent
-from ideal_dispatch.learning.diagnostics import Reliability
+from ideal_dispatch.learning.report.diagnostics import Reliability
 from ideal_dispatch.learning.shape import DISTANCES_M, OVERLAPS, Shape
 from ideal_dispatch.learning.trainer import Epoch
 from ideal_dispatch.network import RoadNetwork
