@@ -69,6 +69,9 @@ PROTOCOL = (
     "expects first, for every ranking alike. Each ranking sends a second unit to exactly the same "
     "share of races. Intervals hold 95 %, whole days drawn again. An aim counts as met where the "
     "point estimate reaches it; a calibration holds where its interval contains 1.",
+    "**Words.** AUC says how well a ranking puts the calls in which the second was first before "
+    "the others: 0.5 is chance, 1 is perfect. MAE is the mean error in seconds. E[(T₁ − T₂)⁺] are "
+    "the seconds that a second unit is expected to save.",
 )
 
 
