@@ -243,6 +243,10 @@ PICTURES: Mapping[str, Callable[[], None]] = {
         str(HONG_KONG), "--figures", str(IMAGES), "-o", "out/plausibility.html", "--force",
     ),
     "gap": gap,
+    "races": lambda: run(
+        "workshop.evidence.races", "--london", "out/races/london.responses", "--network",
+        "out/races/london.network", "--lancaster", "out/races/lancaster.responses",
+    ),
 }  # fmt: skip
 """What makes each picture."""
 

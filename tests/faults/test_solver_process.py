@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import UTC, datetime
 from multiprocessing import Pipe
 from pathlib import Path
@@ -232,7 +233,8 @@ def test_a_surprise_in_the_solver_is_answered(caplog: pytest.LogCaptureFixture) 
 
     told: list[tuple[int | None, str, str]] = []
     for number, name in enumerate(("road_map", "model_card", "close", "invented_call")):
-        _tell_answer(cast(Solver, Surprised()), number, name, (), lambda *given: told.append(given))
+        given = cast(Solver, Surprised()), number, name, (), lambda *answer: told.append(answer)
+        copy_context().run(_tell_answer, *given)  # it notes the call for its log lines
     words = "a fault of this program ({}); it was logged".format
     assert told == [
         (0, "failed", words("KeyError")), (1, "refused", "no card"),
@@ -253,7 +255,8 @@ def test_an_advice_goes_as_json() -> None:
 
     told: list[tuple[int | None, str, bytes]] = []
     call = Call("odd", datetime.now(UTC), Scene(114.1, 22.3))
-    _tell_answer(cast(Solver, Odd()), 7, "advise", (call,), lambda *given: told.append(given))
+    given = cast(Solver, Odd()), 7, "advise", (call,), lambda *answer: told.append(answer)
+    copy_context().run(_tell_answer, *given)  # it notes the call for its log lines
     assert told == [(7, "advised", b'{"name":"advise","gain_s":null,"seconds":1.5}')]
 
 

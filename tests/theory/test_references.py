@@ -40,6 +40,7 @@ CITED = {
     "assumption 3": "ass:query-region",
     "algorithm 1": "alg:conservative-sgd",
     "algorithm 2": "alg:DCA-algorithm",
+    "section 1": "sec:introduction",
     "section 2.2": "sec:ideal-policy",
     "section 3": "sec:bilevel-representation-learning",
     "section 3.3": "sec:conservative-training",
