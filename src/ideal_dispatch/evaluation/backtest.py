@@ -33,6 +33,7 @@ NEAREST = 6
 
 SHARE = 0.25
 _DAY = np.timedelta64(1, "D")
+_AT_ONCE = np.timedelta64(5, "s")
 
 Texts = npt.NDArray[np.str_]
 
@@ -286,9 +287,14 @@ def _beside(
     arrived = np.bincount(row_call[came], minlength=n)
     first_s = np.full(n, np.inf)
     np.minimum.at(first_s, row_call[came], log.response_s[came])
+    # what the advised units would have done is known where they were sent at once
+    began = np.full(n, np.datetime64("9999-01-01", "s"))
+    np.minimum.at(began, row_call[came], log.dispatched[came])
+    soon = log.dispatched[came] - began[row_call[came]] <= _AT_ONCE
+    at_once = came[~log.from_road[came] & soon]
     took_s = np.full((n, 2), np.inf)
     for side, names in enumerate((advice.primary, advice.second)):
-        theirs = came[log.station[came] == names[row_call[came]]]
+        theirs = at_once[log.station[at_once] == names[row_call[at_once]]]
         np.minimum.at(took_s[:, side], row_call[theirs], log.response_s[theirs])
     stations = [
         " + ".join(log.station[part].tolist())

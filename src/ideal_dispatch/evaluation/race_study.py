@@ -5,10 +5,11 @@ that it is judged on. Rolling forward, each month is judged by what the months
 before it taught.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -393,22 +394,25 @@ def trained_model(
     """
     from ideal_dispatch.forecast.model_directory import MANIFEST
     from ideal_dispatch.learning.checkpoint import checkpoints
-    from ideal_dispatch.learning.cross_fitting import cross_fit, response_settings
+    from ideal_dispatch.learning.cross_fitting import cross_fit, fold_params, response_settings
 
     network, trips = learned_from.on_roads
+    settings = training or response_settings()
     drives = folder / "unseen_drives.npy"
     if (folder / MANIFEST).exists() and drives.exists():
         model = Model.load(folder)
         same = model.details.get("data", {}).get("checksum") == trips.checksum
+        params = asdict(fold_params(settings, len(trips)))
+        same &= model.details.get("params") == json.loads(json.dumps(params))
         if same and model.network_checksum == network.checksum:
             return model, np.load(drives, allow_pickle=False)
         raise InputError(
-            f"{folder}: holds a model of other trips or another network; remove it, or choose "
+            f"{folder}: holds a model of other trips, parameters or roads; remove it, or choose "
             "another folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
     model, unseen_s = cross_fit(
-        network, trips, training or response_settings(), folder=folder,
+        network, trips, settings, folder=folder,
         watch=lambda progress: watch(progress.stage, progress.done),
     )  # fmt: skip
     with atomic_write(drives) as file:

@@ -66,10 +66,7 @@ def cross_fit(
     ``folder`` checkpoints are kept there, and training goes on from them. Weights decay
     twice as fast as those of ``ideal train``, unless the settings say how fast.
     """
-    params = replace(settings.params, combine="average", members=folds)
-    if params.weight_decay is None:
-        learned = len(trips) * (folds - 1) // folds
-        params = replace(params, weight_decay=_DECAY * params.decay(learned))
+    params = fold_params(settings, len(trips), folds)
     part = _dealt(trips, folds, params.seed)
     every = np.arange(len(trips))
     unseen_s = np.empty(len(trips))
@@ -109,6 +106,20 @@ def cross_fit(
         "versions": versions(),
     }
     return replace(model, details=details), unseen_s
+
+
+def fold_params(settings: TrainingSettings, trips: int, folds: int = FOLDS) -> TrainParams:
+    """The parameters of the networks.
+
+    The last weights are taken: to choose among them, the part that is left out would
+    have to be looked at.
+    """
+    params = replace(
+        settings.params, combine="average", members=folds, output="last", patience=None
+    )
+    if params.weight_decay is not None:
+        return params
+    return replace(params, weight_decay=_DECAY * params.decay(trips * (folds - 1) // folds))
 
 
 def _dealt(trips: Trips, folds: int, seed: int) -> npt.NDArray[np.int64]:

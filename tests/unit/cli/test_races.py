@@ -75,6 +75,8 @@ def test_a_model_is_trained_and_kept(
     races(**given, force=True)  # the model is there: it is not trained again
     assert (kept / "manifest.json").stat().st_mtime_ns == stamp
     assert json.loads((tmp_path / "races.json").read_text()) == told
+    with pytest.raises(InputError, match="a model of other trips, parameters or roads; remove it"):
+        races(**given, force=True, seed=5)
     with pytest.raises(InputError, match="trained on trips up to 2023-01-31, races are judged"):
         races(**given | {"train": False, "params_file": None, "learn_until": "2023-01-20",
                          "model_folder": kept, "output": tmp_path / "other"})  # fmt: skip
