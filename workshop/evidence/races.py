@@ -248,7 +248,9 @@ def london_words(study: RaceStudy) -> list[str]:
     return [
         "# London: fire engines",
         *PROTOCOL,
-        "The judged months were looked at once, when everything was fixed.",
+        "The judged months were looked at once, when everything was fixed, but for this: while "
+        "training was made faster, two runs printed errors on days of January to May. Nothing was "
+        "chosen by them.",
         "**Data.** London Fire Brigade, January to August 2023 (Open Government Licence): the "
         "first and the second engine's station and attendance time. A race has exactly two "
         f"engines of two stations. {len(study.judged):,} races with both ends on the network, "

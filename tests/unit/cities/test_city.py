@@ -160,3 +160,12 @@ def test_depots_off_the_network_are_named(harbour: City, tmp_path: Path) -> None
         city = City.from_files(*files, time_zone="UTC", country="HK")
     assert city.depots == (kelp,)
     assert told[0].filename == __file__, "the warning is about the line that named the file"
+
+
+def test_a_unit_on_the_road_needs_a_name_of_its_own() -> None:
+    city = harbour_city()
+    place = float(city.network.lon[700]), float(city.network.lat[700])
+    call = city.call(node=650, on_road={"A7": place})
+    assert [one.depot.name for one in call.stations if one.depot.on_road] == ["A7"]
+    with pytest.raises(InputError, match="unit Kelp Point on the road: a depot has that name"):
+        city.call(node=650, on_road={"Kelp Point": place})

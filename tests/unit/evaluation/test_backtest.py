@@ -15,6 +15,7 @@ from ideal_dispatch.evaluation.backtest_report import backtest_tables, write_bac
 from ideal_dispatch.records.responses import Responses
 from tests.unit.evaluation.race_logs import STATIONS, town_log
 
+DAY = np.timedelta64(1, "D")
 FEBRUARY = BacktestSettings(date(2023, 2, 1))
 
 
@@ -113,3 +114,13 @@ def test_what_cannot_be_advised_on_is_said(grid: RoadNetwork, log: Responses) ->
         backtest(town_log(grid, places=False), FEBRUARY)
     with pytest.raises(InputError, match="times of roads need the network"):
         backtest(log, replace(FEBRUARY, train=True))
+
+
+def test_a_share_needs_calls_before_the_month(grid: RoadNetwork, log: Responses) -> None:
+    shifted = {
+        name: np.where(log.date < np.datetime64("2023-02-01"), getattr(log, name) - 60 * DAY,
+                       getattr(log, name))
+        for name in ("received", "dispatched", "on_scene", "cleared")
+    }  # fmt: skip
+    with pytest.raises(InputError, match="no call of the 31 days before the month .*--threshold"):
+        backtest(replace(log, **shifted), FEBRUARY, grid)

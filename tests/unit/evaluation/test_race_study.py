@@ -1,6 +1,6 @@
 """Races of a made-up log, judged by what was known before them."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 
 import numpy as np
@@ -35,6 +35,8 @@ from tests.unit.evaluation.race_logs import SLOWNESS, TURNOUT_S, town_log
 
 SPLIT = date(2023, 2, 11)
 PLAIN = StudySettings(SPLIT, regressions=False)
+
+_NAT = np.datetime64("NaT", "s")
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +178,31 @@ def test_what_cannot_be_judged_is_said(grid: RoadNetwork, log: Responses) -> Non
     with pytest.raises(InputError, match="trained on trips up to 2023-02-11, races are judged"):
         check_model(late, SPLIT)
     check_model(replace(model, details={"data": {"last": "2023-02-10"}}), SPLIT)
+
+
+def test_a_button_pressed_at_the_scene_takes_no_race_away(
+    grid: RoadNetwork, log: Responses
+) -> None:
+    """When a unit said that it left is known after the call: it may not choose what is judged."""
+    both_at_once = replace(log, en_route=np.where(np.arange(len(log)) % 3 == 0, log.on_scene, _NAT))
+    assert len(Arrivals.of(both_at_once, grid)) == len(Arrivals.of(log, grid))
+
+
+def test_units_of_other_kinds_teach_nothing(grid: RoadNetwork, log: Responses) -> None:
+    """The same races, judged alike, whatever engines did at other calls."""
+    engines = replace(
+        log.select(np.arange(0, len(log), 2)),
+        kind=np.full(-(-len(log) // 2), "engine"),
+        on_scene=log.on_scene[::2] + np.timedelta64(900, "s"),
+        incident=np.char.add("E", log.incident[::2]),
+    )
+    names = [
+        field.name for field in fields(log) if isinstance(getattr(log, field.name), np.ndarray)
+    ]
+    mixed = replace(
+        log,
+        **{n: np.concatenate([getattr(log, n), getattr(engines, n)]) for n in names},
+    ).in_order()
+    settings = StudySettings(date(2023, 2, 1), kinds=("ambulance",), gap=False)
+    alone, beside = (study_races(one, settings, grid).judged for one in (log, mixed))
+    np.testing.assert_allclose(beside.gain_s, alone.gain_s)
