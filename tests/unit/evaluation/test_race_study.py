@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,13 +197,12 @@ def test_units_of_other_kinds_teach_nothing(grid: RoadNetwork, log: Responses) -
         on_scene=log.on_scene[::2] + np.timedelta64(900, "s"),
         incident=np.char.add("E", log.incident[::2]),
     )
-    names = [
-        field.name for field in fields(log) if isinstance(getattr(log, field.name), np.ndarray)
-    ]
-    mixed = replace(
-        log,
-        **{n: np.concatenate([getattr(log, n), getattr(engines, n)]) for n in names},
-    ).in_order()
+    columns: dict[str, Any] = {
+        field.name: np.concatenate([getattr(one, field.name) for one in (log, engines)])
+        for field in fields(log)
+        if isinstance(getattr(log, field.name), np.ndarray)
+    }
+    mixed = replace(log, **columns).in_order()
     settings = StudySettings(date(2023, 2, 1), kinds=("ambulance",), gap=False)
     alone, beside = (study_races(one, settings, grid).judged for one in (log, mixed))
     np.testing.assert_allclose(beside.gain_s, alone.gain_s)
