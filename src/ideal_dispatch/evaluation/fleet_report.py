@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.evaluation.fleet_figures import (
@@ -36,10 +35,8 @@ _RULE = (Column("who gets a second"), Column("unit that is not first"))
 _SAVED = (Column("more survivors", 1, signed=True, arrow="↑"), Column("± s.e.", 1))
 
 
-def write_fleet_report(folder: str | os.PathLike[str], page: Path | None = None) -> Path:
-    """Write the page of a run of ``ideal fleet simulate``, into its folder unless told where."""
-    runs = FleetRuns.read(Path(folder))
-    page = page or Path(folder) / PAGE
+def write_fleet_report(runs: FleetRuns, page: str | os.PathLike[str]) -> None:
+    """Write the page of the runs of a fleet."""
     loads = [group for group in runs.by_load() if len(group) > 1]
     save_page(
         page,
@@ -62,7 +59,6 @@ def write_fleet_report(folder: str | os.PathLike[str], page: Path | None = None)
         ],
         notes=runs.notes,
     )
-    return page
 
 
 # --- tables -----------------------------------------------------------------------------
@@ -147,7 +143,7 @@ def priority_table(setting: Setting) -> Table:
     for name in setting.never.groups:
         for run in runs:
             of = run.groups[name]
-            rows.append((name, run.policy, _recall_words(run), round(of.calls / run.years),
+            rows.append((name, run.policy, _recall_words(run), round(run.a_year(name)),
                          of.mean_s, of.p90_s, of.late_share))  # fmt: skip
     return Table(
         "priorities",
@@ -341,8 +337,7 @@ def caveats(runs: FleetRuns) -> list[str]:
 
 def _arrest_share(setting: Setting) -> float:
     never = setting.never
-    arrests = never.groups.get("arrests")
-    return 0.0 if arrests is None else arrests.calls / never.years / never.calls_a_year
+    return never.a_year("arrests") / never.calls_a_year
 
 
 def _more(run: FleetRun) -> str:

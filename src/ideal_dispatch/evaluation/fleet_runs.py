@@ -1,18 +1,18 @@
 """What a folder of ``ideal fleet simulate`` says: every run, and the runs that can be compared."""
 
-import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
-from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.files import check_source
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calls import YEAR_DAYS
+from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
 from ideal_dispatch.fleet.simulation import RECALLS, Recall
-from ideal_dispatch.toml_tables import built
+from ideal_dispatch.toml_tables import built, complaints_about
 
-RUNS, MANIFEST = "runs.json", "manifest.json"
 NEVER, ALWAYS, PRICED = "never", "always", "priced C"
 NOT_PRIORITIES = ("arrests", "others")
 """Groups of calls that lie across the priorities."""
@@ -36,7 +36,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class FleetRun:
-    """Years of one fleet under one rule for the second unit, in numbers.
+    """Years of one fleet under one rule for the second unit, as a row of ``runs.json``.
 
     ``load`` is the share of unit time that was asked for, None for the city's own calls.
     ``deaths_difference`` is to "never" in the same years, ``paired_se`` its standard error
@@ -65,6 +65,7 @@ class FleetRun:
     stood_down_minutes: float | None
     queued_share: float
     groups: Mapping[str, Arrivals]
+    days: int = YEAR_DAYS
 
     @property
     def survivors(self) -> float:
@@ -76,11 +77,14 @@ class FleetRun:
         """How many more of 1,000 survive than if no second unit ever goes."""
         return 0.0 - self.deaths_difference  # no −0.0
 
+    def a_year(self, group: str) -> float:
+        """The calls of a group in a year."""
+        return self.groups[group].calls / self.years * YEAR_DAYS / self.days
+
     @property
     def calls_a_year(self) -> float:
         """Calls of all priorities."""
-        of_priorities = (one for name, one in self.groups.items() if name not in NOT_PRIORITIES)
-        return sum(one.calls for one in of_priorities) / self.years
+        return sum(self.a_year(name) for name in self.groups if name not in NOT_PRIORITIES)
 
     @property
     def unit_hours(self) -> float:
@@ -153,25 +157,24 @@ class FleetRuns:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, folder: Path) -> "FleetRuns":
+    def read(cls, folder: str | os.PathLike[str]) -> "FleetRuns":
         """The runs of a folder made by ``ideal fleet simulate``."""
-        rows = _json(folder / RUNS)
-        if not isinstance(rows, list) or not rows:
-            raise FileFormatError(f"{folder / RUNS}: a list of runs is needed")
-        try:
-            return cls.of(rows, _notes(folder))
-        except InputError as error:
-            raise InputError(f"{folder / RUNS}: {error}") from None
+        rows, notes = read_runs(folder)
+        days = read_manifest(folder)["experiment"]["days"]
+        with complaints_about(Path(folder) / RUNS):
+            return cls.of(rows, notes, days)
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> "FleetRuns":
-        """The runs of rows as ``runs.json`` has them; other keys are passed over."""
-        known = {item.name for item in fields(FleetRun)}
+    def of(
+        cls, rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), days: int = YEAR_DAYS
+    ) -> "FleetRuns":
+        """The runs of rows as ``runs.json`` has them, with years of so many days."""
         found: dict[tuple[str, int, float | None, float], list[FleetRun]] = {}
         for number, row in enumerate(rows):
-            table = {key: value for key, value in row.items() if key in known}
-            run = built(FleetRun, table, f"run {number}")
+            run = built(FleetRun, row, f"run {number}", days=days)
             found.setdefault((run.city, run.units, run.load, run.entitled), []).append(run)
+        if not found:
+            raise InputError("no runs; let the simulation finish a year")
         return cls(tuple(Setting(*key, tuple(runs)) for key, runs in found.items()), tuple(notes))
 
     def __add__(self, other: "FleetRuns") -> "FleetRuns":
@@ -224,20 +227,3 @@ def crossing(x: Sequence[float], y: Sequence[float], limit: float = 0.0) -> floa
         if high > limit:
             return left + (right - left) * (limit - low) / (high - low)
     return None
-
-
-def _json(path: Path) -> Any:
-    check_source(path)
-    try:
-        return json.loads(path.read_bytes(), parse_constant=lambda _: None)
-    except ValueError as error:
-        raise FileFormatError(f"{path}: not JSON: {error}") from None
-
-
-def _notes(folder: Path) -> tuple[str, ...]:
-    """What the manifest, where there is one, says that was assumed of the cities."""
-    path = folder / MANIFEST
-    notes = _json(path).get("notes", ()) if path.exists() else ()
-    if isinstance(notes, Mapping):  # by city
-        return tuple(f"{city}: {note}" for city, some in notes.items() for note in some)
-    return tuple(map(str, notes))
