@@ -26,13 +26,12 @@ from ideal_dispatch.fleet.jemss_files import (
     read_tables,
     tables_of,
 )
-from ideal_dispatch.fleet.places import BY_JUNCTIONS, Places, cells_by_junctions, nearest_of
+from ideal_dispatch.fleet.places import BY_JUNCTIONS, Places, cells_by_junctions, snapped
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.toml_tables import complaints_about
 
-_FAR_M = 2000.0  # from a station or hospital to the road that stands for it
 _GENERATORS = ("calls/single/train", "calls/reps/train")
 _NOTES = (
     BY_JUNCTIONS,
@@ -222,11 +221,5 @@ def _road_tables(folder: Path) -> tuple[JemssTable, JemssTable, JemssTable]:
 
 def _snapped(network: RoadNetwork, nodes: IntArray, table: JemssTable) -> IntArray:
     """The nodes of stations or hospitals."""
-    found, away_m = nearest_of(network, nodes, table.numbers("x"), table.numbers("y"))
-    far = first_where(away_m > _FAR_M)
-    if far is not None:
-        raise FileFormatError(
-            f"{table.where}, row {far + 1}: {away_m[far] / 1000:.1f} km from the nearest road of "
-            "this model; check x and y"
-        )
-    return found
+    rows = [f"{table.where}, row {row + 1}" for row in range(len(table))]
+    return snapped(network, nodes, table.numbers("x"), table.numbers("y"), rows)

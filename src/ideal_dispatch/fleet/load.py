@@ -4,10 +4,12 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
+from ideal_dispatch.ranges import Range
 
 _DAYS = 120
 _WITHIN = 0.002  # the busy share may miss by so much: other seeds differ as much
 _TRIES = 12
+_RANGE = Range(0.01, 0.95, why=": above, calls wait without end")
 _ALONE = SecondRule("never").compiled("none")
 
 
@@ -24,8 +26,12 @@ def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> Fle
     The share is of unit time on duty, without second units, over some months of the same
     seed; it is met within 0.005.
     """
-    if not 0.0 < utilisation < 1.0:
-        raise InputError(f"utilisation {utilisation}: more than 0 and less than 1 is needed")
+    _RANGE.check(utilisation, "utilisation")
+    if city.listed is not None:
+        raise InputError(
+            f"fleet {city.name}: its calls are a list, which stays as it is; leave out "
+            "utilisation, or give records in place of the list"
+        )
     per_day = utilisation * 86_400.0 * float(city.on_duty.mean()) / city.occupation_s
     below, above = (0.0, 0.0), (float("inf"), 1.0)  # calls a day and busy share
     for _ in range(_TRIES):
@@ -40,6 +46,6 @@ def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> Fle
         else:
             per_day *= utilisation / busy
     raise InputError(
-        f"fleet {city.name}: utilisation {utilisation:g} is not reached; at {per_day:.0f} calls a "
-        f"day it is {busy:.3f}: choose a smaller one, for calls that wait all day are no fleet"
+        f"fleet {city.name}: utilisation {utilisation:g} is not reached, {busy:.3f} is, with "
+        f"{scaled.calls_per_day:.0f} calls a day; choose a smaller one"
     )

@@ -1,10 +1,12 @@
 """The places of a fleet on a road network: stations, hospitals and the cells of calls."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, IntArray
+from ideal_dispatch.arrays import FloatArray, IntArray, first_where
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.travel import Travel, cells_of, junction_weights
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import chord_to_metres, unit_vectors
@@ -13,6 +15,9 @@ BY_JUNCTIONS = (
     "calls fall on road nodes, weighted by the number of junctions within 500 m: no map of the "
     "population was given"
 )
+
+FAR_M = 2000.0
+"""How far a station, a hospital or a call may lie from the road that stands for it."""
 
 
 class Places(NamedTuple):
@@ -46,12 +51,26 @@ class Places(NamedTuple):
 def nearest_of(
     network: RoadNetwork, nodes: IntArray, lon: FloatArray, lat: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """The nearest of some nodes to every point, and how many metres away it is."""
+    """Which of some nodes is nearest to every point, by its row, and how many metres away it is."""
     from scipy.spatial import KDTree
 
     tree = KDTree(unit_vectors(network.lon[nodes], network.lat[nodes]))
     chord, row = tree.query(unit_vectors(lon, lat))
-    return nodes[row], chord_to_metres(np.asarray(chord))
+    return np.asarray(row, np.int32), chord_to_metres(np.asarray(chord))
+
+
+def snapped(
+    network: RoadNetwork, nodes: IntArray, lon: FloatArray, lat: FloatArray, names: Sequence[str]
+) -> IntArray:
+    """The node of every station or hospital; ``names`` say in complaints which one is meant."""
+    row, away_m = nearest_of(network, nodes, lon, lat)
+    far = first_where(away_m > FAR_M)
+    if far is not None:
+        raise InputError(
+            f"{names[far]}: {away_m[far] / 1000:.1f} km from the nearest road that leads "
+            "everywhere; check its coordinates"
+        )
+    return nodes[row]
 
 
 def cells_by_junctions(
