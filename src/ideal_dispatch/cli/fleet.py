@@ -16,13 +16,12 @@ app = CommandLine(
 )
 
 _HEADER = (
-    "policy, recall", "second %", "deaths", "saved", "±", "mean s", "P90 s", "late %", "others s",
-    "minutes",
+    "policy", "recall", "second %", "saved", "±", "mean s", "P90 s", "others s", "min",
 )  # fmt: skip
 _WORDS = (
-    "second: share of the entitled calls that get one · deaths: per 1,000 arrests · saved: fewer "
-    "than never, ± its standard error · mean, P90, late: first arrivals, late after 8 min · "
-    "others: mean of calls that are not entitled · minutes: of the unit that took no patient"
+    "second: share of the entitled calls that get one. saved: fewer deaths per 1,000 arrests than "
+    "with never, ± its standard error. mean, P90: first arrivals at all calls. others: mean of "
+    "calls that are not entitled. min: minutes for which the unit that took no patient was held."
 )
 
 
@@ -140,6 +139,7 @@ def show(folder: Path) -> None:
         out.print(title, style="bold", markup=False)
         print_table(_HEADER, cells)
     out.print(_WORDS, style="dim")
+    out.print()
     for note in notes:
         warn(note, "note")
 
@@ -155,13 +155,11 @@ def tables_of(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
         )
         never = row["policy"] == "never"
         tables.setdefault(title, []).append([
-            row["policy"] if never else f"{row['policy']}, {row['recall']}",
-            f"{100 * row['second_share']:.0f}", f"{row['deaths_per_1000']:.1f}",
+            row["policy"], row["recall"], f"{100 * row['second_share']:.0f}",
             "" if never else f"{-row['deaths_difference']:.2f}",
             "" if never else f"{row['paired_se']:.2f}",
             f"{row['mean_first_s']:.1f}", f"{row['p90_first_s']:.0f}",
-            f"{100 * row['late_share']:.1f}", f"{row['others_mean_s']:.1f}",
-            f"{row['second_unit_minutes']:.1f}",
+            f"{row['others_mean_s']:.1f}", f"{row['second_unit_minutes']:.1f}",
         ])  # fmt: skip
     return tables
 
