@@ -11,6 +11,7 @@ import numpy as np
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.city_files import city_from
 from ideal_dispatch.fleet.simulation import KINDS, RECALLS, Chooser, Recall, SecondRule
 from ideal_dispatch.plugins import find_plugin, make_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
@@ -145,12 +146,6 @@ class FleetExperiment(Checked):
 
     def city(self, name: str) -> FleetCity:
         """A city as its files have it."""
-        if set(self.cities[name]) == {"jemss"}:  # until city_files is there
-            from ideal_dispatch.fleet.jemss import read_jemss
-
-            return read_jemss(self.folder / self.cities[name]["jemss"])
-        from ideal_dispatch.fleet.city_files import city_from
-
         where = "city" if name == UNNAMED else f"cities.{name}"
         city = city_from(self.cities[name], where, self.folder)
         return city if name == UNNAMED else city.changed(name=name)

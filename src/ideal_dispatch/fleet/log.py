@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.archive import FileKind
-from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.fleet.calls import ROLES, Calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.units import Log
@@ -20,6 +19,7 @@ CALLS = "calls.csv.gz"
 
 _LUCK = [f"luck_{k}" for k in range(1 + 4 * ROLES)]
 _DRAWN = ("scene_s", "transported", "handover_s", "chance")
+_MIDNIGHT = np.datetime64("2026-01-01T00:00:00.000")  # a year without a date begins here
 _ROLES = ("primary", "second")
 _TIMES = ("sent_s", "arrived_s", "stood_down_s")
 _KIND = FileKind("", 1, "log of calls", "simulate the fleet anew")
@@ -36,7 +36,10 @@ def unit_names(city: FleetCity) -> list[str]:
 
 
 def calls_file(city: FleetCity, calls: Calls) -> bytes:
-    """The calls with all that was drawn for them, numbers in full."""
+    """The calls with all that was drawn for them, numbers in full.
+
+    It can be the ``list`` of calls of another experiment.
+    """
     columns = _of_calls(city, calls, exact=True)
     columns |= {name: _exact(getattr(calls, name)) for name in _DRAWN}
     columns |= dict(zip(_LUCK, map(_exact, calls.luck.T), strict=True))
@@ -50,9 +53,10 @@ def read_calls(path: Path, city: FleetCity) -> Calls:
         header = next(table)
         found = dict(zip(header, zip(*table, strict=True), strict=False))
         levels = {one.name: k for k, one in enumerate(city.priorities)}
-        numbers = {name: np.array(found[name], float) for name in found if name != "priority"}
-        if not found:
-            raise FileFormatError("there are no calls in it")
+        numbers = {
+            name: np.array(found[name], float)
+            for name in ("at_s", "cell", "arrest", "entitled", *_DRAWN, *_LUCK)
+        }
         return Calls(
             numbers["at_s"], numbers["cell"].astype(np.int32),
             np.array([levels[name] for name in found["priority"]], np.int8),
@@ -106,6 +110,7 @@ def _of_calls(city: FleetCity, calls: Calls, *, exact: bool = False) -> dict[str
     names = np.array([one.name for one in city.priorities])
     return {
         "call": list(map(str, range(len(calls)))),
+        "time": (_MIDNIGHT + (1000.0 * calls.at_s).astype("m8[ms]")).astype(str).tolist(),
         "at_s": _exact(calls.at_s) if exact else _texts(calls.at_s, "%.3f"),
         "lon": _texts(city.travel.lon[place], "%.6f"),
         "lat": _texts(city.travel.lat[place], "%.6f"),

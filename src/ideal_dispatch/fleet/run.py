@@ -19,9 +19,10 @@ from ideal_dispatch.archive import FileKind
 from ideal_dispatch.cluster import spread
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, draw_calls
+from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, days_of, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, plain, with_units
+from ideal_dispatch.fleet.load import at_utilisation
 from ideal_dispatch.fleet.log import CALLS, calls_file, first_difference, log_file, read_calls
 from ideal_dispatch.fleet.results import Tally, deaths_of, entry, summary
 from ideal_dispatch.fleet.simulation import Recall, SecondRule, Simulator, summed
@@ -84,8 +85,9 @@ class Fleets:
 
     def year(self, piece: Piece) -> Done:
         """One year under every policy."""
-        case, days = piece.case, self.days + WARM_UP_DAYS
-        simulator = self.simulators[case]
+        case, simulator = piece.case, self.simulators[piece.case]
+        listed = simulator.city.listed is not None
+        days = days_of(simulator.city) if listed else self.days + WARM_UP_DAYS
         calls = draw_calls(simulator.city, piece.seed, piece.year, days=days)
         runs, logs, never = [], {}, None
         for policy, recall in self.runs:
@@ -248,8 +250,6 @@ def ready(
 
     ``per_day`` are calls a day that were found before.
     """
-    from ideal_dispatch.fleet.load import at_utilisation
-
     loaded: dict[tuple[str, float | None], FleetCity] = {
         (name, None): city for name, city in found.items()
     }
