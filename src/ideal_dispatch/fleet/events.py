@@ -175,6 +175,16 @@ def _push(state, call):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False)
+def _pop(state, place):  # type: ignore[no-untyped-def]
+    """Take the call at a place out of the queue."""
+    call = state.queue[place]
+    state.count[QUEUED] -= 1
+    for k in range(place, state.count[QUEUED]):
+        state.queue[k] = state.queue[k + 1]
+    return call
+
+
+@kernel(counted=False)
 def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
     """Where the queue's most urgent call stands; of equals the one that came first."""
     best = 0
@@ -250,7 +260,7 @@ def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-unt
     call, role = state.call[unit], state.role[unit]
     log.arrive_s[call, role] = now_s
     if log.first_s[call] < np.inf:
-        state.status[unit], state.next_s[unit] = ASSIST, now_s + world.numbers.assist_s
+        state.status[unit], state.next_s[unit] = ASSIST, now_s + calls.assist_s[call]
         return
     log.first_s[call] = now_s
     state.status[unit], state.next_s[unit] = SCENE, now_s + calls.scene_s[call]
@@ -286,29 +296,32 @@ def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: i
 def _serve(world, tables, rule, calls, state, log, now_s):  # type: ignore[no-untyped-def]
     """Send units to waiting calls, the most urgent first, as long as any can go.
 
-    Where Python chooses, the first call that can be served is left pending for it.
+    Where Python chooses, the first call that can be served is left pending for it. A call
+    that finds nobody waits, or is handed to a neighbour where there is one.
     """
     while state.count[QUEUED] > 0:
         place = _most_urgent(state, calls)
         call = state.queue[place]
         if rule.kind == TOLD:
-            if primary_of(world, state, calls, log, call, now_s) < 0:
+            first, second = primary_of(world, state, calls, log, call, now_s), -1
+        else:
+            first, second = choose(world, tables, rule, calls, state, log, call, now_s)
+        if first < 0:
+            if world.numbers.neighbour_s == np.inf:
                 return
+            _pop(state, place)
+            log.first_s[call] = now_s + world.numbers.neighbour_s
+        elif rule.kind == TOLD:
             state.count[PENDING] = call
             return
-        first, second = choose(world, tables, rule, calls, state, log, call, now_s)
-        if first < 0:
-            return
-        _dispatch(world, rule, calls, state, log, place, first, second, now_s)
+        else:
+            _dispatch(world, rule, calls, state, log, place, first, second, now_s)
 
 
 @kernel(counted=False)
 def _dispatch(world, rule, calls, state, log, place, first, second, now_s):  # type: ignore[no-untyped-def]
     """Take a call out of the queue and send its units."""
-    call = state.queue[place]
-    state.count[QUEUED] -= 1
-    for k in range(place, state.count[QUEUED]):
-        state.queue[k] = state.queue[k + 1]
+    call = _pop(state, place)
     _send(world, rule, calls, state, log, first, call, 0, now_s)
     if second >= 0:
         _send(world, rule, calls, state, log, second, call, 1, now_s)

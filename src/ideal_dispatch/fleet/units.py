@@ -25,7 +25,8 @@ NEXT_CALL, QUEUED, PENDING, EVENTS = range(4)  # of State.count
 class Numbers(NamedTuple):
     """Plain numbers of a city; names as in its response times and its work.
 
-    ``turnout_lift`` leads from the median of a turnout to its mean.
+    ``turnout_lift`` leads from the median of a turnout to its mean. ``neighbour_s`` is
+    infinite where calls wait for a unit.
     """
 
     turnout_spread: float
@@ -40,6 +41,7 @@ class Numbers(NamedTuple):
     wide: float
     street_start: float
     delay_s: float
+    neighbour_s: float
     assist_s: float
     scene_s: float
     after_s: float
