@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.fleet.calls import ROLES, Calls
 from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
-from ideal_dispatch.fleet.travel import Travel
+from ideal_dispatch.fleet.travel import STEPS, Travel
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 
 URGENT = (Priority("urgent", 1.0),)
@@ -22,7 +22,7 @@ def certain(turnout_s: float = 60.0, road_turnout_s: float = 10.0) -> ResponseMo
 
 
 def fleet(
-    fast_s: npt.ArrayLike,
+    fast_s: npt.ArrayLike | Travel,
     units: npt.ArrayLike,
     *,
     slow_s: npt.ArrayLike | None = None,
@@ -32,7 +32,7 @@ def fleet(
     **settings: Any,
 ) -> FleetCity:
     """A fleet on a matrix of seconds: its first places are the stations, every place is a cell."""
-    travel = Travel.of_matrix(fast_s, slow_s)
+    travel = fast_s if isinstance(fast_s, Travel) else Travel.of_matrix(fast_s, slow_s)
     places = np.arange(travel.num_places, dtype=np.int32)
     usual: dict[str, Any] = {
         "calls_per_day": 10.0, "priorities": URGENT, "arrests": 1.0, "weights": np.ones(len(places))
@@ -42,6 +42,17 @@ def fleet(
         np.asarray(units, np.int32), np.array([hospital], np.int32), places,
         responses=responses or certain(), **(usual | settings),
     )  # fmt: skip
+
+
+def line(*at_s: float) -> Travel:
+    """Places on one straight road, so many seconds from its begin; twice that without lights."""
+    where = np.array(at_s)
+    fast_s = np.abs(where[:, None] - where)
+    parts = (np.arange(STEPS) + 1) / (STEPS + 1)
+    way = where[:, None, None] + (where[:, None] - where[:, None, None]) * parts
+    between = np.abs(way[..., None] - where).argmin(axis=-1)
+    nowhere = np.full(len(where), np.nan)
+    return Travel(fast_s, 2.0 * fast_s, between.astype(np.int32), nowhere, nowhere)
 
 
 def one_place(units: int, service: Duration, erlangs: float, **work: Any) -> FleetCity:

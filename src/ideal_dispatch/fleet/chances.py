@@ -44,7 +44,7 @@ def remaining(one, elapsed_s):  # type: ignore[no-untyped-def]
     mean, own, shared = one
     if elapsed_s <= 0.0:
         return one
-    spread = math.sqrt(own**2 + shared**2)
+    spread = max(math.sqrt(own**2 + shared**2), 1e-6)
     off = (math.log(mean / elapsed_s) - 0.5 * spread**2) / spread
     still = normal_below(off)
     if still < 1e-9:  # far beyond all that was expected: any moment now

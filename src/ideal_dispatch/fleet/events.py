@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.fleet.chances import pair, remaining
+from ideal_dispatch.fleet.chances import pair, remaining, response
 from ideal_dispatch.fleet.units import (
     ASSIST,
     AWAY,
@@ -38,6 +38,7 @@ from ideal_dispatch.fleet.units import (
     mean_response,
     next_start,
     place_of,
+    spreads_of,
     turnout_of,
 )
 
@@ -222,12 +223,14 @@ def _stand_down(world, state, log, unit, now_s):  # type: ignore[no-untyped-def]
 def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
     """What is left of the response of a unit on its way, as far as anybody can know.
 
-    It is known whether it has left its station, and that it has not arrived.
+    It is known whether it has left its station, and that it has not arrived. One that has not
+    left has all of its drive ahead.
     """
-    if now_s <= state.left_s[unit]:
-        whole = (state.expect[unit, 0], state.expect[unit, 1], state.expect[unit, 2])
-        return remaining(whole, now_s - state.sent_s[unit])
     drive_s = max(state.expect[unit, 3], 1.0)
+    if now_s <= state.left_s[unit]:
+        turnout = (max(state.expect[unit, 0] - drive_s, 1e-3), numbers.turnout_spread, 0.0)
+        leaving, own, _ = remaining(turnout, now_s - state.sent_s[unit])
+        return response(leaving, leaving**2 * math.expm1(own**2), drive_s, spreads_of(numbers))
     square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / drive_s) ** 2)
     square += numbers.surprise * numbers.wide**2
     return remaining((drive_s, math.sqrt(square), numbers.shared), now_s - state.left_s[unit])

@@ -236,15 +236,19 @@ def mean_response(world, state, unit, cell, priority, now_s):  # type: ignore[no
 
 
 @kernel(counted=False)
+def spreads_of(numbers):  # type: ignore[no-untyped-def]
+    """The spreads of a drive, as a response takes them."""
+    wide_square = numbers.surprise * numbers.wide**2
+    return numbers.drive_spread, numbers.slack_s, numbers.shared, wide_square
+
+
+@kernel(counted=False)
 def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The response of a unit that would be sent now, and the mean of its drive."""
     numbers = world.numbers
     leaving, drive = _parts(world, state, unit, cell, priority, now_s)
-    spreads = (
-        numbers.drive_spread, numbers.slack_s, numbers.shared, numbers.surprise * numbers.wide**2
-    )  # fmt: skip
     square = leaving**2 * math.expm1(numbers.turnout_spread**2)
-    return response(leaving, square, drive, spreads), drive
+    return response(leaving, square, drive, spreads_of(numbers)), drive
 
 
 @kernel(counted=False)
