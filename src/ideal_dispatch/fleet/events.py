@@ -48,7 +48,7 @@ _OPTIONS = 3  # units that are looked at as the second: those expected soonest
 # --- choosing ----------------------------------------------------------------------------
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _redirectable(world, state, calls, log, unit, priority, now_s):  # type: ignore[no-untyped-def]
     """Whether a unit on its way to a less urgent call may be taken for this one."""
     if state.status[unit] != GOING or state.role[unit] != 0:
@@ -58,7 +58,7 @@ def _redirectable(world, state, calls, log, unit, priority, now_s):  # type: ign
     return alone and world.redispatch[calls.priority[other], priority]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def primary_of(world, state, calls, log, call, now_s):  # type: ignore[no-untyped-def]
     """The unit with the least expected response; −1 where none can go."""
     cell, priority = calls.cell[call], calls.priority[call]
@@ -108,7 +108,7 @@ def _hold(world, state, calls, call, unit, both_s, recall, now_s):  # type: igno
     return mean + world.numbers.assist_s
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore[no-untyped-def]
     """The primary of a call and the second that goes with it; −1 for none."""
     first = primary_of(world, state, calls, log, call, now_s)
@@ -134,7 +134,7 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
 # --- sending, standing down, setting free ------------------------------------------------
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ignore[no-untyped-def]
     """A unit leaves for a call; one that was on its way to another leaves that call waiting."""
     cell, priority = calls.cell[call], calls.priority[call]
@@ -169,13 +169,13 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
     log.unit[call, role], log.sent_s[call, role] = unit, now_s
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _push(state, call):  # type: ignore[no-untyped-def]
     state.queue[state.count[QUEUED]] = call
     state.count[QUEUED] += 1
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _pop(state, place):  # type: ignore[no-untyped-def]
     """Take the call at a place out of the queue."""
     call = state.queue[place]
@@ -185,7 +185,7 @@ def _pop(state, place):  # type: ignore[no-untyped-def]
     return call
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
     """Where the queue's most urgent call stands; of equals the one that came first."""
     best = 0
@@ -196,7 +196,7 @@ def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _homewards(world, state, unit, place, now_s):  # type: ignore[no-untyped-def]
     """A unit is free and drives home."""
     home = world.station[world.unit_station[unit]]
@@ -257,7 +257,7 @@ def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: i
             state.next_s[unit] = state.arrive_s[unit]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
     """A unit is at the scene: the first takes the patient, the other helps."""
     call, role = state.call[unit], state.role[unit]
@@ -273,7 +273,7 @@ def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-unt
         _stand_down(world, state, log, other, now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
     """What a unit had ahead happens."""
     status, call = state.status[unit], state.call[unit]
@@ -295,7 +295,7 @@ def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: i
         _homewards(world, state, unit, state.target[unit], now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _serve(world, tables, rule, calls, state, log, now_s):  # type: ignore[no-untyped-def]
     """Send units to waiting calls, the most urgent first, as long as any can go.
 
@@ -321,7 +321,7 @@ def _serve(world, tables, rule, calls, state, log, now_s):  # type: ignore[no-un
             _dispatch(world, rule, calls, state, log, place, first, second, now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _dispatch(world, rule, calls, state, log, place, first, second, now_s):  # type: ignore[no-untyped-def]
     """Take a call out of the queue and send its units."""
     call = _pop(state, place)
