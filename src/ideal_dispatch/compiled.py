@@ -12,7 +12,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Write ``@kernel`` or ``@kernel(fastmath=…)`` with numba's own options. A kernel that
     makes no array may be ``@kernel(counted=False)``: numba then counts no references, which
-    costs a hundred times the work of a small kernel that is given many arrays. Where
+    costs a hundred times the work of a small kernel that is given many arrays. One that is
+    called by kernels with structures of many arrays should be ``forceinline=True`` as well:
+    else each call copies all their descriptions, a hundred nanoseconds. Where
     numba finds no folder that it may write its cache to (a read-only
     installation without a home), the kernel is compiled in every process.
     """

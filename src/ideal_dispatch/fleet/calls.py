@@ -26,10 +26,11 @@ class Calls:
     ``at_s`` counts from a midnight. ``cell`` and ``priority`` are indices of the city.
     ``arrest`` marks cardiac arrests, ``entitled`` the calls for which a second unit is
     considered. ``scene_s`` and ``handover_s`` are what the patient takes, ``transported``
-    says whether there is a handover at all. ``chance`` is a uniform number for rules that
-    draw. ``luck`` has standard normal numbers, one column for the part that all units of
-    the call share and then, for each role, turnout, drive, surprise (uniform) and its size.
-    So luck belongs to the call and the role: it is the same under every rule.
+    says whether there is a handover at all; ``assist_s`` is what a unit takes that comes
+    second. ``chance`` is a uniform number for rules that draw. ``luck`` has standard normal
+    numbers, one column for the part that all units of the call share and then, for each
+    role, turnout, drive, surprise (uniform) and its size. So luck belongs to the call and
+    the role: it is the same under every rule.
     """
 
     at_s: npt.NDArray[np.float64]
@@ -42,9 +43,10 @@ class Calls:
     handover_s: npt.NDArray[np.float64]
     chance: npt.NDArray[np.float64]
     luck: npt.NDArray[np.float64]
+    assist_s: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        kinds = ("f8", "i4", "i1", "?", "?", "f8", "?", "f8", "f8", "f8")
+        kinds = ("f8", "i4", "i1", "?", "?", "f8", "?", "f8", "f8", "f8", "f8")
         for item, kind in zip(fields(self), kinds, strict=True):
             columns = (1 + 4 * ROLES,) if item.name == "luck" else ()
             shape = (len(self.at_s), *columns)
@@ -109,6 +111,7 @@ def from_places(
         urgent & (which < city.arrests / first), urgent & (which < city.entitled / first),
         work.scene.drawn(next(rng), count), next(rng).random(count) < work.transported,
         work.handover.drawn(next(rng), count), next(rng).random(count), luck,
+        work.assist.drawn(next(rng), count),
     )  # fmt: skip
 
 

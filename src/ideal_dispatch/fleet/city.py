@@ -56,15 +56,18 @@ class Work(Checked):
     """What a unit does at a call and after it.
 
     ``delay_s`` passes between the call and the dispatch. ``transported`` is the share of
-    patients that go to the nearest hospital. ``assist_s`` is how long the unit that came
-    second stays at the scene, where nobody stands it down.
+    patients that go to the nearest hospital. ``assist`` is how long the unit that came
+    second stays at the scene, where nobody stands it down. With ``neighbour_s`` no call
+    waits: one that finds no unit free is handed to a neighbour, whose unit is there after so
+    many seconds.
     """
 
     delay_s: ZeroOrMore = 60.0
     scene: Duration = Duration(720.0)
     transported: Share = 0.8
     handover: Duration = Duration(720.0)
-    assist_s: ZeroOrMore = 600.0
+    assist: Duration = Duration(600.0, "fixed")
+    neighbour_s: ZeroOrMore | None = None
 
 
 class CallList(NamedTuple):

@@ -42,13 +42,12 @@ def city_from(table: Mapping[str, Any], where: str, beside: Path) -> FleetCity:
     if "jemss" in table:
         folder = built(JemssFolder, table, where)
         read = read_jemss(beside / folder.jemss, cells=folder.cells, redispatch=folder.redispatch)
-        return folder.applied(read)
+        return read.changed(**folder.changes())
     if "network" in table:
-        own = built(OwnFiles, table, where)
-        return own.applied(own.city(beside))
+        return built(OwnFiles, table, where).city(beside)
     changes = built(CityChanges, table, where)
     embedded = read_toml(HARBOUR_FLEET)["city"]
-    return changes.applied(city_from(embedded, "city", HARBOUR_FLEET.parent))
+    return city_from(embedded, "city", HARBOUR_FLEET.parent).changed(**changes.changes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +63,11 @@ class CityChanges(Checked):
     street_start: bool | None = None
     curve: str | None = None
 
-    def applied(self, city: FleetCity) -> FleetCity:
-        """The city with what is set."""
+    def changes(self) -> dict[str, Any]:
+        """What is set, as fields of a city."""
         names = ("calls_per_day", "arrests", "entitled", "street_start")
-        changes = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.curve is not None:
-            changes["curve"] = survival_curve(self.curve)
-        return city.changed(**changes) if changes else city
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return found if self.curve is None else found | {"curve": survival_curve(self.curve)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +121,7 @@ class OwnFiles(CityChanges):
         counted = self.records or self.list
         require(
             not (counted and self.by_hour),
-            f"by_hour beside {sources[:1]}: hours are counted there; leave by_hour out",
+            f"by_hour beside {' '.join(sources)}: hours are counted there; leave by_hour out",
         )
         require(
             not (self.list and self.calls_per_day),
@@ -137,7 +134,7 @@ class OwnFiles(CityChanges):
         require(bool(self.priorities), "priorities is empty; name one or more")
 
     def city(self, beside: Path) -> FleetCity:
-        """The city, before its changes."""
+        """The city of these files."""
         network = RoadNetwork.load(beside / self.network)
         require(not np.isnan(network.lon).any(), f"{self.network}: the network has no coordinates")
         usable = connected_nodes(network)
@@ -151,9 +148,10 @@ class OwnFiles(CityChanges):
         return FleetCity(
             self.name or Path(self.network).stem, places.travel,
             tuple(depots.names[row] for row in stations), places.stations, units,
-            places.hospitals, places.cells, demand.weights, demand.per_day, demand.priorities,
+            places.hospitals, places.cells, demand.weights, priorities=demand.priorities,
             by_hour=demand.by_hour, shifts=shifts, redispatch=self._redispatch(), work=self.work,
             responses=responses, listed=demand.listed, notes=(*demand.notes, note),
+            **({"calls_per_day": demand.per_day} | self.changes()),
         )  # fmt: skip
 
     def _times(self, network: RoadNetwork, beside: Path) -> tuple[FloatArray, ResponseModel, str]:
@@ -210,7 +208,7 @@ class OwnFiles(CityChanges):
         near = away_m <= FAR_M
         require(bool(near.any()), f"{past.where}: no call lies near a road of {self.network}")
         past = past[near]
-        total = np.bincount(row[near], minlength=len(usable)).astype(float)
+        total = np.bincount(row[near], np.ones(len(past.at)), minlength=len(usable))
         nodes, weights = cells_of(network, usable, total, self.cells)
         notes = [
             f"calls as in {Path(past.where).name}: {len(past.at)}, off the map {(~near).sum()}"

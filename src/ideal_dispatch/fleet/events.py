@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.fleet.chances import pair, remaining
+from ideal_dispatch.fleet.chances import pair, remaining, response
 from ideal_dispatch.fleet.units import (
     ASSIST,
     AWAY,
@@ -38,6 +38,7 @@ from ideal_dispatch.fleet.units import (
     mean_response,
     next_start,
     place_of,
+    spreads_of,
     turnout_of,
 )
 
@@ -47,7 +48,7 @@ _OPTIONS = 3  # units that are looked at as the second: those expected soonest
 # --- choosing ----------------------------------------------------------------------------
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _redirectable(world, state, calls, log, unit, priority, now_s):  # type: ignore[no-untyped-def]
     """Whether a unit on its way to a less urgent call may be taken for this one."""
     if state.status[unit] != GOING or state.role[unit] != 0:
@@ -57,7 +58,7 @@ def _redirectable(world, state, calls, log, unit, priority, now_s):  # type: ign
     return alone and world.redispatch[calls.priority[other], priority]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def primary_of(world, state, calls, log, call, now_s):  # type: ignore[no-untyped-def]
     """The unit with the least expected response; −1 where none can go."""
     cell, priority = calls.cell[call], calls.priority[call]
@@ -107,7 +108,7 @@ def _hold(world, state, calls, call, unit, both_s, recall, now_s):  # type: igno
     return mean + world.numbers.assist_s
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore[no-untyped-def]
     """The primary of a call and the second that goes with it; −1 for none."""
     first = primary_of(world, state, calls, log, call, now_s)
@@ -123,7 +124,7 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
         log.cost[call] = rule.limit
     elif rule.kind == PRICED:
         away_s = _hold(world, state, calls, call, second, both_s, rule.recall, now_s)
-        cost = cost_of(world, tables, state, second, away_s, now_s)
+        cost = cost_of(world, tables, state, second, first, away_s, now_s)
         log.cost[call] = rule.limit * cost
     else:
         return first, second
@@ -133,7 +134,7 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
 # --- sending, standing down, setting free ------------------------------------------------
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ignore[no-untyped-def]
     """A unit leaves for a call; one that was on its way to another leaves that call waiting."""
     cell, priority = calls.cell[call], calls.priority[call]
@@ -168,13 +169,23 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
     log.unit[call, role], log.sent_s[call, role] = unit, now_s
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _push(state, call):  # type: ignore[no-untyped-def]
     state.queue[state.count[QUEUED]] = call
     state.count[QUEUED] += 1
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
+def _pop(state, place):  # type: ignore[no-untyped-def]
+    """Take the call at a place out of the queue."""
+    call = state.queue[place]
+    state.count[QUEUED] -= 1
+    for k in range(place, state.count[QUEUED]):
+        state.queue[k] = state.queue[k + 1]
+    return call
+
+
+@kernel(counted=False, forceinline=True)
 def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
     """Where the queue's most urgent call stands; of equals the one that came first."""
     best = 0
@@ -185,7 +196,7 @@ def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _homewards(world, state, unit, place, now_s):  # type: ignore[no-untyped-def]
     """A unit is free and drives home."""
     home = world.station[world.unit_station[unit]]
@@ -212,12 +223,14 @@ def _stand_down(world, state, log, unit, now_s):  # type: ignore[no-untyped-def]
 def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
     """What is left of the response of a unit on its way, as far as anybody can know.
 
-    It is known whether it has left its station, and that it has not arrived.
+    It is known whether it has left its station, and that it has not arrived. One that has not
+    left has all of its drive ahead.
     """
-    if now_s <= state.left_s[unit]:
-        whole = (state.expect[unit, 0], state.expect[unit, 1], state.expect[unit, 2])
-        return remaining(whole, now_s - state.sent_s[unit])
     drive_s = max(state.expect[unit, 3], 1.0)
+    if now_s <= state.left_s[unit]:
+        turnout = (max(state.expect[unit, 0] - drive_s, 1e-3), numbers.turnout_spread, 0.0)
+        leaving, own, _ = remaining(turnout, now_s - state.sent_s[unit])
+        return response(leaving, leaving**2 * math.expm1(own**2), drive_s, spreads_of(numbers))
     square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / drive_s) ** 2)
     square += numbers.surprise * numbers.wide**2
     return remaining((drive_s, math.sqrt(square), numbers.shared), now_s - state.left_s[unit])
@@ -237,20 +250,20 @@ def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: i
     if other[0] < one[0]:
         one, other, loser = other, one, first
     saved, both_s = pair(one, other, now_s - calls.at_s[call], world.risk)
-    cost = cost_of(world, tables, state, loser, both_s, now_s)
+    cost = cost_of(world, tables, state, loser, -1, both_s, now_s)
     if saved * world.numbers.arrest_chance < cost:
         _stand_down(world, state, log, loser, now_s)
         if loser == first:
             state.next_s[unit] = state.arrive_s[unit]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
     """A unit is at the scene: the first takes the patient, the other helps."""
     call, role = state.call[unit], state.role[unit]
     log.arrive_s[call, role] = now_s
     if log.first_s[call] < np.inf:
-        state.status[unit], state.next_s[unit] = ASSIST, now_s + world.numbers.assist_s
+        state.status[unit], state.next_s[unit] = ASSIST, now_s + calls.assist_s[call]
         return
     log.first_s[call] = now_s
     state.status[unit], state.next_s[unit] = SCENE, now_s + calls.scene_s[call]
@@ -260,7 +273,7 @@ def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-unt
         _stand_down(world, state, log, other, now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
     """What a unit had ahead happens."""
     status, call = state.status[unit], state.call[unit]
@@ -282,33 +295,36 @@ def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: i
         _homewards(world, state, unit, state.target[unit], now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _serve(world, tables, rule, calls, state, log, now_s):  # type: ignore[no-untyped-def]
     """Send units to waiting calls, the most urgent first, as long as any can go.
 
-    Where Python chooses, the first call that can be served is left pending for it.
+    Where Python chooses, the first call that can be served is left pending for it. A call
+    that finds nobody waits, or is handed to a neighbour where there is one.
     """
     while state.count[QUEUED] > 0:
         place = _most_urgent(state, calls)
         call = state.queue[place]
         if rule.kind == TOLD:
-            if primary_of(world, state, calls, log, call, now_s) < 0:
+            first, second = primary_of(world, state, calls, log, call, now_s), -1
+        else:
+            first, second = choose(world, tables, rule, calls, state, log, call, now_s)
+        if first < 0:
+            if world.numbers.neighbour_s == np.inf:
                 return
+            _pop(state, place)
+            log.first_s[call] = now_s + world.numbers.neighbour_s
+        elif rule.kind == TOLD:
             state.count[PENDING] = call
             return
-        first, second = choose(world, tables, rule, calls, state, log, call, now_s)
-        if first < 0:
-            return
-        _dispatch(world, rule, calls, state, log, place, first, second, now_s)
+        else:
+            _dispatch(world, rule, calls, state, log, place, first, second, now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _dispatch(world, rule, calls, state, log, place, first, second, now_s):  # type: ignore[no-untyped-def]
     """Take a call out of the queue and send its units."""
-    call = state.queue[place]
-    state.count[QUEUED] -= 1
-    for k in range(place, state.count[QUEUED]):
-        state.queue[k] = state.queue[k + 1]
+    call = _pop(state, place)
     _send(world, rule, calls, state, log, first, call, 0, now_s)
     if second >= 0:
         _send(world, rule, calls, state, log, second, call, 1, now_s)

@@ -70,15 +70,15 @@ def read_jemss(
     cell_nodes, weights = cells_by_junctions(network, usable, cells)
     places = Places.on_roads(network, (*nodes, cell_nodes), fast_s, slow_s)
     left_out = len(stations) - len(used)
-    notes = (*_NOTES, f"calls as in {calls.folder}, redispatch as in {redispatch}")
+    notes = [*_NOTES, f"calls as in {calls.folder}, redispatch as in {redispatch}"]
     if left_out:
-        notes += (f"stations without an ambulance are left out: {left_out}",)
+        notes.append(f"stations without an ambulance are left out: {left_out}")
     labels = stations.columns.get("NAME") or stations.columns.get("name") or ("",) * len(stations)
     return FleetCity(
         base.parts[-3].title() if base.parts[-2:-1] == ("models",) else base.name,
         places.travel, tuple(labels[i] or f"station {i + 1}" for i in used), places.stations,
-        units, places.hospitals, places.cells, weights, calls.per_day, priorities,
-        redispatch=allowed, work=calls.work, notes=notes,
+        units.astype(np.int32), places.hospitals, places.cells, weights, calls.per_day, priorities,
+        redispatch=allowed, work=calls.work, notes=tuple(notes),
     )  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def _parsed(text: str, where: str) -> ast.expr:
 
 
 def _value(node: ast.expr, where: str) -> float:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, where)

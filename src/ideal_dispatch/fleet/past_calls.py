@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -73,11 +72,14 @@ class PastCalls:
         )  # fmt: skip
 
     @classmethod
-    def _sorted(cls, where: str, at: Times, *columns: Any) -> "PastCalls":
+    def _sorted(
+        cls, where: str, at: Times, lon: FloatArray, lat: FloatArray, priority: IntArray | None
+    ) -> "PastCalls":
         if not at.size:
             raise InputError(f"{where}: no call with a time and a place in it")
         order = np.argsort(at, kind="stable")
-        return cls(where, at[order], *(None if some is None else some[order] for some in columns))
+        levels = None if priority is None else priority[order]
+        return cls(where, at[order], lon[order], lat[order], levels)
 
     def __getitem__(self, rows: BoolArray) -> "PastCalls":
         """Some of them."""
@@ -101,7 +103,7 @@ class PastCalls:
     def by_hour(self) -> FloatArray:
         """How they fall on the hours of a day: 1 is the mean."""
         hours = (self.at_s // 3600.0).astype(np.int64) % HOURS
-        return np.bincount(hours, minlength=HOURS) * (HOURS / len(self.at))
+        return np.asarray(np.bincount(hours, minlength=HOURS) * HOURS / len(self.at), np.float64)
 
 
 def _time(where: str, line: int, text: str) -> datetime:

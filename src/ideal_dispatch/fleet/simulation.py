@@ -99,8 +99,9 @@ class FleetView:
         """What a built-in rule would choose."""
         parts = self.simulator
         chosen: tuple[int, int] = events.choose(
-            parts.world, parts.tables, rule, self.calls, self.state, self.log, self.call, self.now_s
-        )
+            parts.world, parts.tables, rule, _Columns.of(self.calls), self.state, self.log,
+            self.call, self.now_s,
+        )  # fmt: skip
         return chosen
 
 
@@ -135,8 +136,9 @@ class Simulator:
             model.turnout.spread, math.exp(0.5 * model.turnout.spread**2), model.road_turnout_s,
             model.drive_scale, model.beside_s,
             model.drive_spread, model.slack_s, model.shared, model.surprise, model.wide,
-            float(city.street_start), work.delay_s, work.assist_s, work.scene.mean_s, after_s,
-            city.arrests / city.entitled,
+            float(city.street_start), work.delay_s,
+            math.inf if work.neighbour_s is None else work.neighbour_s, work.assist.mean_s,
+            work.scene.mean_s, after_s, city.arrests / city.entitled,
         )  # fmt: skip
         part_time = city.shifts[city.shifts[:, 1] - city.shifts[:, 0] < 24.0, 0]
         return World(
@@ -171,7 +173,7 @@ class Simulator:
     ) -> None:
         """From a moment until another; ``state`` and ``log`` are written into."""
         told = rule if isinstance(rule, Rule) else Rule(TOLD, 0.0, RECALLS.index(recall))
-        parts = self.world, self.tables, told, _Columns.of(calls), state, log
+        parts = self.world, self.tables, told, Columns.of(calls), state, log
         while (call := events.advance(*parts, until_s)) >= 0:
             assert isinstance(rule, Chooser)
             state.choice[:] = self._told(rule, calls, call, state, log)
@@ -180,7 +182,7 @@ class Simulator:
         self, rule: Chooser, calls: Calls, call: int, state: State, log: Log
     ) -> tuple[int, int]:
         """The units that a rule in Python names, checked."""
-        world, now_s, columns = self.world, float(state.clock[0]), _Columns.of(calls)
+        world, now_s, columns = self.world, float(state.clock[0]), Columns.of(calls)
         units = range(self.city.num_units)
         free = np.array([is_free(world, state, unit, now_s) for unit in units])
         about = int(calls.cell[call]), int(calls.priority[call]), now_s
@@ -202,7 +204,7 @@ class Simulator:
         return first, second
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """The columns of calls that the loop reads."""
 
     at_s: Any
@@ -214,9 +216,10 @@ class _Columns(NamedTuple):
     handover_s: Any
     chance: Any
     luck: Any
+    assist_s: Any
 
     @classmethod
-    def of(cls, calls: Calls) -> "_Columns":
+    def of(cls, calls: Calls) -> "Columns":
         return cls(*(getattr(calls, name) for name in cls._fields))
 
 
@@ -232,7 +235,8 @@ class Year:
     first arrival, how many were late, and how many fell into each bin of seconds. ``deaths``
     is the expected number among the arrests. ``seconds`` second units went to ``entitled``
     calls; ``held_s`` is for how long units were kept that took no patient, ``stood`` how many
-    were stood down on their way. ``queued`` calls waited for a unit.
+    were stood down on their way. ``queued`` calls found no unit free, or lost theirs to a more
+    urgent call.
     """
 
     groups: tuple[str, ...]

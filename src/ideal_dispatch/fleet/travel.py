@@ -24,13 +24,25 @@ _ROWS = 32  # origins whose shortest paths are held in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Roads:
+    """The roads that times were worked out on.
+
+    ``nodes`` has the node of every place, ``edge_s`` the seconds of every edge with lights.
+    """
+
+    network: RoadNetwork
+    nodes: IntArray
+    edge_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Travel:
     """Seconds between all pairs of places, and the places on the way.
 
     ``fast_s[a, b]`` is the drive with lights and sirens, ``slow_s[a, b]`` the one without.
     ``between[a, b, k]`` is the place nearest to a unit that has done (k + 1) of
     ``STEPS`` + 1 parts of the drive from a to b. ``lon`` and ``lat`` may be NaN where
-    nobody knows them.
+    nobody knows them. ``roads`` are None where the times are a matrix that was given.
     """
 
     fast_s: FloatArray
@@ -38,6 +50,7 @@ class Travel:
     between: IntArray
     lon: FloatArray
     lat: FloatArray
+    roads: Roads | None = None
 
     def __post_init__(self) -> None:
         count = len(self.fast_s)
@@ -90,7 +103,8 @@ class Travel:
         lon, lat = network.lon[places], network.lat[places]
         fast, between = _fastest(network, places, fast_s, traced=True)
         slow, _ = _fastest(network, places, slow_s, traced=False)
-        return cls(fast, slow, between, lon, lat)
+        roads = Roads(network, places, np.asarray(fast_s, np.float64))
+        return cls(fast, slow, between, lon, lat, roads)
 
 
 def _fastest(

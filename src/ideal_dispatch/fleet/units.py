@@ -25,7 +25,8 @@ NEXT_CALL, QUEUED, PENDING, EVENTS = range(4)  # of State.count
 class Numbers(NamedTuple):
     """Plain numbers of a city; names as in its response times and its work.
 
-    ``turnout_lift`` leads from the median of a turnout to its mean.
+    ``turnout_lift`` leads from the median of a turnout to its mean. ``neighbour_s`` is
+    infinite where calls wait for a unit.
     """
 
     turnout_spread: float
@@ -40,6 +41,7 @@ class Numbers(NamedTuple):
     wide: float
     street_start: float
     delay_s: float
+    neighbour_s: float
     assist_s: float
     scene_s: float
     after_s: float
@@ -160,7 +162,7 @@ def next_start(starts, now_s):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _on_duty(shifts, unit, now_s):  # type: ignore[no-untyped-def]
     start, end = shifts[unit, 0], shifts[unit, 1]
     if end - start >= 24.0:
@@ -171,13 +173,13 @@ def _on_duty(shifts, unit, now_s):  # type: ignore[no-untyped-def]
     return hour >= start or hour < end
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def is_free(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     """Whether a unit may be sent: at home or returning, and on duty."""
     return state.status[unit] <= RETURNING and _on_duty(world.shifts, unit, now_s)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def place_of(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     """The place nearest to a unit."""
     origin, target = state.origin[unit], state.target[unit]
@@ -192,7 +194,7 @@ def place_of(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     return world.between[origin, target, part - 1]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def in_station(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     """Whether a unit is in its station: idle there, or sent and not yet left."""
     if state.status[unit] == HOME:
@@ -203,7 +205,7 @@ def in_station(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def turnout_of(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     """The median turnout of a unit here and now."""
     numbers = world.numbers
@@ -212,37 +214,41 @@ def turnout_of(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     return world.turnout_s[world.unit_station[unit], int(now_s / 3600.0) % 24]
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _drive(world, place, cell, priority):  # type: ignore[no-untyped-def]
     """The mean drive from a place to a cell."""
     times = world.fast_s if world.lights[priority] else world.slow_s
     return world.numbers.drive_scale * times[place, world.cell[cell]] + world.numbers.beside_s
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def _parts(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The means of the turnout and of the drive of a unit that would be sent now."""
     leaving = turnout_of(world, state, unit, now_s) * world.numbers.turnout_lift
     return leaving, _drive(world, place_of(world, state, unit, now_s), cell, priority)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
 def mean_response(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The expected seconds until a unit that would be sent now is there."""
     leaving, drive = _parts(world, state, unit, cell, priority, now_s)
     return max(leaving + drive, 1.0)
 
 
-@kernel(counted=False)
+@kernel(counted=False, forceinline=True)
+def spreads_of(numbers):  # type: ignore[no-untyped-def]
+    """The spreads of a drive, as a response takes them."""
+    wide_square = numbers.surprise * numbers.wide**2
+    return numbers.drive_spread, numbers.slack_s, numbers.shared, wide_square
+
+
+@kernel(counted=False, forceinline=True)
 def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The response of a unit that would be sent now, and the mean of its drive."""
     numbers = world.numbers
     leaving, drive = _parts(world, state, unit, cell, priority, now_s)
-    spreads = (
-        numbers.drive_spread, numbers.slack_s, numbers.shared, numbers.surprise * numbers.wide**2
-    )  # fmt: skip
     square = leaving**2 * math.expm1(numbers.turnout_spread**2)
-    return response(leaving, square, drive, spreads), drive
+    return response(leaving, square, drive, spreads_of(numbers)), drive
 
 
 @kernel(counted=False)
@@ -269,10 +275,15 @@ def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False)
-def cost_of(world, tables, state, unit, hold_s, now_s):  # type: ignore[no-untyped-def]
-    """What the others lose while a unit is away, by the price of its moment."""
+def cost_of(world, tables, state, unit, leaving, hold_s, now_s):  # type: ignore[no-untyped-def]
+    """What the others lose while a unit is away, by the price of its moment.
+
+    ``leaving`` is the unit that is sent first, which the state has still as free; −1 for none.
+    """
     ready_s = state.scratch[0, : state.status.size]
     _ready(world, state, now_s, ready_s)
+    if leaving >= 0:
+        ready_s[leaving] = tables.occupation_s
     ready_s[unit] = 0.0  # as if it were free: the price is of taking it
     hour = int(now_s / 3600.0) % 24
     return price_of(tables, world.unit_station, ready_s, unit, hold_s, hour, state.scratch[1:])
