@@ -14,7 +14,7 @@ def small_city(**changes: Any) -> FleetCity:
     """Places 0 … 4, a minute apart; units at both ends and in the middle."""
     place = np.arange(5)
     minutes = 60.0 * np.abs(place[:, None] - place)
-    given = {
+    given: dict[str, Any] = {
         "name": "Row",
         "travel": Travel.of_matrix(minutes, 1.5 * minutes),
         "station_names": ("west", "middle", "east"),

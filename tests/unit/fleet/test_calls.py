@@ -47,17 +47,17 @@ def test_shares_and_hours_are_as_set() -> None:
     calls = draw_calls(city, 3, days=1000)
     count = len(calls)
     assert count == pytest.approx(60_000, rel=0.02)
-    near = {"abs": 0.008}  # four standard errors of 60,000 draws
-    assert (calls.at_s % DAY_S < DAY_S / 2).mean() == pytest.approx(0.25, **near)
-    assert np.bincount(calls.cell) / count == pytest.approx(city.weights / 9.0, **near)
-    assert (calls.priority == 0).mean() == pytest.approx(0.5, **near)
-    assert calls.arrest.mean() == pytest.approx(0.1, **near)
-    assert calls.entitled.mean() == pytest.approx(0.2, **near)
+    near = 0.008  # four standard errors of 60,000 draws
+    assert (calls.at_s % DAY_S < DAY_S / 2).mean() == pytest.approx(0.25, abs=near)
+    assert np.bincount(calls.cell) / count == pytest.approx(city.weights / 9.0, abs=near)
+    assert (calls.priority == 0).mean() == pytest.approx(0.5, abs=near)
+    assert calls.arrest.mean() == pytest.approx(0.1, abs=near)
+    assert calls.entitled.mean() == pytest.approx(0.2, abs=near)
     assert not (calls.arrest & ~calls.entitled).any()
     assert not (calls.entitled & (calls.priority != 0)).any()
     surprises = calls.luck[:, 3::4]
     assert surprises.min() >= 0.0
-    assert surprises.mean() == pytest.approx(0.5, **near)
+    assert surprises.mean() == pytest.approx(0.5, abs=near)
 
 
 def test_a_list_is_taken_as_it_is() -> None:

@@ -20,7 +20,7 @@ def test_another_form_takes_the_same_draws() -> None:
     after = []
     for form in ("exponential", "lognormal", "fixed"):
         rng = np.random.default_rng(1)
-        Duration(300.0, form).drawn(rng, 10)  # type: ignore[arg-type]
+        Duration(300.0, form).drawn(rng, 10)
         after.append(rng.random())
     assert len(set(after)) == 1
 

@@ -27,7 +27,7 @@ def test_times_equal_shortest_paths_in_both_modes(grid: RoadNetwork) -> None:
 
 
 def test_a_unit_on_its_way_is_near_its_path(grid: RoadNetwork) -> None:
-    nodes, times = np.arange(grid.num_nodes), grid.free_flow_times_s
+    nodes, times = range(grid.num_nodes), grid.free_flow_times_s
     travel = Travel.on_roads(grid, nodes, times, times)
     path = grid.shortest_path(times, [0], 119)
     on_path = [0, *grid.head[path.edges]]
