@@ -66,16 +66,20 @@ PROTOCOL = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="folders of `ideal fleet simulate`")
+    parser.add_argument(
+        "--turnout", type=Path, help="folder of such a run with street_start = false"
+    )
     parser.add_argument("--docs", type=Path, default=FOLDER, help="folder of the page")
     given = parser.parse_args()
     runs = reduce(add, map(FleetRuns.read, given.runs))
-    write_page(runs, given.docs)
+    turnout = None if given.turnout is None else FleetRuns.read(given.turnout)
+    write_page(runs, given.docs, turnout)
     front = given.docs.parent / "fleet.md"
     table = auditor(runs)
     replace_part(front, "auditor", f"{markdown(table)}\n\n{table.note}")
 
 
-def write_page(runs: FleetRuns, folder: Path) -> None:
+def write_page(runs: FleetRuns, folder: Path, turnout: FleetRuns | None = None) -> None:
     """The page, its figures beside the other images, and every run as CSV."""
     drawn = {
         f"fleet_{100 * groups[0][0].entitled:.0f}": over_load(groups)
@@ -97,14 +101,14 @@ def write_page(runs: FleetRuns, folder: Path) -> None:
             f"calls entitled](../images/{image}.png)",
             *(markdown(matrix(group)) for group in groups),
         ]
-    more = one_more_table(runs)
+    more, harm = one_more_table(runs), harm_table(runs)
     blocks += [
         "In each cell: more survivors ± standard error; by how many seconds the others wait "
         "longer; in brackets, the share of entitled calls that get a second.",
         "## Where it starts to harm",
-        markdown(harm_table(runs)),
-        harm_table(runs).note,
+        f"{markdown(harm)}\n\n{harm.note}",
         *(["## One more ambulance instead", markdown(more), more.note] if more.rows else []),
+        *([] if turnout is None else _without_head_start(runs, turnout)),
         "## What was assumed",
         "\n".join(f"- {note}" for note in runs.notes) or "The cities' own settings.",
         "Every run, with mean, P90 and late share of the first arrivals: [fleet.csv](fleet.csv).",
@@ -122,7 +126,11 @@ def about(runs: FleetRuns) -> str:
     years: dict[str, list[int]] = {}
     for one in runs.settings:
         years.setdefault(f"{one.city} with {one.units} units", []).append(one.never.years)
-    return "; ".join(f"{fleet}, {min(some)} years of each rule" for fleet, some in years.items())
+    return "; ".join(f"{fleet}, {_years(min(some))} of each rule" for fleet, some in years.items())
+
+
+def _years(count: int) -> str:
+    return "1 year" if count == 1 else f"{count} years"
 
 
 def by_entitled(runs: FleetRuns) -> list[list[list[Setting]]]:
@@ -198,6 +206,37 @@ def over_load(groups: Sequence[Sequence[Setting]]) -> "Figure":
     return figure
 
 
+def head_start(runs: FleetRuns, turnout: FleetRuns) -> Table:
+    """The others' wait, with units that leave the street at once, and with a turnout there."""
+    slower = {one.name: one for one in turnout.settings}
+    pairs = [(one, slower[one.name]) for one in runs.settings if one.name in slower]
+    rows: list[tuple[Cell, ...]] = [
+        (f"{one.city}, {one.units} units", one.entitled, one.never.utilisation,
+         f"{run.policy}, {RECALL_WORDS[run.recall]}", _survivors(run), _survivors(found),
+         one.others_later_s(run), other.others_later_s(found))
+        for one, other in pairs for run in one.chosen()
+        if (found := other.find(run.policy, run.recall))
+    ]  # fmt: skip
+    return Table(
+        "head_start",
+        "With the head start of units on the street, and without it",
+        (Column("fleet"), Column("entitled %", 0, percent=True), Column("busy %", 0, percent=True),
+         Column("rule"), Column("more survivors, at once"), Column("with a turnout"),
+         Column("others wait longer, at once, s", 1, signed=True),
+         Column("with a turnout, s", 1, signed=True)),
+        tuple(rows),
+    )  # fmt: skip
+
+
+def _without_head_start(runs: FleetRuns, turnout: FleetRuns) -> list[str]:
+    return [
+        "## Without the head start on the street",
+        "A unit that was stood down on the road leaves for its next call at once. Here it needs a "
+        "turnout as at its station, so that this credit hides no cost.",
+        markdown(head_start(runs, turnout)),
+    ]
+
+
 def _survivors(run: FleetRun) -> str:
     error = "" if run.paired_se is None else f" ± {run.paired_se:.1f}"
     return f"{run.more_survivors:+.1f}{error}".replace("-", "−")
@@ -236,9 +275,10 @@ def _recall(runs: FleetRuns) -> Iterator[str]:
             yield (
                 f"{100 * groups[0][0].entitled:.0f} % entitled, always two, {len(pairs)} fleets "
                 "and loads: standing the loser down at first arrival frees "
-                f"{_range(freed, 100, 0)} % of its time. The others then wait "
-                f"{_range(down, 1, 1)} s longer, and {_range(later, 1, 1)} s if nobody stands "
-                f"it down. More survivors, stood down: {_range(gain, 1, 1)} of 1,000."
+                f"{_range(freed, 100)} % of its time. The mean wait of the others changes by "
+                f"{_range(down, digits=1, sign='+')} s, and by "
+                f"{_range(later, digits=1, sign='+')} s if nobody stands it down. More "
+                f"survivors, stood down: {_range(gain, digits=1, sign='+')} of 1,000."
             )
 
 
@@ -281,7 +321,7 @@ def _earlier(runs: FleetRuns) -> Iterator[str]:
         lost = [kept.more_survivors - early.more_survivors for early, kept in pairs]
         yield (
             "Standing down earlier, by the price on the way, frees a further "
-            f"{_range(freed, 100, 0)} % of that time and costs {_range(lost, 1, 1)} survivors of "
+            f"{_range(freed, 100)} % of that time and costs {_range(lost, digits=1)} survivors of "
             "1,000 (*priced C*)."
         )
 
@@ -312,10 +352,9 @@ def _negative(runs: FleetRuns) -> Iterator[str]:
         )
 
 
-def _range(values: Sequence[float], times: float, digits: int) -> str:
-    low, high = (
-        f"{times * value:.{digits}f}".replace("-", "−") for value in (min(values), max(values))
-    )
+def _range(values: Sequence[float], times: float = 1.0, digits: int = 0, sign: str = "") -> str:
+    ends = (round(times * end, digits) + 0.0 for end in (min(values), max(values)))  # no −0.0
+    low, high = (f"{end:{sign}.{digits}f}".replace("-", "−") for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
