@@ -153,7 +153,7 @@ def scheduler(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     host, port = address.split(":")
-    quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: Any = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     begin: Any = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host,
                   "--port", port, "--no-dashboard"]  # fmt: skip
     started = [subprocess.Popen(begin, **quiet)]
@@ -163,7 +163,7 @@ def scheduler(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     try:
         from distributed import Client
 
-        with Client(f"tcp://{address}", timeout=60) as client:
+        with Client(f"tcp://{address}", timeout=60) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(workers, timeout=60)
         yield f"tcp://{address}", started[1:]
     finally:
