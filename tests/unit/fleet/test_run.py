@@ -21,10 +21,12 @@ import pytest
 import ideal_dispatch as ideal
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
+from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.experiment import FleetExperiment
 from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule
+from ideal_dispatch.toml_tables import read_toml
 from tests.unit.fleet.small import FarSecond, SmallExperiment, contents, experiment, small_city
 
 ROOT = Path(__file__).parents[3]
@@ -218,6 +220,25 @@ def test_calls_are_read_as_they_were_drawn(tmp_path: Path) -> None:
     (tmp_path / CALLS).write_bytes(b"x")
     with pytest.raises(FileFormatError, match=r"calls.csv.gz: truncated or damaged log of calls"):
         read_calls(tmp_path / CALLS, city)
+
+
+def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path) -> None:
+    city = ideal.harbour_fleet()
+    calls = draw_calls(city, 3, days=2)
+    (tmp_path / CALLS).write_bytes(calls_file(city, calls))
+    table = read_toml(HARBOUR_FLEET)["city"] | {"list": str(tmp_path / CALLS)}
+    told = {name: table[name] for name in table if name not in ("calls_per_day", "by_hour")}
+    listed = city_from(told, "city", HARBOUR_FLEET.parent)
+    assert listed.listed is not None
+    at_s, cell, priority = listed.listed
+    assert np.abs(at_s - calls.at_s).max() < 1.0  # a list has whole seconds
+    places = listed.cells[cell], city.cells[calls.cell]  # cells without a call have no number
+    assert np.array_equal(listed.travel.lon[places[0]], city.travel.lon[places[1]])
+    assert np.array_equal(priority, calls.priority)
+    rows = ideal.simulate_fleet(listed, "never", 1).rows
+    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == (
+        np.count_nonzero(at_s >= 86_400.0)
+    )
 
 
 def test_a_folder_that_cannot_be_simulated_again(tmp_path: Path) -> None:
