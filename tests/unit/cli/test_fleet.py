@@ -8,7 +8,7 @@ import pytest
 from ideal_dispatch.cli import fleet as fleet_command
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.errors import IdealError, InputError
-from tests.unit.fleet.small import SmallExperiment
+from tests.unit.fleet.small_runs import SmallExperiment
 
 simulate, _, _ = described(fleet_command.simulate)
 AUCKLAND = Path(__file__).parents[4] / "shared" / "data" / "jemss" / "auckland" / "models" / "1"

@@ -14,7 +14,7 @@ from ideal_dispatch.fleet.experiment import (
     with_units,
 )
 from ideal_dispatch.fleet.simulation import SecondRule
-from tests.unit.fleet.small import FarSecond, small_city
+from tests.unit.fleet.small_runs import FarSecond, small_city
 
 FILE = """\
 name = "two"
@@ -30,7 +30,7 @@ arrests = 0.02
 kind = "priced"
 limit = 0.5
 [policies.far]
-kind = "tests.unit.fleet.small:FarSecond"
+kind = "tests.unit.fleet.small_runs:FarSecond"
 options = {least = 3}
 """
 
@@ -77,7 +77,7 @@ def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: P
         ('[policies.a]\nkind = "magic"', "policies.a.kind 'magic': choose one of never, always"),
         ('[policies.a]\nkind = "fixed"\nlimit = -1', r"\[policies.a\] rule fixed: limit -1"),
         (
-            '[policies.a]\nkind = "tests.unit.fleet.small:small_city"',
+            '[policies.a]\nkind = "tests.unit.fleet.small_runs:small_city"',
             r"policies.a.kind .*: it has no name and choose\(view\); see docs/fleet.md",
         ),
         ("[policies.a-b]\n[policies.a_b]", "never, a-b, a_b: their names are too much alike"),

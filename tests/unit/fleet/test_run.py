@@ -27,7 +27,7 @@ from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule
 from ideal_dispatch.toml_tables import read_toml
-from tests.unit.fleet.small import FarSecond, SmallExperiment, contents, experiment, small_city
+from tests.unit.fleet.small_runs import FarSecond, SmallExperiment, contents, experiment, small_city
 
 ROOT = Path(__file__).parents[3]
 KEYS = [
@@ -131,7 +131,14 @@ def test_two_workers_write_the_same_bytes(whole: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_run_goes_on_to_the_same_bytes(long: Path, tmp_path: Path, workers: int) -> None:
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "tests.unit.fleet.small", folder, str(YEARS), str(workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.unit.fleet.small_runs",
+        folder,
+        str(YEARS),
+        str(workers),
+    ]
     run = subprocess.Popen([*map(str, command)], cwd=ROOT, start_new_session=True)
     try:
         while len(list(folder.glob("years/*.json"))) < 2:
