@@ -191,25 +191,14 @@ class OwnFiles(CityChanges):
             note = BY_JUNCTIONS
         else:
             table = PlaceTable.read(beside / self.density, "weight")
-            row, away_m = nearest_of(network, usable, table.lon, table.lat)
-            near = away_m <= FAR_M
-            require(
-                bool(table.numbers["weight"][near].sum() > 0.0),
-                f"{self.density}: no weight near a road",
-            )
-            total = np.bincount(row[near], table.numbers["weight"][near], minlength=len(usable))
-            nodes, weights = cells_of(network, usable, total, self.cells)
+            nodes, weights, near = self._cells(network, usable, table, table.numbers["weight"])
             note = f"calls fall on places by {self.density}; off the map: {int((~near).sum())}"
         return _Demand(nodes, weights, per_day, hours, self.priorities, None, (note,))
 
     def _counted(self, past: PastCalls, network: RoadNetwork, usable: IntArray) -> "_Demand":
         """Calls as they were: to be drawn alike, or to be taken one by one."""
-        row, away_m = nearest_of(network, usable, past.lon, past.lat)
-        near = away_m <= FAR_M
-        require(bool(near.any()), f"{past.where}: no call lies near a road of {self.network}")
+        nodes, weights, near = self._cells(network, usable, past, np.ones(len(past.at)))
         past = past[near]
-        total = np.bincount(row[near], np.ones(len(past.at)), minlength=len(usable))
-        nodes, weights = cells_of(network, usable, total, self.cells)
         notes = [
             f"calls as in {Path(past.where).name}: {len(past.at)}, off the map {(~near).sum()}"
         ]
@@ -228,6 +217,18 @@ class OwnFiles(CityChanges):
             cell, _ = nearest_of(network, nodes, past.lon, past.lat)
             listed = CallList(past.at_s, cell, past.priority)
         return _Demand(nodes, weights, past.per_day, past.by_hour, priorities, listed, tuple(notes))
+
+    def _cells(
+        self, network: RoadNetwork, usable: IntArray, points: PlaceTable | PastCalls, of: FloatArray
+    ) -> tuple[IntArray, FloatArray, BoolArray]:
+        """Cells by the weights ``of`` points, and which of the points are near a road."""
+        row, away_m = nearest_of(network, usable, points.lon, points.lat)
+        near = away_m <= FAR_M
+        total = np.zeros(len(usable))
+        np.add.at(total, row[near], of[near])
+        source = self.density or self.records or self.list
+        require(bool(total.sum() > 0.0), f"{source}: nothing lies near a road of {self.network}")
+        return (*cells_of(network, usable, total, self.cells), near)
 
 
 class _Demand(NamedTuple):

@@ -47,5 +47,5 @@ def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> Fle
             per_day *= utilisation / busy
     raise InputError(
         f"fleet {city.name}: utilisation {utilisation:g} is not reached, {busy:.3f} is, with "
-        f"{scaled.calls_per_day:.0f} calls a day; choose a smaller one"
+        f"{scaled.calls_per_day:.0f} calls a day; choose another"
     )
