@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -81,6 +81,12 @@ EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
 	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%)
+
+# years of whole fleets under all policies, resumable: hours of computing; docs/evidence/fleet.md
+FLEETS ?= port_almery auckland manhattan
+fleet-evidence: setup
+	@for name in $(FLEETS); do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
+	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%)
 
 # every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
 pictures: setup

@@ -71,7 +71,7 @@ def simulate(
       ideal fleet simulate --years 5 --utilisation 0.5 -o out/fleet
       ideal fleet simulate --jemss auckland/models/1 --years 20 --utilisation 0.5 \
         -o out/auckland
-      ideal fleet simulate experiments/fleet_port_almery.toml -o out/fleet/port_almery
+      ideal fleet simulate experiments/fleet_port_almery.toml -o out/almery
       ideal fleet simulate --again out/fleet
     """
     from ideal_dispatch.fleet.experiment import FleetExperiment
@@ -91,7 +91,7 @@ def simulate(
         raise InputError(f"{given[0]} goes without a file; write it into {file}")
     experiment = (
         FleetExperiment.load(file) if file is not None
-        else _usual(jemss, years, utilisation, entitled, units, fixed_cost, seed)
+        else usual_experiment(jemss, years, utilisation, entitled, units, fixed_cost, seed)
     )  # fmt: skip
     with bars() as bar:
         run_fleet(
@@ -104,7 +104,7 @@ def simulate(
         say(f"wrote {output / 'log'}: every call of the first year, and who went there")
 
 
-def _usual(
+def usual_experiment(
     jemss: Path | None,
     years: int | None,
     utilisation: list[float] | None,

@@ -3,7 +3,7 @@
 import csv
 import gzip
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ def _texts(values: Any, form: str) -> list[str]:
     ]
 
 
-def _packed(columns: dict[str, Iterable[str]]) -> bytes:
+def _packed(columns: Mapping[str, Iterable[str]]) -> bytes:
     """A table as CSV; same contents, same bytes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

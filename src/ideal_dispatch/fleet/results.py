@@ -30,7 +30,7 @@ def deaths_of(city: FleetCity, calls: Calls, log: Log, from_s: float) -> FloatAr
     """The chance of death of every arrest that is counted."""
     counted = calls.arrest & (calls.at_s >= from_s)
     response_s = (log.first_s - calls.at_s)[counted]
-    return np.interp(response_s, np.arange(len(city.risk)), city.risk)
+    return np.asarray(np.interp(response_s, np.arange(len(city.risk)), city.risk), np.float64)
 
 
 def entry(year: Year, difference: FloatArray) -> dict[str, Any]:

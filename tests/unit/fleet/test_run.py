@@ -1,0 +1,309 @@
+"""A fleet's experiment: same bytes for any number of workers, and on after an interruption."""
+
+import csv
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ideal_dispatch as ideal
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.fleet.calls import draw_calls
+from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
+from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
+from ideal_dispatch.fleet.run import again, read_runs, run_fleet
+from ideal_dispatch.fleet.simulation import SecondRule
+from ideal_dispatch.toml_tables import read_toml
+from tests.unit.fleet.small_runs import FarSecond, SmallExperiment, contents, experiment, small_city
+
+ROOT = Path(__file__).parents[3]
+KEYS = [
+    "policy", "recall", "utilisation", "second_share", "deaths_per_1000", "paired_se",
+    "mean_first_s", "p90_first_s", "late_share", "others_mean_s", "second_unit_minutes",
+]  # fmt: skip
+YEARS = 12  # of runs that are killed: enough to be killed in the middle of
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_fleet(experiment(), tmp_path_factory.mktemp("fleet") / "whole")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_fleet(experiment(years=YEARS), tmp_path_factory.mktemp("fleet") / "long")
+
+
+@pytest.fixture
+def small_cities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experiments that are read from a file have the small city."""
+    monkeypatch.setattr(FleetExperiment, "city", SmallExperiment.city)
+
+
+# --- what is written ------------------------------------------------------------------
+
+
+def test_the_summary_has_these_keys_and_policies(whole: Path) -> None:
+    rows = json.loads((whole / "summary.json").read_text())
+    assert all(list(row) == KEYS for row in rows)
+    ways = ("none", "first arrival", "worth")
+    others = ("always", "random half", "fixed C", "priced C")
+    assert [(row["policy"], row["recall"]) for row in rows] == [
+        ("never", "none"), *((policy, recall) for policy in others for recall in ways)
+    ]  # fmt: skip
+    assert rows[0]["second_share"] == rows[0]["paired_se"] == rows[0]["second_unit_minutes"] == 0.0
+
+
+def test_rows_are_what_the_logs_of_their_years_say(whole: Path) -> None:
+    """Of one year alone, counted anew from its log."""
+    run_fleet(experiment(years=1), whole.parent / "one")
+    rows, notes = read_runs(whole.parent / "one")
+    assert notes == ["everything is invented"]
+    city = small_city()
+    for name, row in (("never_none", rows[0]), ("always_first_arrival", rows[2])):
+        with gzip.open(whole / "log" / f"{name}.csv.gz", "rt") as file:
+            log = [one for one in csv.DictReader(file) if float(one["at_s"]) >= 86_400.0]
+        taken = np.array([float(one["first_arrival_s"]) - float(one["at_s"]) for one in log])
+        arrest = np.array([one["arrest"] == "1" for one in log])
+        sent = np.array([bool(one["second"]) for one in log])
+        risk = np.interp(taken[arrest], np.arange(len(city.risk)), city.risk)
+        assert row["mean_first_s"] == pytest.approx(taken.mean(), abs=1e-3)
+        assert row["p90_first_s"] == pytest.approx(np.quantile(taken, 0.9), abs=20.0)
+        assert row["late_share"] == pytest.approx((taken >= 480.0).mean())
+        assert row["others_mean_s"] == pytest.approx(taken[~arrest].mean(), abs=1e-3)
+        assert row["deaths_per_1000"] == pytest.approx(1000.0 * risk.mean(), abs=1e-3)
+        assert row["second_share"] == pytest.approx(sent[arrest].mean())
+        assert not sent[~arrest].any()
+
+
+def test_the_standard_error_is_of_the_paired_difference_over_years(whole: Path) -> None:
+    rows, _ = read_runs(whole)
+    differences = []
+    for path in sorted((whole / "years").iterdir()):
+        runs = json.loads(path.read_text())
+        arrests = runs[0]["groups"]["arrests"]["calls"]
+        differences.append(1000.0 * (runs[1]["deaths"] - runs[0]["deaths"]) / arrests)
+    assert len(differences) == rows[1]["years"] == 3
+    assert rows[1]["paired_se"] == pytest.approx(np.std(differences, ddof=1) / 3**0.5)
+
+
+def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> None:
+    told = experiment(
+        cities={"A": {}, "B": {}}, units=(4, 5), entitled=(0.2, 0.4), utilisation=(0.2,), years=1,
+        days=2, policies={"all": {"kind": "always"}}, recall=("worth",),
+    )  # fmt: skip
+    run_fleet(told, tmp_path)
+    rows, _ = read_runs(tmp_path)
+    found = [
+        tuple(row[name] for name in ("city", "units", "load", "entitled")) for row in rows[::2]
+    ]
+    assert found == [(city, units, 0.2, share) for city in "AB" for units in (4, 5)
+                     for share in (0.2, 0.4)]  # fmt: skip
+    logs = {path.parent.name for path in (tmp_path / "log").rglob("*.csv.gz")}
+    assert len(logs) == 8
+    assert "a_units_4_load_0.2_entitled_0.2" in logs
+    smaller, larger = rows[0], rows[4]
+    assert larger["utilisation"] < smaller["utilisation"]  # the same calls, one more unit
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert len(set(manifest["calls_per_day"].values())) == 1
+
+
+# --- the same bytes -------------------------------------------------------------------
+
+
+def test_two_workers_write_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    assert contents(run_fleet(experiment(), tmp_path / "two", workers=2)) == contents(whole)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on_to_the_same_bytes(long: Path, tmp_path: Path, workers: int) -> None:
+    folder = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.unit.fleet.small_runs",
+        folder,
+        str(YEARS),
+        str(workers),
+    ]
+    run = subprocess.Popen([*map(str, command)], cwd=ROOT, start_new_session=True)
+    try:
+        while len(list(folder.glob("years/*.json"))) < 2:
+            assert run.poll() is None, "it ended by itself"
+            time.sleep(0.005)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    assert not (folder / "summary.json").exists()
+    done = {path: path.stat().st_mtime_ns for path in folder.glob("years/*.json")}
+    run_fleet(experiment(years=YEARS), folder)
+    assert {path: path.stat().st_mtime_ns for path in done} == done  # nothing is done twice
+    assert contents(folder) == contents(long)
+
+
+@contextmanager
+def scheduler(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a dask scheduler, and its workers: all are processes of their own."""
+    pytest.importorskip("distributed", reason="the cluster extra is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    host, port = address.split(":")
+    quiet: Any = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    begin: Any = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host,
+                  "--port", port, "--no-dashboard"]  # fmt: skip
+    started = [subprocess.Popen(begin, **quiet)]
+    begin = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers",
+             "1", "--nthreads", "1", "--no-nanny", "--no-dashboard"]  # fmt: skip
+    started += [subprocess.Popen(begin, **quiet) for _ in range(workers)]
+    try:
+        from distributed import Client
+
+        with Client(f"tcp://{address}", timeout=60) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(workers, timeout=60)
+        yield f"tcp://{address}", started[1:]
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+
+
+def test_a_dask_worker_that_is_killed_changes_no_byte(long: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "dask"
+    with scheduler(2) as (address, workers):
+
+        def kill() -> None:
+            while len(list(folder.glob("years/*.json"))) < 2:
+                time.sleep(0.005)
+            workers[0].kill()
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        run_fleet(experiment(years=YEARS), folder, cluster=address)
+        killer.join(10)
+        assert workers[0].wait(10) == -signal.SIGKILL
+        assert workers[1].poll() is None
+    assert contents(folder) == contents(long)
+
+
+# --- again ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_cities")
+def test_a_log_can_be_simulated_again(whole: Path, tmp_path: Path) -> None:
+    assert again(whole) == []
+    folder = run_fleet(experiment(years=1), tmp_path / "changed")
+    path = folder / "log" / "always_worth.csv.gz"
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    cells = lines[7].split(",")
+    lines[7] = ",".join([*cells[:-3], "12.000", *cells[-2:]])
+    path.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    (found,) = again(folder)
+    assert found.startswith("log/always_worth.csv.gz: call 6: first_arrival_s was 12.000, is ")
+    path.write_bytes(path.read_bytes()[:100])
+    assert again(folder) == ["log/always_worth.csv.gz: it is truncated or damaged"]
+
+
+def test_calls_are_read_as_they_were_drawn(tmp_path: Path) -> None:
+    city = small_city()
+    calls = draw_calls(city, 3, days=3)
+    (tmp_path / CALLS).write_bytes(calls_file(city, calls))
+    read = read_calls(tmp_path / CALLS, city)
+    for name in calls.__slots__:
+        assert np.array_equal(getattr(read, name), getattr(calls, name)), name
+    (tmp_path / CALLS).write_bytes(b"x")
+    with pytest.raises(FileFormatError, match=r"calls.csv.gz: truncated or damaged log of calls"):
+        read_calls(tmp_path / CALLS, city)
+
+
+def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path) -> None:
+    city = ideal.harbour_fleet()
+    calls = draw_calls(city, 3, days=2)
+    (tmp_path / CALLS).write_bytes(calls_file(city, calls))
+    table = read_toml(HARBOUR_FLEET)["city"] | {"list": str(tmp_path / CALLS)}
+    told = {name: table[name] for name in table if name not in ("calls_per_day", "by_hour")}
+    listed = city_from(told, "city", HARBOUR_FLEET.parent)
+    assert listed.listed is not None
+    at_s, cell, priority = listed.listed
+    assert np.abs(at_s - calls.at_s).max() < 1.0  # a list has whole seconds
+    places = listed.cells[cell], city.cells[calls.cell]  # cells without a call have no number
+    assert np.array_equal(listed.travel.lon[places[0]], city.travel.lon[places[1]])
+    assert np.array_equal(priority, calls.priority)
+    rows = ideal.simulate_fleet(listed, "never", 1).rows
+    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == (
+        np.count_nonzero(at_s >= 86_400.0)
+    )
+
+
+def test_a_folder_that_cannot_be_simulated_again(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no simulation of a fleet there, manifest.json is miss"):
+        again(tmp_path)
+    run_fleet(experiment(years=1, log=False), tmp_path / "run")
+    assert not (tmp_path / "run" / "log").exists()
+    with pytest.raises(InputError, match="with log = false; there is nothing to compare"):
+        again(tmp_path / "run")
+
+
+# --- refusals -------------------------------------------------------------------------
+
+
+def test_the_folder_of_another_experiment_is_refused(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds another simulation \(not the same experiment\)"):
+        run_fleet(experiment(years=4), whole)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files and no simulation; name a new folder"):
+        run_fleet(experiment(), tmp_path)
+
+
+def test_a_damaged_year_is_named(tmp_path: Path) -> None:
+    run_fleet(experiment(years=1), tmp_path)
+    (damaged,) = (tmp_path / "years").iterdir()
+    damaged.write_text("[{")
+    with pytest.raises(FileFormatError, match=r"year_0000.json: damaged; remove it, and it is mad"):
+        run_fleet(experiment(years=1), tmp_path)
+
+
+def test_no_worker_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="workers 0: at least one is needed"):
+        run_fleet(experiment(), tmp_path, workers=0)
+
+
+# --- from Python ----------------------------------------------------------------------
+
+
+def test_simulate_fleet_gives_the_rows_of_a_run(whole: Path) -> None:
+    rows, _ = read_runs(whole)
+    result = ideal.simulate_fleet(small_city(), "always", 3, 1, "worth", days=4)
+    for row, written in zip(result.rows, (rows[0], rows[3]), strict=True):
+        assert row == written | {"load": None, "policy": row["policy"]}
+    assert [(row["year"], row["policy"]) for row in result.years] == [
+        (year, policy) for year in range(3) for policy in ("never", "always")
+    ]
+    assert list(result.to_frame()["policy"]) == ["never", "always"]
+
+
+def test_a_policy_in_python_is_a_policy_like_ours() -> None:
+    ours = ideal.simulate_fleet(small_city(), SecondRule("always"), 1, days=4)
+    far = ideal.simulate_fleet(small_city(), FarSecond(), 1, days=4)
+    assert far.rows[0] == ours.rows[0]
+    assert far.rows[1]["policy"] == "far second"
+    assert 0.0 < far.rows[1]["second_share"] <= ours.rows[1]["second_share"]
+    assert far.rows[1]["second_unit_minutes"] > 0.0
+
+
+def test_the_policy_never_alone() -> None:
+    result = ideal.simulate_fleet(small_city(), "never", 1, days=4)
+    assert [row["policy"] for row in result.rows] == ["never"]
