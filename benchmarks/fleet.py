@@ -242,7 +242,7 @@ def run(console: Console, days: int = YEAR_DAYS, rounds: int = 7) -> None:
     for column in ("units", "busy", "second, recall", "events", "ours, events/s",
                    "SimPy, events/s", "ratio", "ours, CPU s a year"):  # fmt: skip
         table.add_column(column, justify="left" if column == "second, recall" else "right")
-    for units, calls_per_day in ((16, 100.0), (30, 250.0)):
+    for units, calls_per_day in ((16, 190.0), (30, 350.0)):
         city = street_fleet(units, calls_per_day)
         simulator, calls = Simulator(city), draw_calls(city, seed=0, days=days)
         for kind, recall in (*_PEERED, *_ALONE):
