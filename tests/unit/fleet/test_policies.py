@@ -89,7 +89,9 @@ def test_router_alone_sends_whom_the_fleet_sends_where_turnouts_are_alike() -> N
     """Without units on the road the shortest quote is the least expected response."""
     city = _street([0, 0, 0, 1, 1, 1], calls_per_day=8.0, arrests=1.0)
     calls = draw_calls(city, 2, days=20)
-    at_s = np.arange(len(calls)) * 20_000.0  # all are home again before the next call
+    at_s = 20_000.0 * np.arange(
+        len(calls), dtype=np.float64
+    )  # all are home again before the next call
     calls = replace(calls, at_s=at_s)
     _, never = Simulator(city).run(calls, SecondRule("never").compiled("none"))
     _, log = Simulator(city).run(calls, _rule(city, RouterPolicy()), "none")
