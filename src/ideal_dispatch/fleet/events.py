@@ -37,9 +37,9 @@ from ideal_dispatch.fleet.units import (
     is_free,
     mean_response,
     next_start,
+    parts_of,
     place_of,
     spreads_of,
-    turnout_of,
 )
 
 _OPTIONS = 3  # units that are looked at as the second: those expected soonest
@@ -77,7 +77,7 @@ def primary_of(world, state, calls, log, call, now_s):  # type: ignore[no-untype
 def _second(world, state, calls, call, first, now_s):  # type: ignore[no-untyped-def]
     """The best second unit, what it saves, and how long both are on their way."""
     cell, priority = calls.cell[call], calls.priority[call]
-    one, _ = expected(world, state, first, cell, priority, now_s)
+    one = expected(world, state, first, cell, priority, now_s)
     best, best_saved, best_both = -1, -1.0, 0.0
     last, last_s = -1, 0.0
     for _ in range(_OPTIONS):  # those expected soonest, one after the other
@@ -91,7 +91,7 @@ def _second(world, state, calls, call, first, now_s):  # type: ignore[no-untyped
         if unit < 0:
             break
         last, last_s = unit, unit_s
-        other, _ = expected(world, state, unit, cell, priority, now_s)
+        other = expected(world, state, unit, cell, priority, now_s)
         saved, both = pair(one, other, now_s - calls.at_s[call], world.risk)
         if saved > best_saved:
             best, best_saved, best_both = unit, saved, both
@@ -139,8 +139,7 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
     """A unit leaves for a call; one that was on its way to another leaves that call waiting."""
     cell, priority = calls.cell[call], calls.priority[call]
     numbers = world.numbers
-    (mean, own, shared), drive_s = expected(world, state, unit, cell, priority, now_s)
-    turnout = turnout_of(world, state, unit, now_s)
+    leaving_s, drive_s = parts_of(world, state, unit, cell, priority, now_s)
     place = place_of(world, state, unit, now_s)
     if state.status[unit] == GOING:
         other = state.call[unit]
@@ -156,14 +155,13 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
         math.sqrt(square) * calls.luck[call, column + 1] - 0.5 * square
         + numbers.shared * calls.luck[call, 0] - 0.5 * numbers.shared**2
     )  # fmt: skip
-    leaving = factor * turnout * math.exp(numbers.turnout_spread * calls.luck[call, column])
+    turnout = numbers.turnout_spread * calls.luck[call, column] - 0.5 * numbers.turnout_spread**2
     state.status[unit], state.call[unit], state.role[unit] = GOING, call, role
     state.origin[unit], state.target[unit] = place, world.cell[cell]
-    state.sent_s[unit], state.left_s[unit] = now_s, now_s + leaving
+    state.sent_s[unit], state.left_s[unit] = now_s, now_s + factor * leaving_s * math.exp(turnout)
     state.arrive_s[unit] = state.left_s[unit] + factor * drive_s * math.exp(logarithm)
     state.next_s[unit] = state.arrive_s[unit]
-    state.expect[unit, 0], state.expect[unit, 1] = mean, own
-    state.expect[unit, 2], state.expect[unit, 3] = shared, drive_s
+    state.expect[unit, 0], state.expect[unit, 1] = leaving_s, drive_s
     if role == 1 and rule.recall == ON_WORTH:
         state.next_s[unit] = min(state.arrive_s[unit], now_s + rule.check_s)
     log.unit[call, role], log.sent_s[call, role] = unit, now_s
@@ -226,9 +224,9 @@ def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
     It is known whether it has left its station, and that it has not arrived. One that has not
     left has all of its drive ahead.
     """
-    drive_s = max(state.expect[unit, 3], 1.0)
+    drive_s = max(state.expect[unit, 1], 1.0)
     if now_s <= state.left_s[unit]:
-        turnout = (max(state.expect[unit, 0] - drive_s, 1e-3), numbers.turnout_spread, 0.0)
+        turnout = (state.expect[unit, 0], numbers.turnout_spread, 0.0)
         leaving, own, _ = remaining(turnout, now_s - state.sent_s[unit])
         return response(leaving, leaving**2 * math.expm1(own**2), drive_s, spreads_of(numbers))
     square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / drive_s) ** 2)

@@ -81,7 +81,10 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that the fleet is at a moment; arrays that the loop writes into."""
+    """All that the fleet is at a moment; arrays that the loop writes into.
+
+    ``expect`` has the means of the turnout and of the drive of a unit when it was sent.
+    """
 
     status: Any
     origin: Any
@@ -108,7 +111,7 @@ class State(NamedTuple):
         return cls(
             np.zeros(units, np.int8), home.copy(), home.copy(), np.zeros(units), np.zeros(units),
             np.full(units, np.inf), np.full(units, -1, np.int64), np.zeros(units, np.int8),
-            np.zeros(units), np.zeros((units, 4)), np.zeros(units), np.zeros(calls + 1, np.int64),
+            np.zeros(units), np.zeros((units, 2)), np.zeros(units), np.zeros(calls + 1, np.int64),
             np.array([0.0, next_start(world.starts, 0.0)]), np.array([0, 0, -1, 0]),
             np.full(2, -1, np.int64), np.zeros((4, max(units, len(world.station)))),
         )  # fmt: skip
@@ -222,7 +225,7 @@ def _drive(world, place, cell, priority):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False, forceinline=True)
-def _parts(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
+def parts_of(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The means of the turnout and of the drive of a unit that would be sent now."""
     leaving = turnout_of(world, state, unit, now_s) * world.numbers.turnout_lift
     return leaving, _drive(world, place_of(world, state, unit, now_s), cell, priority)
@@ -231,7 +234,7 @@ def _parts(world, state, unit, cell, priority, now_s):  # type: ignore[no-untype
 @kernel(counted=False, forceinline=True)
 def mean_response(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The expected seconds until a unit that would be sent now is there."""
-    leaving, drive = _parts(world, state, unit, cell, priority, now_s)
+    leaving, drive = parts_of(world, state, unit, cell, priority, now_s)
     return max(leaving + drive, 1.0)
 
 
@@ -244,11 +247,11 @@ def spreads_of(numbers):  # type: ignore[no-untyped-def]
 
 @kernel(counted=False, forceinline=True)
 def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
-    """The response of a unit that would be sent now, and the mean of its drive."""
+    """The response of a unit that would be sent now."""
     numbers = world.numbers
-    leaving, drive = _parts(world, state, unit, cell, priority, now_s)
+    leaving, drive = parts_of(world, state, unit, cell, priority, now_s)
     square = leaving**2 * math.expm1(numbers.turnout_spread**2)
-    return response(leaving, square, drive, spreads_of(numbers)), drive
+    return response(leaving, square, drive, spreads_of(numbers))
 
 
 @kernel(counted=False)
@@ -263,7 +266,11 @@ def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
             ready_s[unit] = 0.0
         elif status == GOING:
             lasted = now_s - state.sent_s[unit]
-            ready_s[unit] = max(state.expect[unit, 0] - lasted, 60.0) + scene_s + after_s
+            ready_s[unit] = (
+                max(state.expect[unit, 0] + state.expect[unit, 1] - lasted, 60.0)
+                + scene_s
+                + after_s
+            )
         elif status == SCENE:
             ready_s[unit] = scene_s + after_s
         elif status == HOSPITAL:
