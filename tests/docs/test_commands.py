@@ -46,6 +46,11 @@ OTHERS = {
     "README.md": {
         "synthesise -o agency/": "synthesise -o agency/ --count 300",
         "ideal train": "ideal train --epochs 2",
+        "--years 2": "--years 1",
+    },
+    "fleet.md": {
+        "--years 2": "--years 1",
+        "years = 20": "years = 1\ndays = 3",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
     "races.md": {"--count 1500": "--count 500"},
@@ -202,6 +207,13 @@ def test_commands_of_races(tmp_path: Path) -> None:
     run(page_named("races.md"), Workplace(tmp_path, OTHERS["races.md"]))
     assert (tmp_path / "out" / "races" / "races.json").exists()
     assert (tmp_path / "out" / "backtest" / "backtest.csv").exists()
+
+
+@pytest.mark.slow
+def test_commands_of_fleets(tmp_path: Path) -> None:
+    run(page_named("fleet.md"), Workplace(tmp_path, OTHERS["fleet.md"]))
+    for name in ("fleet", "loads"):
+        assert (tmp_path / "out" / name / "fleet.html").exists()
 
 
 @pytest.mark.slow

@@ -24,17 +24,19 @@ learned/      the model and all else that policies learned from past days
 calibration/  log of the days on which thresholds were set
 replay/       log of the days on which policies were compared
 report/       report.html: tables, figures and maps of the comparison
+fleet/        some years of the whole fleet, and fleet.html about them
 """
 _NOTE_FILE = "README.txt"
-_PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report")
+_PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report", "fleet")
 
 
 def demo(output: Path = Path("out/demo"), seed: Whole = 7) -> None:
-    """The whole story in two minutes: records, training, replay, one call, a report.
+    """The whole story in two minutes: records, training, replay, one call, a report, the fleet.
 
     On the embedded city, a made-up one, without the internet: an agency's
     records become trips, a model learns from them, every policy is tried on
-    days it has not seen, and one call is decided and explained. Learning needs
+    days it has not seen, and one call is decided and explained. At last the
+    whole fleet shows what second ambulances cost the other calls. Learning needs
     ideal-dispatch[train]; without, the model that comes with the city
     is used.
 
@@ -100,6 +102,11 @@ def tell(folder: Path, seed: int, scale: "Scale") -> None:
     with bars() as story.watch:
         page = story.report(judged, entry["incident"]["name"])
     say(f"wrote {page}")
+    _chapter(6, "The whole fleet", "ideal fleet simulate")
+    with bars() as story.watch:
+        lines, page, picture = story.fleet()
+    _say("\n".join(lines))
+    say(f"wrote {page} and {picture}")
     took = time.monotonic() - began
     err.print(f"all of it took {took // 60:.0f} min {took % 60:02.0f} s", style="dim")
     print_next("ideal", "serve")
@@ -127,7 +134,7 @@ def _say(text: str, markup: bool = False) -> None:
 
 def _chapter(number: int, title: str, command: str) -> None:
     out.print()
-    out.print(f"[bold]{number} of 5  {title}[/]  [dim]{command}[/]")
+    out.print(f"[bold]{number} of 6  {title}[/]  [dim]{command}[/]")
 
 
 def _show_records(facts: dict[str, Any]) -> None:

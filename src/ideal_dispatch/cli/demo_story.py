@@ -1,4 +1,4 @@
-"""The chapters of the demo: records, training, replay, one call, a report."""
+"""The chapters of the demo: records, training, replay, one call, a report, the fleet."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -57,6 +57,9 @@ _WITH_SHIPPED_MODEL = _POLICIES | {
     "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}
 }
 
+_FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "priced"}}
+_LOADS = (0.3, 0.5, 0.7)
+
 _YEAR, _WEATHER_SEED = 2025, 5  # of the recorded days, so that records and replay share weather
 
 Watch = Callable[[str, float, str], None]
@@ -70,6 +73,7 @@ class Scale:
     records: int = 1500
     epochs: int = 6
     calls_per_day: int = 90
+    fleet_years: int = 2
 
 
 @dataclass(eq=False)
@@ -245,6 +249,28 @@ class Story:
         made = write_report(judged, folder, network, incident, progress, why)
         self.watch("report", 1.0, "")
         return made[-1]
+
+    def fleet(self) -> tuple[list[str], Path, Path]:
+        """What second ambulances cost the others: in words, a page, and a picture of the report."""
+        from ideal_dispatch.evaluation.fleet_figures import over_load
+        from ideal_dispatch.evaluation.fleet_report import PAGE, answer, write_fleet_report
+        from ideal_dispatch.evaluation.fleet_runs import FleetRuns
+        from ideal_dispatch.evaluation.report import save_drawn
+        from ideal_dispatch.fleet.experiment import FleetExperiment
+        from ideal_dispatch.fleet.run import run_fleet
+
+        folder = self.folder / "fleet"
+        experiment = FleetExperiment(
+            "demo", utilisation=_LOADS, seeds=(self.seed,), years=self.scale.fleet_years,
+            policies=_FLEET_POLICIES, recall=("none", "first arrival"), log=False,
+        )  # fmt: skip
+        run_fleet(experiment, folder, watch=lambda step, share: self.watch(step, share, ""))
+        runs = FleetRuns.read(folder)
+        write_fleet_report(runs, folder / PAGE)
+        (group,) = runs.by_load()
+        stem = self.folder / "report" / "figures" / "fleet"
+        (picture,) = save_drawn(over_load(group), stem, (".png",))
+        return answer(runs.main), folder / PAGE, picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.cli.fleet_report import report
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.terminal import bars, out, print_table, say, warn
+from ideal_dispatch.cli.terminal import bars, out, print_next, print_table, say, warn
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.ranges import Count, Seed
 
@@ -23,6 +24,8 @@ _WORDS = (
     "with never, ± its standard error. mean, P90: first arrivals at all calls. others: mean of "
     "calls that are not entitled. min: minutes for which the unit that took no patient was held."
 )
+
+app.command()(report)
 
 
 @app.command()
@@ -102,6 +105,7 @@ def simulate(
     say(f"wrote {output / 'summary.json'}, runs.json and manifest.json")
     if experiment.log:
         say(f"wrote {output / 'log'}: every call of the first year, and who went there")
+    print_next("ideal", "fleet", "report", output)
 
 
 def usual_experiment(

@@ -40,8 +40,8 @@ _DASHED = (0, (4, 1.5))
 _LINES: dict[str, tuple[Any, str, int]] = {ALWAYS: ("-", "o", 6), PRICED: (_DASHED, "*", 9)}
 _MOST_LOADS = 4
 
-_SURVIVORS = "more survivors\nper 1,000 arrests"
-_LATER = "the other calls wait longer,\nseconds in the mean"
+SURVIVORS = "more survivors\nper 1,000 arrests"
+LATER = "the other calls wait longer,\nseconds in the mean"
 
 
 def trade(settings: Sequence[Setting]) -> "Figure":
@@ -67,7 +67,7 @@ def trade(settings: Sequence[Setting]) -> "Figure":
         for axes in (brings, costs):
             axes.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
             axes.set_xlim(0, 106)
-    for row, label in ((above, _SURVIVORS), (below, _LATER)):
+    for row, label in ((above, SURVIVORS), (below, LATER)):
         _one_scale(row)
         row[0].set_ylabel(label)
     handles = _handles(policies, [run.recall for one in shown for run in one.with_seconds])
@@ -79,10 +79,10 @@ def trade(settings: Sequence[Setting]) -> "Figure":
 def over_load(settings: Sequence[Setting]) -> "Figure":
     """How benefit and cost of second units change as the fleet gets busier."""
     figure, (left, right) = plain_axes(2, 4.4)
-    _lines(left, settings, lambda setting, run: run.more_survivors, bars=True)
-    _lines(right, settings, lambda setting, run: setting.others_later_s(run))
-    left.set_ylabel(_SURVIVORS)
-    right.set_ylabel(_LATER)
+    draw_lines(left, settings, lambda setting, run: run.more_survivors, bars=True)
+    draw_lines(right, settings, lambda setting, run: setting.others_later_s(run))
+    left.set_ylabel(SURVIVORS)
+    right.set_ylabel(LATER)
     right.axhline(HARM_S, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     right.annotate(f"{HARM_S:g} s", (0.0, HARM_S), xycoords=("axes fraction", "data"),
                    xytext=(3, 3), textcoords="offset points", fontsize=SMALL_PT,
@@ -90,7 +90,7 @@ def over_load(settings: Sequence[Setting]) -> "Figure":
     for axes in (left, right):
         axes.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
         axes.set_xlabel("% of unit time busy, without any second")
-    _legend_above(figure, left)
+    legend_above(figure, left)
     return figure
 
 
@@ -118,7 +118,7 @@ def over_fleet(settings: Sequence[Setting]) -> "Figure":
     for axes in (left, right):
         axes.set_xlabel("units of the fleet")
         axes.set_xticks(sorted({one.units for one in settings}))
-    _legend_above(figure, left)
+    legend_above(figure, left)
     return figure
 
 
@@ -141,7 +141,7 @@ def _spread(settings: Sequence[Setting]) -> list[Setting]:
     return [settings[round(k * last / max(most - 1, 1))] for k in range(most)]
 
 
-def _lines(
+def draw_lines(
     axes: "Axes", settings: Sequence[Setting], value: Callable[[Setting, FleetRun], float],
     bars: bool = False,
 ) -> None:  # fmt: skip
@@ -194,7 +194,8 @@ def _handles(policies: Sequence[str], recalls: Sequence[str]) -> list[Any]:
     return [*marks, *colours]
 
 
-def _legend_above(figure: "Figure", axes: "Axes") -> None:
+def legend_above(figure: "Figure", axes: "Axes") -> None:
+    """Say above the figure what the lines of one of its axes are."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False,
                   fontsize=SMALL_PT, labelcolor=INK)  # fmt: skip

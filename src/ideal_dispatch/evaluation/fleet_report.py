@@ -346,6 +346,8 @@ def _more(run: FleetRun) -> str:
 
 
 def _wait(later_s: float) -> str:
-    if abs(later_s) < 0.05:
+    if abs(later_s) < _NOISE_S:
         return "wait as long as before, to a tenth of a second"
-    return f"wait {abs(later_s):.1f} s {'longer' if later_s > 0 else 'less'} in the mean"
+    if later_s > 0.0:
+        return f"wait {later_s:.1f} s longer in the mean"
+    return f"wait {-later_s:.1f} s less in the mean: units that were stood down are on the street"

@@ -28,11 +28,12 @@ from tests.unit.dispatch.worlds import moment, world
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 CHAPTERS = [
-    "1 of 5  An agency's records",
-    "2 of 5  Learning travel times",
-    "3 of 5  Replaying days that were not learned from",
-    "4 of 5  One call",
-    "5 of 5  The report",
+    "1 of 6  An agency's records",
+    "2 of 6  Learning travel times",
+    "3 of 6  Replaying days that were not learned from",
+    "4 of 6  One call",
+    "5 of 6  The report",
+    "6 of 6  The whole fleet",
 ]
 
 
@@ -43,7 +44,7 @@ def told(folder: Path) -> str:
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        tell(folder, 7, Scale(records=130, epochs=1, calls_per_day=6))
+        tell(folder, 7, Scale(records=130, epochs=1, calls_per_day=6, fleet_years=1))
     return text.getvalue()
 
 
@@ -69,6 +70,11 @@ def test_the_story_has_its_chapters_and_ends_with_the_next_command(
     assert re.search(r"95 % interval [\d.]+ s \w+ to [\d.]+ s \w+", " ".join(text.split()))
     assert "The second is" in text.split("What happened then")[1]
     assert f"wrote {folder / 'report' / 'report.html'}" in text
+    told = text.split(CHAPTERS[-1])[1]
+    assert re.search(r"held for \d+\.\d\s+minutes", told)
+    assert "more of 1,000 survive" in " ".join(told.split())
+    assert (folder / "fleet" / "fleet.html").is_file()
+    assert (folder / "report" / "figures" / "fleet.png").read_bytes().startswith(b"\x89PNG")
     assert text.endswith("next: ideal serve\n")
     assert "\x1b" not in text, "no colours or bars in a pipe"
     own = [line for line in text.splitlines() if not line.startswith("wrote")]
