@@ -33,7 +33,7 @@ from ideal_dispatch.fleet.units import (
 TAIL_S = 6 * 3600.0
 """For how long after its return an absence is followed, unless the fleets meet before."""
 
-_DAYS = 100  # of futures
+_DAYS = 365  # of futures
 _LOOK_S = 900.0  # how often it is looked whether they have met
 
 
