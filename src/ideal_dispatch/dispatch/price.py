@@ -13,6 +13,8 @@ answered by another unit, and until it is over the gap is where that one would b
 is displaced with the chance d(s) = δ / κ (1 − e^{−κ s}), κ = δ + 1/h, and then costs f̄, the mean
 over the other units as they are free: C = ∫₀ᴴ (1 − d) f_u + d f̄ ds. After H the unit is back while
 the one that stood in for it is still busy: a swap, worth d(H) / κ (f_u − f̄), which is taken off.
+A unit that is on its way home is alone where it is, so that until it is there it is missed like
+the only one of its station.
 """
 
 import math
@@ -30,7 +32,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseTime
 
 HOURS = 24
-UNCALIBRATED = (1.0, 0.0, 0.0)
+UNCALIBRATED = (1.0, 0.0, 0.0, 1.0)
 """Factors that leave a price as it is."""
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
@@ -215,12 +217,14 @@ def free_after(seconds, ready_s, busy, occupation_s):  # type: ignore[no-untyped
 def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # type: ignore[no-untyped-def]
     """What the others lose if a unit is away for ``hold_s``, in expected harm.
 
+    ``ready_s`` are the expected seconds until each unit is free: 0 at its station, below zero
+    for one that is free on its way home and needs so many seconds, infinite off duty.
     ``scratch`` has three rows as long as there are units and stations.
     """
     occupation_s, home = tables.occupation_s, unit_station[unit]
     stations, units = tables.order.shape[1], unit_station.size
     none_free, missed, free = scratch[0, :stations], scratch[1, :stations], scratch[2, :units]
-    total, swap = 0.0, 0.0
+    total, swap, road = 0.0, 0.0, 0.0
     for k in range(_POINTS.size):
         seconds = hold_s * _POINTS[k]
         none_free[:] = 1.0
@@ -235,6 +239,8 @@ def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # typ
             if j == unit:
                 own = felt
                 asked *= others
+                if k == 0 and ready_s[j] < 0.0:
+                    road = min(-ready_s[j], hold_s) * missed[home]
             else:
                 mean += free[j] * felt
                 present += free[j]
@@ -243,7 +249,7 @@ def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # typ
         displaced = asked / back * (1.0 - math.exp(-back * seconds))
         total += hold_s * _SHARES[k] * ((1.0 - displaced) * own + displaced * mean)
         swap = displaced / back * (own - mean)  # the last point is near the end
-    return calibrated(tables.factors, max(total - swap, 0.0), hold_s, ready_s)
+    return calibrated(tables.factors, max(total - swap, 0.0), road, hold_s, ready_s)
 
 
 @kernel(counted=False)
@@ -281,11 +287,11 @@ def _missed(tables, none_free, hour, home, missed):  # type: ignore[no-untyped-d
 
 
 @kernel(counted=False)
-def calibrated(factors, price, hold_s, ready_s):  # type: ignore[no-untyped-def]
+def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untyped-def]
     """The price as a city's own rollouts corrected it.
 
-    ``factors`` multiply 1, the logarithm of the absence in quarters of an hour, and the
-    share of units that are busy; (1, 0, 0) leaves the price as it is.
+    ``factors`` multiply the price times 1, times the logarithm of the absence in quarters of an
+    hour, and times the share of units that are busy, and what is missed on the road.
     """
     present, away = 0, 0
     for unit in range(ready_s.size):
@@ -294,4 +300,4 @@ def calibrated(factors, price, hold_s, ready_s):  # type: ignore[no-untyped-def]
             away += ready_s[unit] > 0.0
     share = away / max(present, 1)
     by = factors[0] + factors[1] * math.log(max(hold_s, 30.0) / 900.0) + factors[2] * share
-    return price * max(by, 0.05)
+    return price * max(by, 0.05) + max(factors[3], 0.0) * road
