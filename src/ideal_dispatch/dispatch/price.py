@@ -32,7 +32,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseTime
 
 HOURS = 24
-UNCALIBRATED = (1.0, 0.0, 0.0, 1.0)
+UNCALIBRATED = (1.0, 0.0, 0.0, 0.0, 1.0)
 """Factors that leave a price as it is."""
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
@@ -40,6 +40,7 @@ _POINTS, _SHARES = 0.5 * (_POINTS + 1.0), 0.5 * _SHARES
 _ENOUGH = 1e-4  # a call that is this improbable to need a further station looks no further
 _SURE = 1e-9  # no unit is free with a chance above 1 − this: products can be divided again
 BUSIEST = 0.95
+_SHORT_S, _LONG_S = 360.0, 4800.0  # beyond what was calibrated, the nearest counts
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
 
@@ -291,7 +292,8 @@ def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untype
     """The price as a city's own rollouts corrected it.
 
     ``factors`` multiply the price times 1, times the logarithm of the absence in quarters of an
-    hour, and times the share of units that are busy, and what is missed on the road.
+    hour, times its square, and times the share of units that are busy, and last what is missed
+    on the road.
     """
     present, away = 0, 0
     for unit in range(ready_s.size):
@@ -299,5 +301,6 @@ def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untype
             present += 1
             away += ready_s[unit] > 0.0
     share = away / max(present, 1)
-    by = factors[0] + factors[1] * math.log(max(hold_s, 30.0) / 900.0) + factors[2] * share
-    return price * max(by, 0.05) + max(factors[3], 0.0) * road
+    length = math.log(min(max(hold_s, _SHORT_S), _LONG_S) / 900.0)
+    by = factors[0] + length * (factors[1] + length * factors[2]) + factors[3] * share
+    return price * max(by, 0.05) + max(factors[4], 0.0) * road
