@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, frozen, numbers, read_only
+from ideal_dispatch.arrays import FloatArray, frozen, read_only
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.errors import InputError
@@ -102,7 +102,7 @@ class PriceTables(NamedTuple):
         return cls(
             order, ordered, np.maximum(none, ordered[:, -1]), rate, busy, float(occupation_s),
             float(critical), float(redirected),
-            numbers(np.array(factors), np.float64, "price: factors"),
+            np.array(read_only(factors, np.float64, (len(UNCALIBRATED),), "price: factors")),
         )  # fmt: skip
 
 
@@ -249,7 +249,8 @@ def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # typ
         back = asked + 1.0 / occupation_s
         displaced = asked / back * (1.0 - math.exp(-back * seconds))
         total += hold_s * _SHARES[k] * ((1.0 - displaced) * own + displaced * mean)
-        swap = displaced / back * (own - mean)  # the last point is near the end
+        # the last point is near enough to the end to say what a swap is worth then
+        swap = asked / back**2 * (1.0 - math.exp(-back * hold_s)) * (own - mean)
     return calibrated(tables.factors, max(total - swap, 0.0), road, hold_s, ready_s)
 
 
@@ -269,10 +270,11 @@ def _missed(tables, none_free, hour, home, missed):  # type: ignore[no-untyped-d
     asked, stations = 0.0, tables.order.shape[1]
     for i in range(tables.order.shape[0]):
         rate = tables.rate[i, hour]
-        reach, last = 1.0, stations
-        for k in range(stations):  # how far a call may have to look
+        reach, least, last = 1.0, 1.0, stations
+        for k in range(stations):  # how far a call may have to look, also if one has nobody
             reach *= none_free[tables.order[i, k]]
-            if reach < _ENOUGH:
+            least = min(least, none_free[tables.order[i, k]])
+            if reach < _ENOUGH * least:
                 last = k + 1
                 break
         behind = tables.none[i] if last == stations else tables.harm[i, last]
