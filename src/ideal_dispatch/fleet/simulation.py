@@ -105,7 +105,7 @@ class FleetView:
         """What a built-in rule would choose."""
         parts = self.simulator
         chosen: tuple[int, int] = events.choose(
-            parts.world, parts.tables, rule, _Columns.of(self.calls), self.state, self.log,
+            parts.world, parts.tables, rule, Columns.of(self.calls), self.state, self.log,
             self.call, self.now_s,
         )  # fmt: skip
         return chosen
