@@ -295,14 +295,14 @@ def _beside(
         for part in np.split(rows[np.argsort(row_call[rows], kind="stable")], np.cumsum(sent)[:-1])
     ]
     return Backtest(
-        *(getattr(advice, field.name) for field in fields(advice)),
-        settings,
-        log,
-        threshold_s,
-        sent,
-        np.array(stations),
-        arrived,
-        np.where(np.isfinite(first_s), first_s, np.nan),
-        np.where(np.isfinite(took_s), took_s, np.nan),
-        words,
+        **{field.name: getattr(advice, field.name) for field in fields(advice)},
+        settings=settings,
+        log=log,
+        threshold_s=threshold_s,
+        sent=sent,
+        stations=np.array(stations),
+        arrived=arrived,
+        first_s=np.where(np.isfinite(first_s), first_s, np.nan),
+        took_s=np.where(np.isfinite(took_s), took_s, np.nan),
+        words=words,
     )

@@ -259,9 +259,10 @@ def _draw_places(found: Responses, network: RoadNetwork | None) -> "Figure":
     shown = shown[~np.isnan(shown).any(axis=1)]
     low, high = np.quantile(shown, [0.002, 0.998], axis=0)
     near = (shown >= low).all(axis=1) & (shown <= high).all(axis=1)
-    figure, axes = map_of_places(*(shown[near] if near.any() else shown).T, network)
-    axes.scatter(*shown.T, s=6, color=GREEN, alpha=0.45, linewidths=0, zorder=3, label="call",
-                 rasterized=True)  # fmt: skip
+    held = shown[near] if near.any() else shown
+    figure, axes = map_of_places(held[:, 0], held[:, 1], network)
+    axes.scatter(shown[:, 0], shown[:, 1], s=6, color=GREEN, alpha=0.45, linewidths=0, zorder=3,
+                 label="call", rasterized=True)  # fmt: skip
     road = found.from_road
     if road.any():
         axes.scatter(found.from_lon[road], found.from_lat[road], s=10, color=ORANGE, alpha=0.7,
