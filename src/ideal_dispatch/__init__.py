@@ -52,10 +52,14 @@ A replay
     run_replay          the given calls in a Replay: traffic, depots and policies
     Outcomes            a finished replay in arrays; load one
     Judged, write_report    its tables, figures and page
+A whole fleet
+    simulate_fleet      years of a fleet under a policy, and what second units cost the others
+    FleetCity           stations, units, hospitals, calls and work; harbour_fleet is Port Almery's
+    SecondRule          who gets a second unit: never, always, random, fixed or priced
 
 Tables become pandas DataFrames by ``to_frame()``: Trips, Responses, RoadNetwork, Outcomes,
-Decision and the tables of a report. Everything else is in the packages below; docs/api.md has it
-in full.
+Decision, the result of a fleet and the tables of a report. Everything else is in the packages
+below; docs/api.md has it in full.
 """
 
 import warnings
@@ -83,6 +87,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.report import write_report
+    from ideal_dispatch.fleet import FleetCity, SecondRule, harbour_fleet, simulate_fleet
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
@@ -116,6 +121,7 @@ _NAMES = {
     "evaluation.outcomes": "Outcomes",
     "evaluation.report": "write_report",
     "evaluation.judged": "Judged",
+    "fleet": "FleetCity SecondRule harbour_fleet simulate_fleet",
     "forecast": "Model",
     "forecast.response_time": "ResponseModel ResponsePair ResponseTime",
     "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",
@@ -134,15 +140,16 @@ _NAMES = {
 """The names that each module gives to the front door."""
 
 __all__ = [
-    "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context",
-    "Decision", "Depot", "Experiment", "IdealError", "Incident", "Judged", "Model",
+    "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context", "Decision",
+    "Depot", "Experiment", "FleetCity", "IdealError", "Incident", "Judged", "Model",
     "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
     "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote",
-    "ScenarioSet", "Situation", "TargetRadius", "Threshold", "TrainingSettings", "Trip",
-    "Trips", "UnreachableError", "Weather", "WeatherError", "WeatherValue", "Worth", "__version__",
-    "burg_divergence", "decide", "explain_gap", "fit", "harbour_city", "minimise_linear",
-    "observe", "optimistic_gap", "pairwise_gap", "prepare_records", "run_experiment",
-    "run_replay", "target_radius", "train_model", "write_report",
+    "ScenarioSet", "SecondRule", "Situation", "TargetRadius", "Threshold", "TrainingSettings",
+    "Trip", "Trips", "UnreachableError", "Weather", "WeatherError", "WeatherValue", "Worth",
+    "__version__", "burg_divergence", "decide", "explain_gap", "fit", "harbour_city",
+    "harbour_fleet", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
+    "prepare_records", "run_experiment", "run_replay", "simulate_fleet", "target_radius",
+    "train_model", "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})

@@ -1,0 +1,281 @@
+"""What one unit away costs the others: the price of a second ambulance.
+
+A unit that is away for H seconds is missed by calls that come in meanwhile. The price is
+the rise in the expected harm of those calls. Symbols: ν_i the rate of critical calls in
+cell i, R_ig the expected harm if the unit of station g answers, a_j(s) the chance that unit
+j is free after s seconds, ρ the share of busy units, h the mean occupation, τ = h (1 − ρ).
+The harm at s is V(a) = Σ_i ν_i Σ_g Π_{g' before g} q_g' (1 − q_g) R_ig + …, where q_g is the
+chance that no unit of station g is free and stations are in the order of R_ig.
+
+Missing unit u costs f_u = V(a_u = 0) − V(a_u = 1) a second while u would be free. While it
+would be busy anyway, its absence is felt by the unit that stands in for it: the mean f̄ over
+all units. So C = ∫₀ᴴ a_u f_u + (1 − a_u) f̄ ds. After H the unit is back while the one that stood
+in for it is still busy: a swap, worth ρ (1 − e^{−H/τ}) τ (f_u − f̄), which is taken off.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import FloatArray, frozen, numbers, read_only
+from ideal_dispatch.compiled import kernel
+from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.forecast.response_time import ResponseTime
+
+HOURS = 24
+UNCALIBRATED = (1.0, 0.0, 0.0)
+"""Factors that leave a price as it is."""
+
+_POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
+_POINTS, _SHARES = 0.5 * (_POINTS + 1.0), 0.5 * _SHARES
+_ENOUGH = 1e-4  # a call that is this improbable to need a further station looks no further
+_SURE = 1e-9  # no unit is free with a chance above 1 − this: products can be divided again
+_BUSIEST = 0.95
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+
+
+class PriceTables(NamedTuple):
+    """What prices are worked out from.
+
+    ``order[i]`` has the stations by growing harm for calls of cell i, ``harm[i]`` their
+    harms in that order, ``none[i]`` the harm where no unit is free. ``rate[i, hour]`` are the
+    critical calls a second. ``busy[hour]`` is the share of busy units, ``occupation_s`` how
+    long a call takes one. ``factors`` calibrate: see :func:`calibrated`.
+    """
+
+    order: Any
+    harm: Any
+    none: Any
+    rate: Any
+    busy: Any
+    occupation_s: float
+    factors: Any
+
+    @classmethod
+    def of(
+        cls,
+        harm: FloatArray,
+        none: FloatArray,
+        weights: npt.ArrayLike,
+        calls_per_hour: npt.ArrayLike,
+        units: npt.ArrayLike,
+        occupation_s: float,
+        *,
+        critical: float = 1.0,
+        factors: npt.ArrayLike = UNCALIBRATED,
+    ) -> "PriceTables":
+        """From the harm of a call by station and cell, and by cell where no unit is free.
+
+        ``weights`` says how calls fall on the cells; ``calls_per_hour`` and the number of
+        ``units`` on duty are by hour of the day, or one number. Of all calls a share is
+        ``critical``: they bear the harm, but all of them take units.
+        """
+        stations, cells = np.shape(harm)
+        by_cell = read_only(harm, np.float64, (stations, cells), "price: harm").T
+        share = read_only(weights, np.float64, (cells,), "price: weights of cells")
+        hourly = np.broadcast_to(np.asarray(calls_per_hour, np.float64), HOURS) / 3600.0
+        duty = np.broadcast_to(np.asarray(units, np.float64), HOURS)
+        if not (np.isfinite(hourly) & (hourly >= 0.0)).all():
+            raise InputError("price: calls an hour must be finite and zero or more")
+        if not (share.sum() > 0.0 and (share >= 0.0).all()):
+            raise InputError("price: weights of cells must be zero or more, and not all zero")
+        if not (math.isfinite(occupation_s) and occupation_s > 0.0):
+            raise InputError(f"price: a call takes a unit {occupation_s} s; more than 0 is needed")
+        order = np.argsort(by_cell, axis=1, kind="stable").astype(np.int32)
+        ordered = np.take_along_axis(by_cell, order, axis=1)
+        rate = critical * np.outer(share / share.sum(), hourly)
+        busy = np.clip(hourly * occupation_s / np.maximum(duty, 1.0), 0.0, _BUSIEST)
+        return cls(
+            order, ordered, np.maximum(none, ordered[:, -1]), rate, busy, float(occupation_s),
+            numbers(np.array(factors), np.float64, "price: factors"),
+        )  # fmt: skip
+
+
+def expected_deaths(response: ResponseTime, before_s: float, curve: SurvivalCurve) -> FloatArray:
+    """The chance of death of patients whose response begins ``before_s`` after the call."""
+    total: FloatArray = np.zeros_like(response.median_s)
+    for chance, own in response.parts:
+        spread = np.hypot(own, response.shared)
+        for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+            seconds = before_s + response.median_s * np.exp(spread * node)
+            total = total + chance * weight * (1.0 - curve.probability(seconds))
+    return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitPrices:
+    """What one unit away costs the other calls, for a service that sees the fleet's state.
+
+    ``tables`` are of deaths, or of whatever harm they were made from.
+    """
+
+    tables: PriceTables
+
+    @classmethod
+    def of(
+        cls,
+        response: ResponseTime,
+        weights: npt.ArrayLike,
+        calls_per_hour: npt.ArrayLike,
+        units: npt.ArrayLike,
+        occupation_s: float,
+        *,
+        arrests: float = 0.03,
+        delay_s: float = 60.0,
+        curve: SurvivalCurve = CURVES[USUAL_CURVE],
+        factors: npt.ArrayLike = UNCALIBRATED,
+    ) -> "UnitPrices":
+        """In lives of cardiac arrests, which are the share ``arrests`` of all calls.
+
+        ``response`` has the responses of stations (rows) to cells (columns), ``weights`` how
+        calls fall on the cells. ``calls_per_hour`` and ``units`` on duty are by hour of the
+        day, or one number. A call takes a unit for ``occupation_s``, ``delay_s`` pass between
+        a call and the dispatch. ``factors`` are of a calibration.
+        """
+        wait_s = occupation_s / max(float(np.mean(units)), 1.0)  # until the next busy one is free
+        harm = expected_deaths(response, delay_s, curve)
+        none = expected_deaths(response, delay_s + wait_s, curve).mean(axis=0)
+        return cls(
+            PriceTables.of(harm, none, weights, calls_per_hour, units, occupation_s,
+                           critical=arrests, factors=factors)
+        )  # fmt: skip
+
+    @property
+    def num_stations(self) -> int:
+        """How many stations there are."""
+        return int(self.tables.order.shape[1])
+
+    def cost(
+        self,
+        free: npt.ArrayLike,
+        busy: Iterable[tuple[int, float | None]],
+        station: int,
+        hold_s: float,
+        hour: int,
+    ) -> float:
+        """What the others lose if a free unit of ``station`` is away for ``hold_s``.
+
+        ``free`` is the number of free units of every station, that unit among them. ``busy``
+        has the station of each busy unit on duty and the expected seconds until it is free,
+        None where nobody knows: then what a call takes on average.
+        """
+        counts = read_only(free, np.int64, (self.num_stations,), "price: free units")
+        if not (0 <= station < self.num_stations and counts[station] > 0):
+            raise InputError(f"price: no free unit at station {station}; name one that has a unit")
+        mean_s = self.tables.occupation_s
+        away = [(at, mean_s if left_s is None else left_s) for at, left_s in busy]
+        at_home = np.repeat(np.arange(self.num_stations), counts)
+        units = np.concatenate([at_home, [at for at, _ in away]]).astype(np.int32)
+        ready_s = np.concatenate([np.zeros(len(at_home)), [max(left, 1.0) for _, left in away]])
+        if units.min() < 0 or units.max() >= self.num_stations:
+            raise InputError(f"price: stations are 0 … {self.num_stations - 1}")
+        scratch = np.empty((3, max(len(units), self.num_stations)))
+        unit = int(np.flatnonzero(at_home == station)[0])
+        return float(
+            price_of(
+                self.tables, frozen(units), ready_s, unit, float(hold_s), hour % HOURS, scratch
+            )
+        )
+
+
+@kernel(counted=False)
+def free_after(seconds, ready_s, busy, occupation_s):  # type: ignore[no-untyped-def]
+    """The chance that a unit is free after so many seconds.
+
+    It is free now where ``ready_s`` is 0; else it is expected to be free after that time,
+    which is taken to be exponential. In the long run it is busy a share ``busy`` of the time.
+    """
+    if ready_s == np.inf:
+        return 0.0
+    relax_s = max(occupation_s * (1.0 - busy), 1.0)
+    if ready_s <= 0.0:
+        return 1.0 - busy * (1.0 - math.exp(-seconds / relax_s))
+    gone = math.exp(-seconds / ready_s)
+    difference = relax_s / ready_s - 1.0
+    if abs(difference) < 1e-6:
+        again = seconds / ready_s * gone
+    else:
+        again = relax_s / ready_s * (math.exp(-seconds / relax_s) - gone) / difference
+    return (1.0 - busy) * (1.0 - gone) + busy * again
+
+
+@kernel(counted=False)
+def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # type: ignore[no-untyped-def]
+    """What the others lose if a unit is away for ``hold_s``, in expected harm.
+
+    ``scratch`` has three rows as long as there are units and stations.
+    """
+    busy, occupation_s = tables.busy[hour], tables.occupation_s
+    stations, units = tables.order.shape[1], unit_station.size
+    total, last_own, last_mean = 0.0, 0.0, 0.0
+    none_free, missed, free = scratch[0, :stations], scratch[1, :stations], scratch[2, :units]
+    for k in range(_POINTS.size + 1):
+        # the last round is at the end of the absence, for the swap
+        seconds = hold_s * _POINTS[k] if k < _POINTS.size else hold_s
+        none_free[:] = 1.0
+        for j in range(units):
+            free[j] = free_after(seconds, ready_s[j], busy, occupation_s)
+            none_free[unit_station[j]] *= max(1.0 - free[j], _SURE)
+        _missed(tables, none_free, hour, missed)
+        own, mean, present = 0.0, 0.0, 0
+        for j in range(units):
+            if ready_s[j] == np.inf:
+                continue
+            others = none_free[unit_station[j]] / max(1.0 - free[j], _SURE)
+            felt = missed[unit_station[j]] * others
+            mean += felt
+            present += 1
+            if j == unit:
+                own = felt
+        mean /= max(present, 1)
+        if k < _POINTS.size:
+            total += hold_s * _SHARES[k] * (free[unit] * own + (1.0 - free[unit]) * mean)
+        else:
+            last_own, last_mean = own, mean
+    relax_s = max(occupation_s * (1.0 - busy), 1.0)
+    swap = busy * (1.0 - math.exp(-hold_s / relax_s)) * relax_s * (last_own - last_mean)
+    return calibrated(tables.factors, max(total - swap, 0.0), hold_s, ready_s)
+
+
+@kernel(counted=False)
+def _missed(tables, none_free, hour, missed):  # type: ignore[no-untyped-def]
+    """For every station what one unit more or less there changes, if it were its only one."""
+    missed[:] = 0.0
+    stations = tables.order.shape[1]
+    for i in range(tables.order.shape[0]):
+        rate = tables.rate[i, hour]
+        reach, last = 1.0, stations
+        for k in range(stations):  # how far a call may have to look
+            reach *= none_free[tables.order[i, k]]
+            if reach < _ENOUGH:
+                last = k + 1
+                break
+        behind = tables.none[i] if last == stations else tables.harm[i, last]
+        for k in range(last - 1, -1, -1):  # behind: the harm where the first k have nobody
+            station = tables.order[i, k]
+            empty = none_free[station]
+            reach /= empty
+            missed[station] += rate * reach * (behind - tables.harm[i, k])
+            behind = (1.0 - empty) * tables.harm[i, k] + empty * behind
+
+
+@kernel(counted=False)
+def calibrated(factors, price, hold_s, ready_s):  # type: ignore[no-untyped-def]
+    """The price as a city's own rollouts corrected it.
+
+    ``factors`` multiply 1, the logarithm of the absence in quarters of an hour, and the
+    share of units that are busy; (1, 0, 0) leaves the price as it is.
+    """
+    present, away = 0, 0
+    for unit in range(ready_s.size):
+        if ready_s[unit] < np.inf:
+            present += 1
+            away += ready_s[unit] > 0.0
+    share = away / max(present, 1)
+    by = factors[0] + factors[1] * math.log(max(hold_s, 30.0) / 900.0) + factors[2] * share
+    return price * max(by, 0.05)
