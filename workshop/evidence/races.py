@@ -363,7 +363,8 @@ def write_page(
 ) -> None:
     """The page of an agency, its figures beside the other images, its tables as CSV."""
     tables = race_tables(study)
-    blocks = [words[0], f"*`make race-evidence`, ideal-dispatch {__version__}*", *words[1:]]
+    made = f"*Made by `make race-evidence`, ideal-dispatch {__version__}.*"
+    blocks = [words[0], made, *words[1:]]
     if stem == "london":
         blocks += ["## Aims", *_shown([aims(study)])]
     short = short_london if stem == "london" else short_lancaster

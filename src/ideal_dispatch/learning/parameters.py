@@ -41,9 +41,7 @@ class TrainParams:
     ``path_refreshes`` 0 solves the lower level anew for every batch, as the
     theorems ask; otherwise paths are renewed that often an epoch. With
     ``rarer_paths`` only some epochs renew them: all up to the fourth, then
-    every second, every third and so on, two times each.
-    ``smoothing_s`` is γ of the smoothed lower level of Remark 1, in seconds; 0 has
-    fastest paths. It is slow: for small networks. ``loss`` is "squared",
+    every second, every third and so on, two times each. ``loss`` is "squared",
     "huber" (quadratic up to ``huber_s`` seconds), "relative" (the same of the
     error over the observed time, with ``huber_s`` over the mean time as its
     bend) or "log" (Huber's of log(predicted/observed), quadratic up to
@@ -87,7 +85,6 @@ class TrainParams:
     batches: Literal["shuffled", "uniform"] = "shuffled"
     path_refreshes: Whole = 1
     rarer_paths: bool = True
-    smoothing_s: ZeroOrMore = 0.0
     patience: Count | None = None
     output: Literal["best", "last", "random"] = "last"
     combine: Literal["none", "average", "distil"] = "none"
