@@ -144,7 +144,7 @@ def _parts(experiment: Experiment, network: RoadNetwork) -> FittedParts:
         model.check(network)
     return FittedParts(
         model,
-        load_gain(folder / live.gain) if live.gain else None,
+        load_gain(folder / live.gain, model) if live.gain else None,
         DriftModel.load(folder / live.drift) if live.drift else None,
     )
 
