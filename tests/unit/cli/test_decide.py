@@ -239,7 +239,7 @@ def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:
     for options in ([], ["--node", "700"]):
         done = ideal("decide", *options, cwd=tmp_path)
         assert "The call: " in done.stdout
-        assert "spread from replays" in done.stdout
+        assert "responses of a made-up unit log" in " ".join(done.stdout.split())
     assert "node 700" in done.stdout
 
 
