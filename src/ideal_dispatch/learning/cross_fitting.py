@@ -148,5 +148,5 @@ def _with_radius(
     some = np.sort(rng.permutation(len(trips))[:_RADIUS_TRIPS])
     radii = trip_radii(model, network, trips.select(some), report=report)
     held_out = np.arange(some.size) % 5 == 0
-    fitted = fit_radius(params, radii.contexts, radii.features, radii.upper, held_out)
+    fitted = fit_radius(params, radii.contexts, radii.features, radii.targets, held_out)
     return replace(model, weights={**model.weights, **fitted.weights}, radius_rule=fitted.rule)
