@@ -43,12 +43,8 @@ _PARTS, _SAMPLE = 7, 8  # streams of random numbers of one seed
 
 
 def response_settings(seed: int = 0) -> TrainingSettings:
-    """The training that suits unit logs: chosen on London's January to March.
-
-    Few arrivals on many roads: places are told apart more coarsely, and outliers count less.
-    """
-    params = TrainParams(huber_log=0.1, seed=seed).with_architecture(location_waves=8)
-    return TrainingSettings(params, RadiusParams(seed=seed))
+    """The training that suits unit logs: few arrivals on many roads."""
+    return TrainingSettings(TrainParams.few(seed=seed), RadiusParams(seed=seed))
 
 
 def cross_fit(
