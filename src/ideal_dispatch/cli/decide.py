@@ -30,6 +30,7 @@ class CallOptions:
     lat: float | None = None
     depot: list[str] | None = None
     on_road: list[str] | None = None
+    kind: list[str] | None = None
     primary: str | None = None
 
     def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
@@ -45,6 +46,7 @@ class CallOptions:
                 raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
             free[name.strip()] = int(count)
         road = dict(_on_road(text) for text in self.on_road or ())
+        kinds = dict(_kind(text) for text in self.kind or ())
         router = context = None
         moment = None if self.at is None else read_moment("--at", self.at)
         if self.traffic_file is not None:
@@ -63,12 +65,12 @@ class CallOptions:
         try:
             return city.call(
                 node=anywhere if told == (None, None, None) else self.node,
-                lon=self.lon, lat=self.lat, at=moment, units=free, on_road=road,
+                lon=self.lon, lat=self.lat, at=moment, units=free, on_road=road, kinds=kinds,
                 sent=self.primary,
                 traffic=router, context=context, trace=trace,
             )  # fmt: skip
         except InputError as error:
-            raise type(error)(_by_option(str(error), [*free])) from None
+            raise type(error)(_by_option(str(error), [*free], [*kinds])) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class PolicyOptions:
         from ideal_dispatch.dispatch.worth import load_gain
         from ideal_dispatch.forecast.drift import DriftModel
 
-        spread = city.gain if self.gain_file is None else load_gain(self.gain_file)
+        spread = city.gain if self.gain_file is None else load_gain(self.gain_file, city.model)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
         return FittedParts(city.model, spread, corrected)
 
@@ -161,6 +163,8 @@ def decide(
       --depot NAME=UNITS  How many ambulances are free at a depot, besides one already sent; 2 by
           default; may be repeated.
       --on-road UNIT=LON,LAT  A free unit that is on the road, and where; may be repeated.
+      --kind NAME=KIND  The kind of a depot's units or of a unit, as your unit log names it; may be
+          repeated.
       --primary DEPOT  The depot or unit whose ambulance was already sent; the quickest by default.
       --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
           interval, …, or a class of your own as module:Name.
@@ -253,11 +257,20 @@ def _on_road(text: str) -> tuple[str, tuple[float, float]]:
     return name.strip(), (lon, lat)
 
 
-def _by_option(words: str, counted: list[str]) -> str:
+def _kind(text: str) -> tuple[str, str]:
+    """A depot or unit and its kind, from NAME=KIND."""
+    name, _, kind = (part.strip() for part in text.rpartition("="))
+    if not name or not kind:
+        raise InputError(f"--kind {text}: write it as NAME=KIND, as in A132=medic")
+    return name, kind
+
+
+def _by_option(words: str, counted: list[str], kinds: list[str]) -> str:
     """A complaint about an argument of the call as one about its option."""
     depot, colon, rest = words.removeprefix("depot ").partition(": no such depot")
     if colon:
-        return f"{'--depot' if depot in counted else '--primary'} {depot}{colon}{rest}"
+        option = "--depot" if depot in counted else "--kind" if depot in kinds else "--primary"
+        return f"{option} {depot}{colon}{rest}"
     if words.startswith(("node ", "lon ", "where is the call")):
         return re.sub(r"(?<!a )\b(node|lon|lat)\b", r"--\1", words)
     return words

@@ -23,6 +23,9 @@ SplitBy = Literal["trip", "day"]
 DECAY_STEPS = 1500 / 64
 """Weight decay times the steps of an epoch, chosen on held-out Manhattan trips."""
 
+FEW = 0.1
+"""Trips for each road below which ``ideal train`` takes :meth:`TrainParams.few`."""
+
 _StepPower = Annotated[
     float, Range(0, 1, above=True, why=": the steps must sum to infinity and vanish")
 ]
@@ -119,6 +122,15 @@ class TrainParams:
         }  # fmt: skip
         return cls(**settings | changes)
 
+    @classmethod
+    def few(cls, **changes: Any) -> "TrainParams":
+        """The practical setting where trips are few for the roads, as in a large city's unit log.
+
+        Places are told apart more coarsely, and outliers count less: chosen on London's
+        January to March.
+        """
+        return cls(**{"huber_log": 0.1} | changes).with_architecture(location_waves=8)
+
     def decay(self, trips: int) -> float:
         """λ for this many training trips."""
         if self.weight_decay is not None:
@@ -180,16 +192,19 @@ class TrainingSettings:
         *,
         paper: bool = False,
         split: SplitBy | None = None,
+        trips_per_road: float = 1.0,
     ) -> "TrainingSettings":
         """The defaults, or the paper's, with a TOML file over them and options over both.
 
+        The defaults are those of few trips where there are fewer than :data:`FEW` a road.
         File and ``options`` have the names of :class:`TrainParams`, a table
         ``architecture`` and a table ``radius`` with those of
         :class:`RadiusParams`; an option that is None changes nothing. Without a
         level of its own the radius aims at the coverage, and a coverage of 0
         leaves it unscaled.
         """
-        base = asdict(TrainParams.paper() if paper else TrainParams())
+        usual = TrainParams.few() if trips_per_road < FEW else TrainParams()
+        base = asdict(TrainParams.paper() if paper else usual)
         told: Mapping[str, Any] = {}
         if file is not None:
             told = read_toml(file)

@@ -136,7 +136,7 @@ def _fitted_radius(radius: RadiusParams, radii: TripRadii, parts: Split) -> Fitt
     used = np.concatenate([parts.train, parts.validation])
     held_out = np.isin(used, parts.validation)
     return fit_radius(
-        radius, radii.contexts[used], radii.features[used], radii.upper[used], held_out
+        radius, radii.contexts[used], radii.features[used], radii.targets[used], held_out
     )
 
 

@@ -23,7 +23,11 @@ from ideal_dispatch.ranges import Checked, Count, Positive, check_fields
 from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents
+from ideal_dispatch.replay.incidents import (
+    RecordedCalls,
+    sample_incidents,
+    with_units_on_road,
+)
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
@@ -83,7 +87,9 @@ class Calls:
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
     at most ``contested`` times the nearest one's free-flow time. Neither kind is in
     the first ``lead_s`` of a stretch, in which the router has seen little, nor in
-    its last ``margin_s``, so that drives can be finished.
+    its last ``margin_s``, so that drives can be finished. At every drawn call ``on_road``
+    units are free at places drawn at random; ``units`` is a file of those that were free on
+    the road at the calls of ``file``.
     """
 
     per_day: int = 120
@@ -91,6 +97,21 @@ class Calls:
     margin_s: float = 2400.0
     lead_s: float = 0.0
     file: str = ""
+    on_road: int = 0
+    units: str = ""
+
+    def __post_init__(self) -> None:
+        if self.on_road < 0:
+            raise InputError(f"on_road {self.on_road}: zero units or more are needed")
+        if self.on_road and self.file:
+            raise InputError("on_road is for drawn calls; with a file of calls give units")
+        if self.units and not self.file:
+            raise InputError("units belong to the calls of a file, which is not given")
+
+    def recorded(self, ground: "_Streets", calendar: Calendar, folder: Path) -> RecordedCalls:
+        """The calls of the file, with their units on the road."""
+        table, units = folder / self.file, folder / self.units if self.units else None
+        return RecordedCalls.read(table, ground.network, ground.depots, calendar, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,8 +419,7 @@ class Ground(_Streets):
         calls, recording = experiment.calls, self.recording
         if not calls.file:
             return None
-        table = experiment.folder / calls.file
-        found = RecordedCalls.read(table, self.network, self.depots, recording.calendar)
+        found = calls.recorded(self, recording.calendar, experiment.folder)
         return found.within(recording, calls.margin_s, calls.lead_s)
 
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
@@ -407,7 +427,8 @@ class Ground(_Streets):
         calls, recorded = experiment.calls, self.recorded_calls(experiment)
         if recorded is not None:
             return recorded.of_days(self.recording, days)
-        return sample_incidents(
+        drawn = sample_incidents(
             self.recording.only(days), self.weights(calls), calls.per_day, experiment.seed,
             calls.margin_s, calls.lead_s,
         )  # fmt: skip
+        return with_units_on_road(drawn, self.network, calls.on_road, experiment.seed)

@@ -82,7 +82,7 @@ def run_experiment(
     place = Path(folder)
     with locked(place):
         take_up(place, replace(experiment, live=Live()), ground.recording.checksum)
-        if recorded is not None and recorded.left_out:
+        if recorded is not None and recorded.words:
             warnings.warn(f"{recorded.words}; {place / LEFT_OUT} has all", stacklevel=2)
             recorded.write_left_out(place / LEFT_OUT)
         write_start(place, experiment, test)
@@ -221,7 +221,9 @@ def take_up(folder: Path, experiment: Experiment, recording: str | None) -> None
     if not experiment.live.kind:
         del values["live"]
     # a key that is not used is left out: runs that were begun before it existed go on
-    for table, name in (("calls", "file"), ("city", "territories")):
+    if not experiment.calls.on_road:
+        del values["calls"]["on_road"]
+    for table, name in (("calls", "file"), ("calls", "units"), ("city", "territories")):
         if file := values[table].pop(name):
             content = (experiment.folder / file).read_bytes()
             digest = hashlib.blake2b(content, digest_size=16).hexdigest()

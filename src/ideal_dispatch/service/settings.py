@@ -103,7 +103,7 @@ class CityFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A directory of ``ideal train``, and optionally what was fitted on replays."""
+    """A directory of ``ideal train``, and optionally what was fitted on a unit log or replays."""
 
     folder: str
     gain: str = ""

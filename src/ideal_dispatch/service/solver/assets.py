@@ -56,7 +56,7 @@ class Assets:
     @property
     def checksums(self) -> dict[str, str]:
         """Hashes of the contents of all that decides, by part; optional parts where used."""
-        places = [(depot.name, int(depot.node)) for depot in self.depots]
+        places = [(one.name, int(one.node), one.on_road, one.kind) for one in self.depots]
         found = {
             "model": self.model.checksum,
             "network": self.network.checksum,
@@ -138,7 +138,7 @@ def _check_name(name: str) -> None:
 def _policy(settings: ServiceSettings, model: Model) -> Policy:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
-    gain = load_gain(settings.file(files.gain)) if files.gain else None
+    gain = load_gain(settings.file(files.gain), model) if files.gain else None
     table.setdefault("kind", "ideal")
     with complaints_about(settings.path):
         policy = advising_policy(table, FittedParts(model, gain, drift), "policy")
