@@ -29,7 +29,7 @@ class _Commands(Commands):
 
 _ORDER = (
     "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
-    "races", "backtest", "serve", "audit", "bench",
+    "races", "backtest", "fleet", "serve", "audit", "bench",
 )  # fmt: skip
 """Every command or group of commands: a module of that name has it."""
 

@@ -63,13 +63,23 @@ class Calls:
         return Calls(*(getattr(self, item.name)[rows] for item in fields(self)))
 
 
+def days_of(city: FleetCity) -> int:
+    """How many days a run of the city has: a year and its first days, or those of its list."""
+    if city.listed is None:
+        return YEAR_DAYS + WARM_UP_DAYS
+    return int(city.listed.at_s[-1] // DAY_S) + 1
+
+
 def draw_calls(
     city: FleetCity, seed: int, year: int = 0, *, days: int = YEAR_DAYS + WARM_UP_DAYS
 ) -> Calls:
     """The calls of one year, a Poisson process by hour of the day; same seed and year, same calls.
 
     Every kind of number has a generator of its own: another setting of one changes no other.
+    A city with a list has the calls of the list, whatever ``days`` says.
     """
+    if city.listed is not None:
+        return listed_calls(city, *city.listed, seed, year)
     rng = _generators(seed, year)
     rate = city.by_hour / city.by_hour.mean() * city.calls_per_day / HOURS
     counts = next(rng).poisson(np.tile(rate, days))

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,14 @@ class Work(Checked):
     assist_s: ZeroOrMore = 600.0
 
 
+class CallList(NamedTuple):
+    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each."""
+
+    at_s: FloatArray
+    cell: IntArray
+    priority: IntArray
+
+
 @dataclass(frozen=True, eq=False)
 class FleetCity:
     """Everything that a simulation of the fleet needs to know of a city.
@@ -80,8 +88,8 @@ class FleetCity:
     dispatcher cannot tell from them; 0 is taken as the former. ``redispatch[a, b]`` allows a
     unit on its way to a call of priority a to be sent to one of priority b instead.
     ``street_start`` says whether a unit on the road leaves at once, or only after a turnout
-    like that at the station.
-    ``notes`` say what was assumed.
+    like that at the station. ``listed`` are calls that are taken as they are in place of drawn
+    ones. ``notes`` say what was assumed.
     """
 
     name: str
@@ -103,6 +111,7 @@ class FleetCity:
     responses: ResponseModel = field(default_factory=ResponseModel.published)
     curve: SurvivalCurve = CURVES[USUAL_CURVE]
     street_start: bool = True
+    listed: CallList | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

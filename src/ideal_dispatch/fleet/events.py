@@ -123,7 +123,7 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
         log.cost[call] = rule.limit
     elif rule.kind == PRICED:
         away_s = _hold(world, state, calls, call, second, both_s, rule.recall, now_s)
-        cost = cost_of(world, tables, state, second, away_s, now_s)
+        cost = cost_of(world, tables, state, second, first, away_s, now_s)
         log.cost[call] = rule.limit * cost
     else:
         return first, second
@@ -237,7 +237,7 @@ def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: i
     if other[0] < one[0]:
         one, other, loser = other, one, first
     saved, both_s = pair(one, other, now_s - calls.at_s[call], world.risk)
-    cost = cost_of(world, tables, state, loser, both_s, now_s)
+    cost = cost_of(world, tables, state, loser, -1, both_s, now_s)
     if saved * world.numbers.arrest_chance < cost:
         _stand_down(world, state, log, loser, now_s)
         if loser == first:

@@ -171,7 +171,7 @@ class Simulator:
     ) -> None:
         """From a moment until another; ``state`` and ``log`` are written into."""
         told = rule if isinstance(rule, Rule) else Rule(TOLD, 0.0, RECALLS.index(recall))
-        parts = self.world, self.tables, told, _Columns.of(calls), state, log
+        parts = self.world, self.tables, told, Columns.of(calls), state, log
         while (call := events.advance(*parts, until_s)) >= 0:
             assert isinstance(rule, Chooser)
             state.choice[:] = self._told(rule, calls, call, state, log)
@@ -180,7 +180,7 @@ class Simulator:
         self, rule: Chooser, calls: Calls, call: int, state: State, log: Log
     ) -> tuple[int, int]:
         """The units that a rule in Python names, checked."""
-        world, now_s, columns = self.world, float(state.clock[0]), _Columns.of(calls)
+        world, now_s, columns = self.world, float(state.clock[0]), Columns.of(calls)
         units = range(self.city.num_units)
         free = np.array([is_free(world, state, unit, now_s) for unit in units])
         about = int(calls.cell[call]), int(calls.priority[call]), now_s
@@ -202,7 +202,7 @@ class Simulator:
         return first, second
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """The columns of calls that the loop reads."""
 
     at_s: Any
@@ -216,7 +216,7 @@ class _Columns(NamedTuple):
     luck: Any
 
     @classmethod
-    def of(cls, calls: Calls) -> "_Columns":
+    def of(cls, calls: Calls) -> "Columns":
         return cls(*(getattr(calls, name) for name in cls._fields))
 
 

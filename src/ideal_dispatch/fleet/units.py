@@ -269,10 +269,15 @@ def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False)
-def cost_of(world, tables, state, unit, hold_s, now_s):  # type: ignore[no-untyped-def]
-    """What the others lose while a unit is away, by the price of its moment."""
+def cost_of(world, tables, state, unit, leaving, hold_s, now_s):  # type: ignore[no-untyped-def]
+    """What the others lose while a unit is away, by the price of its moment.
+
+    ``leaving`` is the unit that is sent first, which the state has still as free; −1 for none.
+    """
     ready_s = state.scratch[0, : state.status.size]
     _ready(world, state, now_s, ready_s)
+    if leaving >= 0:
+        ready_s[leaving] = tables.occupation_s
     ready_s[unit] = 0.0  # as if it were free: the price is of taking it
     hour = int(now_s / 3600.0) % 24
     return price_of(tables, world.unit_station, ready_s, unit, hold_s, hour, state.scratch[1:])

@@ -6,22 +6,16 @@ machines, and a file is either whole or not there. At the end the chunks become
 one log.
 """
 
-import hashlib
 import json
 import os
 import pickle
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from ideal_dispatch.cluster import on_cluster
+from ideal_dispatch.cluster import spread
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, write_file
 from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.log import DROPPED
@@ -90,7 +84,9 @@ def _finished(
         missing = [number for number, file in enumerate(files) if not file.exists()]
         done = len(incidents) - sum(len(chunks[number]) for number in missing)
         tasks = [(number, chunks[number]) for number in missing]
-        for number, text in _replayed(replay, tasks, workers, cluster):
+        if cluster is not None or workers != 1:
+            _check_sendable(replay)
+        for number, text in spread(_lines, replay, tasks, workers=workers, cluster=cluster):
             write_file(files[number], text)
             done += len(chunks[number])
             if report is not None:
@@ -114,37 +110,8 @@ def merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]
     return kept, dropped
 
 
-def _replayed(
-    replay: Replay, missing: Sequence[Chunk], workers: int | None, cluster: str | None
-) -> Iterator[tuple[int, bytes]]:
-    """Number and lines of every chunk, in whatever order they are ready."""
-    if not missing:
-        return
-    if cluster is None and (workers == 1 or len(missing) == 1):
-        for number, incidents in missing:
-            yield number, replay.lines(incidents)
-        return
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    # one array: joblib shares it by memory map, dask sends it once to each machine
-    packed = np.frombuffer(_packed(replay), np.uint8)
-    name = hashlib.blake2b(packed.tobytes(), digest_size=16).hexdigest()
-    tasks = (delayed(_lines)(name, packed, *chunk) for chunk in missing)
-    with _backend(cluster):
-        jobs = workers if workers and cluster is None else -1
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        try:
-            yield from parallel(tasks)
-        except BrokenProcessPool:
-            raise IdealError(
-                "a worker process was ended from outside, perhaps for want of memory; "
-                "the same call goes on with what is done"
-            ) from None
-
-
-def _packed(replay: Replay) -> bytes:
-    """For other processes; a class that cannot be sent there is named."""
+def _check_sendable(replay: Replay) -> None:
+    """Name a class that cannot be sent to other processes."""
     parts: dict[str, object] = {f"policy {policy.name}": policy for policy in replay.policies}
     parts |= {f"traffic source {type(replay.traffic.source).__name__}": replay.traffic.source}
     try:
@@ -155,30 +122,9 @@ def _packed(replay: Replay) -> bytes:
             f"{what} cannot be sent to other processes ({type(error).__name__}: {error}); "
             "make it so that it can be pickled, or replay with one worker"
         ) from None
-    return pickle.dumps(replay, pickle.HIGHEST_PROTOCOL)
 
 
-@contextmanager
-def _backend(cluster: str | None) -> Iterator[None]:
-    from joblib import parallel_config
-
-    if cluster is None:
-        with parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
-            # loky replaces a worker between two jobs when it has grown, as ours do once
-            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
-            yield
-        return
-    with on_cluster(cluster):
-        yield
-
-
-_replays: dict[str, Replay] = {}  # of a worker: the last one, with what its traffic worked out
-
-
-def _lines(
-    name: str, packed: npt.NDArray[np.uint8], number: int, incidents: Sequence[Incident]
-) -> tuple[int, bytes]:
-    if name not in _replays:
-        _replays.clear()
-        _replays[name] = pickle.loads(packed.data)
-    return number, _replays[name].lines(incidents)
+def _lines(replay: Replay, chunk: Chunk) -> tuple[int, bytes]:
+    """Number and lines of a chunk."""
+    number, incidents = chunk
+    return number, replay.lines(incidents)

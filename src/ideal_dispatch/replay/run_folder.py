@@ -86,23 +86,11 @@ class Manifest:
     @classmethod
     def open(cls, folder: Path, settings: Mapping[str, Any]) -> "Manifest":
         """Begin a run in a folder that is empty, or take up the one that is there."""
-        leftovers = set(folder.glob(".*.part"))  # of a process that was killed while writing
         made = cls(folder, json.loads(json.dumps(settings)))
-        if (folder / NAME).exists():
-            found = read_manifest(folder)
-            differ = [name for name, value in made.settings.items() if found.get(name) != value]
-            if differ:
-                raise InputError(
-                    f"{folder}: holds another replay (not the same {', '.join(differ)}); "
-                    "name another folder"
-                )
+        if found := taken_up(folder, NAME, KIND, made.settings, "replay"):
             made.replayed, made.dropped = found["replayed"], found["dropped"]
-        elif set(folder.iterdir()) - {folder / LOCK, *leftovers}:
-            raise InputError(f"{folder}: holds other files and no replay; name a new folder")
         else:
             made._write()
-        for leftover in leftovers:
-            leftover.unlink()
         return made
 
     def finish(self, replayed: int, dropped: Sequence[Mapping[str, str]]) -> None:
@@ -114,6 +102,32 @@ class Manifest:
         whole = {**self.settings, "replayed": self.replayed, "dropped": list(self.dropped)}
         text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
         write_file(self.folder / NAME, text + "\n")
+
+
+def taken_up(
+    folder: Path, name: str, kind: FileKind, settings: Mapping[str, Any], what: str
+) -> dict[str, Any] | None:
+    """What the manifest of a folder says, None where the folder is empty.
+
+    A folder with other files, or with other ``settings``, is refused. What a process that
+    was killed had half written is removed.
+    """
+    leftovers = set(folder.rglob(".*.part"))
+    found = None
+    if (folder / name).exists():
+        with kind.complaints(folder / name):
+            found = kind.checked(json.loads((folder / name).read_bytes()))
+        differ = [key for key, value in settings.items() if found.get(key) != value]
+        if differ:
+            raise InputError(
+                f"{folder}: holds another {what} (not the same {', '.join(differ)}); "
+                "name another folder"
+            )
+    elif set(folder.iterdir()) - {folder / LOCK, *leftovers}:
+        raise InputError(f"{folder}: holds other files and no {what}; name a new folder")
+    for leftover in leftovers:
+        leftover.unlink()
+    return found
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -142,11 +156,14 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
         "roles": {policy.name: str(getattr(policy, "role", "")) for policy in replay.policies},
         "seed": replay.seed,
         "worlds": list(replay.worlds),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("ideal-dispatch", "numpy", "numba")},
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that results depend on."""
+    packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "numba")}
+    return {"python": platform.python_version(), **packages}
 
 
 def _of_traffic(traffic: ReplayedTraffic | PresentTraffic) -> dict[str, Any]:

@@ -1,0 +1,213 @@
+"""An experiment of a fleet: cities, fleet sizes, loads, and who gets a second unit there."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calls import YEAR_DAYS
+from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.simulation import KINDS, RECALLS, Chooser, Recall, SecondRule
+from ideal_dispatch.plugins import find_plugin, make_plugin
+from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml
+
+CHOOSERS = "ideal_dispatch.fleet_policies"
+"""The entry points of policies for a fleet, written in Python."""
+
+NEVER = "never"
+"""The policy that all others are compared with; it takes part in every experiment."""
+
+FIXED_COST = 0.001
+"""The usual fixed cost, a chance of death: what one unit away for 15 minutes costs the others
+of a fleet of 16 that is busy for more than half of its time. A quiet fleet's cost is a fifth
+of it, and recall takes three quarters off."""
+
+UNNAMED = ""
+"""The key of a city that is alone and has the name that its files give it."""
+
+USUAL_POLICIES: Mapping[str, Mapping[str, Any]] = {
+    NEVER: {"kind": "never"},
+    "always": {"kind": "always"},
+    "random half": {"kind": "random", "limit": 0.5},
+    "fixed C": {"kind": "fixed", "limit": FIXED_COST},
+    "priced C": {"kind": "priced"},
+}
+"""The policies of an experiment that names none."""
+
+Rule = SecondRule | Chooser
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One city with one fleet and one load; None where the city is left as it is."""
+
+    city: str
+    units: int | None = None
+    load: float | None = None
+    entitled: float | None = None
+
+    @property
+    def name(self) -> str:
+        """In names of files."""
+        parts = {"units": self.units, "load": self.load, "entitled": self.entitled}
+        told = [f"{name}_{value:g}" for name, value in parts.items() if value is not None]
+        return "_".join([plain(self.city), *told]).lstrip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetExperiment(Checked):
+    """What is simulated, before anything is looked at.
+
+    ``cities`` are tables of :func:`~ideal_dispatch.fleet.city_files.city_from` by name; one
+    ``[city]`` is enough. ``utilisation`` scales the calls until the city's own fleet is busy
+    for that share of its time; ``units`` are fleet sizes that answer the same calls;
+    ``entitled`` are shares of calls that are considered for a second unit. Every combination
+    is simulated over ``years`` years of ``days`` days from each of ``seeds``, under every one
+    of ``policies`` with every one of ``recall``. "never" needs no recall and is
+    simulated once. Without ``log`` no log of the first year is written.
+    """
+
+    name: str = "fleet"
+    cities: Mapping[str, Any] = field(default_factory=lambda: {UNNAMED: {}})
+    utilisation: tuple[Positive, ...] = ()
+    units: tuple[Count, ...] = ()
+    entitled: tuple[Share, ...] = ()
+    seeds: tuple[Seed, ...] = (0,)
+    years: Count = 20
+    days: Count = YEAR_DAYS
+    policies: Mapping[str, Any] = field(default_factory=lambda: USUAL_POLICIES)
+    recall: tuple[Recall, ...] = RECALLS
+    log: bool = True
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for name in ("cities", "seeds", "recall"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise InputError(f"{name} {list(values)}: one or more are needed, each once")
+        if self.policies.get(NEVER, {"kind": "never"}) != {"kind": "never"}:
+            raise InputError('[policies.never]: it is kept for kind = "never" alone')
+        files = [plain(name) for name in self.rules]
+        if len(set(files)) < len(files):
+            raise InputError(f"policies {', '.join(self.rules)}: their names are too much alike")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "FleetExperiment":
+        """Read the file, or say in one line what is wrong with it."""
+        with complaints_about(path):
+            return cls.of(read_toml(path), Path(path).parent)
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any], folder: Path = Path()) -> "FleetExperiment":
+        """From tables as the file has them; other files are looked for in ``folder``."""
+        told = dict(tables)
+        if "city" in told:
+            if "cities" in told:
+                raise InputError("both [city] and [cities.NAME]: give one or the other")
+            told["cities"] = {UNNAMED: told.pop("city")}
+        return built(cls, told, "", folder=folder)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """All that the results depend on, in plain JSON; :meth:`of` reads it."""
+        lists = ("utilisation", "units", "entitled", "seeds", "recall")
+        return {
+            "name": self.name, "cities": self.cities,
+            **{name: list(getattr(self, name)) for name in lists},
+            "years": self.years, "days": self.days, "policies": self.policies, "log": self.log,
+        }  # fmt: skip
+
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """The policies by name, "never" first."""
+        tables = {NEVER: {"kind": "never"}, **self.policies}
+        return {name: rule_of(table, f"policies.{name}") for name, table in tables.items()}
+
+    @property
+    def runs(self) -> list[tuple[str, Recall]]:
+        """Every policy with every recall rule; "never" once."""
+        others = [name for name in self.rules if name != NEVER]
+        return [(NEVER, RECALLS[0]), *((name, recall) for name in others for recall in self.recall)]
+
+    def cases(self) -> Iterator[Case]:
+        """Every combination of city, fleet size, load and share of entitled calls."""
+        for city in self.cities:
+            for units in self.units or (None,):
+                for load in self.utilisation or (None,):
+                    for entitled in self.entitled or (None,):
+                        yield Case(city, units, load, entitled)
+
+    def city(self, name: str) -> FleetCity:
+        """A city as its files have it."""
+        if set(self.cities[name]) == {"jemss"}:  # until city_files is there
+            from ideal_dispatch.fleet.jemss import read_jemss
+
+            return read_jemss(self.folder / self.cities[name]["jemss"])
+        from ideal_dispatch.fleet.city_files import city_from
+
+        where = "city" if name == UNNAMED else f"cities.{name}"
+        city = city_from(self.cities[name], where, self.folder)
+        return city if name == UNNAMED else city.changed(name=name)
+
+
+def rule_of(table: Any, where: str) -> Rule:
+    """The policy of a table: a built-in ``kind`` with its ``limit``, or a class in Python.
+
+    The latter is named as "module:Name", or by its entry point, and made with ``options``.
+    """
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if kind is None or kind in KINDS:
+        return built(SecondRule, table, where)
+    own = built(_Own, table, where)
+    made_by = find_plugin(CHOOSERS, own.kind, KINDS, f"{where}.kind")
+    made = make_plugin(made_by, own.options, f"{where}.options")
+    if not isinstance(made, Chooser):
+        raise InputError(
+            f"{where}.kind {own.kind!r}: it has no name and choose(view); see docs/fleet.md"
+        )
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The table of a policy in Python."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def plain(name: str) -> str:
+    """A name as a part of a file's name."""
+    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def with_units(city: FleetCity, units: int) -> FleetCity:
+    """The same calls with a fleet of another size.
+
+    Every call belongs to the station nearest to it. A further unit goes where there are most
+    calls for each unit, the new one counted, and is on duty all day. A unit is taken where
+    its absence leaves the fewest calls for each unit of the stations. Of equals the first counts.
+    """
+    home = city.units.tolist()
+    shifts = city.shifts.tolist()
+    near = city.travel.fast_s[np.ix_(city.stations, city.cells)].argmin(axis=0)
+    calls = np.bincount(near, city.weights, minlength=len(city.stations))
+    count = np.bincount(home, minlength=len(city.stations))
+    while len(home) < units:
+        station = int(np.argmax(calls / (count + 1)))
+        home.append(station)
+        shifts.append([0.0, 24.0])
+        count[station] += 1
+    while len(home) > units:
+        load = np.where(count > 0, calls / np.maximum(count - 1, 1e-9), np.inf)
+        station = int(np.argmin(load))
+        last = len(home) - 1 - home[::-1].index(station)
+        del home[last], shifts[last]
+        count[station] -= 1
+    return city.changed(units=np.array(home, np.int32), shifts=np.array(shifts))

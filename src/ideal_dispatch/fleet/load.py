@@ -1,0 +1,51 @@
+"""How busy a fleet is, and the number of calls that keep it so busy."""
+
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calls import draw_calls
+from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
+from ideal_dispatch.ranges import Range
+
+_DAYS = 120
+_WITHIN = 0.002  # the busy share may miss by so much: other seeds differ as much
+_TRIES = 12
+_RANGE = Range(0.01, 0.95, why=": above, calls wait without end")
+_ALONE = SecondRule("never").compiled("none")
+
+
+def busy_share(city: FleetCity, *, seed: int = 0, days: int = _DAYS) -> float:
+    """The share of unit time on duty that is busy if no call gets a second unit."""
+    simulator = Simulator(city)
+    calls = draw_calls(city, seed, days=days)
+    return summed(simulator, calls, *simulator.run(calls, _ALONE), days).busy
+
+
+def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> FleetCity:
+    """The city with as many calls a day as keep its units busy for that share of their time.
+
+    The share is of unit time on duty, without second units, over some months of the same
+    seed; it is met within 0.005.
+    """
+    _RANGE.check(utilisation, "utilisation")
+    if city.listed is not None:
+        raise InputError(
+            f"fleet {city.name}: its calls are a list, which stays as it is; leave out "
+            "utilisation, or give records in place of the list"
+        )
+    per_day = utilisation * 86_400.0 * float(city.on_duty.mean()) / city.occupation_s
+    below, above = (0.0, 0.0), (float("inf"), 1.0)  # calls a day and busy share
+    for _ in range(_TRIES):
+        scaled = city.changed(calls_per_day=per_day)
+        busy = busy_share(scaled, seed=seed)
+        if abs(busy - utilisation) <= _WITHIN:
+            return scaled
+        below, above = ((per_day, busy), above) if busy < utilisation else (below, (per_day, busy))
+        if above[0] < float("inf") and below[0] > 0.0:  # both sides are known: between them
+            part = (utilisation - below[1]) / max(above[1] - below[1], 1e-9)
+            per_day = below[0] + min(max(part, 0.1), 0.9) * (above[0] - below[0])
+        else:
+            per_day *= utilisation / busy
+    raise InputError(
+        f"fleet {city.name}: utilisation {utilisation:g} is not reached, {busy:.3f} is, with "
+        f"{scaled.calls_per_day:.0f} calls a day; choose a smaller one"
+    )

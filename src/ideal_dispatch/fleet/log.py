@@ -1,0 +1,138 @@
+"""The log of a fleet's year: its calls, which can be simulated again, and what became of them."""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ideal_dispatch.archive import FileKind
+from ideal_dispatch.errors import FileFormatError
+from ideal_dispatch.fleet.calls import ROLES, Calls
+from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.units import Log
+
+CALLS = "calls.csv.gz"
+"""All that was drawn for the calls of a year: the same under every policy."""
+
+_LUCK = [f"luck_{k}" for k in range(1 + 4 * ROLES)]
+_DRAWN = ("scene_s", "transported", "handover_s", "chance")
+_ROLES = ("primary", "second")
+_TIMES = ("sent_s", "arrived_s", "stood_down_s")
+_KIND = FileKind("", 1, "log of calls", "simulate the fleet anew")
+
+
+def unit_names(city: FleetCity) -> list[str]:
+    """Every unit by its station and its number there."""
+    seen: dict[int, int] = {}
+    names = []
+    for station in city.units.tolist():
+        seen[station] = seen.get(station, 0) + 1
+        names.append(f"{city.station_names[station]} {seen[station]}")
+    return names
+
+
+def calls_file(city: FleetCity, calls: Calls) -> bytes:
+    """The calls with all that was drawn for them, numbers in full."""
+    columns = _of_calls(city, calls, exact=True)
+    columns |= {name: _exact(getattr(calls, name)) for name in _DRAWN}
+    columns |= dict(zip(_LUCK, map(_exact, calls.luck.T), strict=True))
+    return _packed(columns)
+
+
+def read_calls(path: Path, city: FleetCity) -> Calls:
+    """The calls of a log, as they were drawn."""
+    with _KIND.complaints(path), gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        table = csv.reader(file)
+        header = next(table)
+        found = dict(zip(header, zip(*table, strict=True), strict=False))
+        levels = {one.name: k for k, one in enumerate(city.priorities)}
+        numbers = {name: np.array(found[name], float) for name in found if name != "priority"}
+        if not found:
+            raise FileFormatError("there are no calls in it")
+        return Calls(
+            numbers["at_s"], numbers["cell"].astype(np.int32),
+            np.array([levels[name] for name in found["priority"]], np.int8),
+            numbers["arrest"] > 0, numbers["entitled"] > 0, numbers["scene_s"],
+            numbers["transported"] > 0, numbers["handover_s"], numbers["chance"],
+            np.column_stack([numbers[name] for name in _LUCK]),
+        )  # fmt: skip
+
+
+def log_file(city: FleetCity, calls: Calls, log: Log) -> bytes:
+    """What became of every call under one policy; times are seconds since the year began.
+
+    ``saved`` and ``cost`` are what the policy weighed, as chances of death.
+    """
+    names = np.array([*unit_names(city), ""])  # −1 is nobody
+    columns = _of_calls(city, calls)
+    for role, who in enumerate(_ROLES):
+        columns[who] = names[log.unit[:, role]].tolist()
+        times = log.sent_s[:, role], log.arrive_s[:, role], log.stood_s[:, role]
+        columns |= {
+            f"{who}_{name}": _texts(time, "%.3f")
+            for name, time in zip(_TIMES, times, strict=True)
+        }  # fmt: skip
+    columns["first_arrival_s"] = _texts(log.first_s, "%.3f")
+    columns["saved"], columns["cost"] = _texts(log.saved, "%.6g"), _texts(log.cost, "%.6g")
+    return _packed(columns)
+
+
+def first_difference(was: bytes, now: bytes) -> str | None:
+    """The first entry in which two logs differ, in words; None where they are the same."""
+    if was == now:
+        return None
+    try:
+        tables = [
+            list(csv.reader(io.StringIO(gzip.decompress(one).decode()))) for one in (was, now)
+        ]
+    except (OSError, EOFError, ValueError, csv.Error):
+        return "it is truncated or damaged"
+    old, new = tables
+    for number, (one, other) in enumerate(zip(old, new, strict=False)):
+        for name, before, after in zip(new[0], one, other, strict=False):
+            if before != after:
+                return f"call {number - 1}: {name} was {before or 'empty'}, is {after or 'empty'}"
+    if old == new:
+        return None  # packed in another way
+    return f"{len(old) - 1} calls were logged, there are {len(new) - 1}"
+
+
+def _of_calls(city: FleetCity, calls: Calls, *, exact: bool = False) -> dict[str, list[str]]:
+    place = city.cells[calls.cell]
+    names = np.array([one.name for one in city.priorities])
+    return {
+        "call": list(map(str, range(len(calls)))),
+        "at_s": _exact(calls.at_s) if exact else _texts(calls.at_s, "%.3f"),
+        "lon": _texts(city.travel.lon[place], "%.6f"),
+        "lat": _texts(city.travel.lat[place], "%.6f"),
+        "cell": _exact(calls.cell),
+        "priority": names[calls.priority].tolist(),
+        "arrest": _exact(calls.arrest), "entitled": _exact(calls.entitled),
+    }  # fmt: skip
+
+
+def _exact(values: Any) -> list[str]:
+    numbers = values.astype(np.int8) if values.dtype == bool else values
+    return [repr(value) for value in numbers.tolist()]
+
+
+def _texts(values: Any, form: str) -> list[str]:
+    """Numbers as text, empty where there is none."""
+    good = np.isfinite(values).tolist()
+    return [
+        form % value if is_number else ""
+        for value, is_number in zip(values.tolist(), good, strict=True)
+    ]
+
+
+def _packed(columns: dict[str, Iterable[str]]) -> bytes:
+    """A table as CSV; same contents, same bytes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return gzip.compress(text.getvalue().encode(), 6, mtime=0)
