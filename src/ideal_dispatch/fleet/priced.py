@@ -1,17 +1,20 @@
 """The priced threshold of a city whose fleet is told by a ``[fleet]`` table."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ideal_dispatch.dispatch.price import UnitPrices
+from ideal_dispatch.dispatch.price import UNCALIBRATED, UnitPrices
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.fleet.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
-from ideal_dispatch.fleet.travel import cells_of, connected_nodes, junction_weights
+from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
@@ -30,9 +33,10 @@ def priced_threshold(
 ) -> PricedThreshold:
     """The rule that a second must save more lives than its absence costs the others.
 
-    Calls come from where junctions are: nothing else is known of the people. Drives are at
-    free flow, scaled as the ``model`` knows the city. Responses are those that ``gain`` was
-    fitted on, where it is of responses, else as published. Files of the table lie in ``folder``.
+    Calls come from where junctions are: nothing else is known of the people. Drives take the
+    times of the ``model`` in an average context, or free flow without one. Responses are those
+    that ``gain`` was fitted on, where it is of responses, else as published. Files of the table
+    lie in ``folder``.
     """
     homes = [depot for depot in depots if not depot.on_road]
     names = [depot.name for depot in homes]
@@ -43,9 +47,11 @@ def priced_threshold(
             f"[fleet] units of {unknown[0]}: no such depot; there are {', '.join(names)}"
         )
     nodes = connected_nodes(network)
-    cells, weights = cells_of(network, nodes, junction_weights(network, nodes), _CELLS)
-    scale = 1.0 if model is None else model.base_ratio
-    times_s = scale * network.free_flow_times_s
+    cells, weights = cells_by_junctions(network, nodes, _CELLS)
+    times_s = network.free_flow_times_s
+    if model is not None:
+        average = np.full(len(model.encoding.columns), np.nan)  # unknown: the mean of training
+        times_s = model.forecast(average, network).nominal_times
     drive_s = np.array([network.distances(times_s, depot.node)[cells] for depot in homes])
     if not np.isfinite(drive_s).all():
         cut_off = names[int((~np.isfinite(drive_s)).sum(axis=1).argmax())]
@@ -58,6 +64,19 @@ def priced_threshold(
         responses.of(drive_s, station=np.array(names)[:, None]), weights,
         by_hour / by_hour.sum() * table.calls_per_day, sum(on_duty.values()), table.occupation_s,
         arrests=table.arrests, delay_s=table.delay_s, curve=curve,
+        factors=_factors(folder / table.price) if table.price else UNCALIBRATED,
     )  # fmt: skip
     chance = table.arrests / (table.entitled or table.arrests)
     return PricedThreshold(prices, on_duty, table.recall, curve, chance, table.assist_s)
+
+
+def _factors(path: Path) -> list[float]:
+    """The factors of a calibration, as ``ideal fleet price`` writes them."""
+    check_source(path)
+    try:
+        found = [float(one) for one in json.loads(path.read_text(encoding="utf-8"))["factors"]]
+    except (ValueError, KeyError, TypeError):
+        found = []
+    if len(found) != len(UNCALIBRATED) or not np.isfinite(found).all():
+        raise InputError(f"{path}: not a calibration of prices; make one with `ideal fleet price`")
+    return found
