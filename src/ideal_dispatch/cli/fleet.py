@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.cli.fleet_price import price
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.terminal import bars, out, print_table, say, warn
 from ideal_dispatch.errors import IdealError, InputError
@@ -103,6 +104,9 @@ def simulate(
     say(f"wrote {output / 'summary.json'}, runs.json and manifest.json")
     if experiment.log:
         say(f"wrote {output / 'log'}: every call of the first year, and who went there")
+
+
+app.command()(price)
 
 
 def _usual(

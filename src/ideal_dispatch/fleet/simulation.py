@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.price import PriceTables
+from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls
@@ -123,7 +123,7 @@ class Simulator:
     """A city made ready for the event loop; ``factors`` calibrate its prices."""
 
     city: FleetCity
-    factors: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    factors: tuple[float, ...] = UNCALIBRATED
 
     @cached_property
     def world(self) -> World:
