@@ -99,8 +99,8 @@ AT_ZERO = ConstantThreshold(0.0)
 class CapacityCost:
     """What sending a second ambulance costs, as a risk of death elsewhere ([IDEAL] C).
 
-    ``base`` is the cost with at least ``full_units`` free: 0.01 says that a
-    second must save one life in a hundred calls. With fewer it grows as
+    ``base`` is the cost with at least ``full_units`` free: 0.001 says that a
+    second must save one life in a thousand calls. With fewer it grows as
     (full_units / free)^steepness; without ``full_units`` it is the same always.
     """
 

@@ -1,6 +1,5 @@
 """The priced threshold of a city whose fleet is told by a ``[fleet]`` table."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
 from ideal_dispatch.fleet.travel import connected_nodes
@@ -70,13 +68,8 @@ def priced_threshold(
     return PricedThreshold(prices, on_duty, table.recall, curve, chance, table.assist_s)
 
 
-def _factors(path: Path) -> list[float]:
-    """The factors of a calibration, as ``ideal fleet price`` writes them."""
-    check_source(path)
-    try:
-        found = [float(one) for one in json.loads(path.read_text(encoding="utf-8"))["factors"]]
-    except (ValueError, KeyError, TypeError):
-        found = []
-    if len(found) != len(UNCALIBRATED) or not np.isfinite(found).all():
-        raise InputError(f"{path}: not a calibration of prices; make one with `ideal fleet price`")
-    return found
+def _factors(file: Path) -> tuple[float, ...]:
+    """The factors of a calibration, for prices in lives."""
+    from ideal_dispatch.fleet.calibration import Calibration  # brings the whole simulation
+
+    return Calibration.load(file).factors["deaths"]

@@ -11,7 +11,9 @@ import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.dispatch.price import UNCALIBRATED
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.adviser import Adviser
@@ -239,17 +241,19 @@ def test_without_a_fleet_the_cost_is_fixed(advise: Advise) -> None:
         ({"fleet": FLEET | {"curve": "nobody-1900"}}, "survival curve 'nobody-1900': choose one"),
         ({"fleet": FLEET | {"price": "none.json"}}, "none.json: no such file"),
         ({"fleet": FLEET | {"price": "depots.csv"}},
-         "depots.csv: not a calibration of prices; make one with `ideal fleet price`"),
+         "depots.csv: truncated or damaged file of prices .* make one with `ideal fleet price`"),
         ({"policy": {"threshold": "priced"}}, 'threshold "priced": no fleet is known'),
     ],
 )  # fmt: skip
 def test_fleets_that_cannot_be_priced(town: Town, tables: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(IdealError, match=words):
         load_assets(town.settings("unpriced.toml", **tables))
 
 
 def test_a_calibration_changes_prices_and_their_hash(town: Town) -> None:
-    (town.folder / "price.json").write_text('{"factors": [2.0, 0.0, 0.0]}')
+    double = tuple(2.0 * factor for factor in UNCALIBRATED)
+    found = Calibration("town", 60.0, 0, {"deaths": double, "late": UNCALIBRATED}, ())
+    found.save(town.folder / "price.json")
     asked = [served_by(town, "fleet.toml", fleet=FLEET | own)
              for own in ({}, {"price": "price.json"})]  # fmt: skip
     usual, twice = (completed(one(2)) for one in asked)
