@@ -141,16 +141,17 @@ def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy
     return tuple(table.policy(parts) for table in _read(tables))
 
 
-def check_policies(tables: Mapping[str, Any]) -> None:
+def check_policies(tables: Mapping[str, Any], *, fleet: bool = False) -> None:
     """Refuse tables that :func:`policies_from` would refuse once all is fitted.
 
-    Policies of others that take a fitted part are not made before there is one.
+    ``fleet`` says that there will be a priced threshold. Policies of others that take a fitted
+    part are not made before there is one.
     """
     any_part: Any = object()
     forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
     for table in _read(tables):
         if table.made_by in KINDS.values() or not table.fitted:
-            table.policy(FittedParts(any_part, models=forms))
+            table.policy(FittedParts(any_part, models=forms, priced=ALWAYS if fleet else None))
 
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
