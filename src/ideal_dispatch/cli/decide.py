@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.dispatch import Decision, Policy, Situation
     from ideal_dispatch.dispatch.policy_tables import FittedParts
+    from ideal_dispatch.dispatch.threshold import Threshold
     from ideal_dispatch.dispatch.trace import Trace
+    from ideal_dispatch.dispatch.worth import Gains
     from ideal_dispatch.gap import DcaStep
 
 _TRAIN = "train one with `ideal train` and give it as --model"
@@ -81,6 +83,7 @@ class PolicyOptions:
     threshold: str | None = None
     curve: str | None = None
     cost: float | None = None
+    fleet_file: Path | None = None
     drift_folder: Path | None = None
     gain_file: Path | None = None
 
@@ -93,7 +96,8 @@ class PolicyOptions:
         takes = parameters(tables.policy_class(self.policy, "--policy"))
         table: dict[str, Any] = {"kind": self.policy}
         if threshold is not None:
-            rule = tables.threshold_from(threshold)  # checked where the policy takes none, too
+            # checked where the policy takes none, too
+            rule = tables.threshold_from(threshold, priced=parts.priced)
             table |= {"threshold": rule} if "threshold" in takes else {}
         if "model" in takes and parts.model is None:
             raise InputError(f"--policy {self.policy} needs a trained model: {_TRAIN}")
@@ -108,6 +112,9 @@ class PolicyOptions:
 
         given = {"curve": self.curve, "cost": self.cost}
         clinical = {name: value for name, value in given.items() if value is not None}
+        if self.fleet_file is not None and (self.threshold is not None or clinical):
+            raise InputError("--fleet says what a second costs: leave out --threshold, --cost "
+                             "and --curve")  # fmt: skip
         if self.threshold is None:
             return {"cost": USUAL_COST} | clinical if clinical else None
         if clinical:
@@ -127,7 +134,24 @@ class PolicyOptions:
 
         spread = city.gain if self.gain_file is None else load_gain(self.gain_file, city.model)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
-        return FittedParts(city.model, spread, corrected)
+        return FittedParts(city.model, spread, corrected, priced=self._priced(city, spread))
+
+    def _priced(self, city: "City", gain: "Gains | None") -> "Threshold | None":
+        """The threshold by the fleet of a file, where one is given."""
+        if self.fleet_file is None:
+            return None
+        from ideal_dispatch.fleet.priced import priced_threshold
+        from ideal_dispatch.fleet.table import FleetTable
+        from ideal_dispatch.toml_tables import built, complaints_about, read_toml
+
+        tables, folder = read_toml(self.fleet_file), self.fleet_file.parent
+        with complaints_about(self.fleet_file):
+            if "fleet" not in tables:
+                raise InputError("there is no [fleet] table; see docs/service.md")
+            table = built(FleetTable, tables["fleet"], "fleet")
+            return priced_threshold(
+                table, city.network, city.depots, model=city.model, gain=gain, folder=folder
+            )
 
 
 def decide(
@@ -144,9 +168,10 @@ def decide(
     Without --network and --model it decides in the embedded city, by the model
     that comes with it. Travel times come from --model, --traffic or both. A
     second one goes where the time it is worth exceeds a threshold: seconds that
-    you say (--threshold), or as many as save --cost lives by a published --curve
-    of survival. Without --node, or --lon and --lat, the call is at a random place
-    of the embedded city.
+    you say (--threshold), as many as save --cost lives by a published --curve
+    of survival, or as many as save what its absence costs the others (--fleet).
+    Without --node, or --lon and --lat, the call is at a random place of the
+    embedded city.
 
     Options:
       --model FOLDER  A folder made by `ideal train`; the embedded city brings its own.
@@ -172,8 +197,10 @@ def decide(
           always.
       --curve NAME  The published curve that says how survival falls with time; waalewijn-2001 by
           default.
-      --cost LIVES  What a second ambulance must bring, in lives saved each time it is sent; 0.01 by
-          default, one in a hundred.
+      --cost LIVES  What a second ambulance must bring, in lives saved each time it is sent; 0.001
+          by default, one in a thousand.
+      --fleet FILE  A .toml with the [fleet] table of the service's settings: the cost is then what
+          the unit's absence costs the other calls, with as many units free as there are.
       --json  Print the answer for programs (JSON).
       --trace  Show every step, what it gave and how long it took.
 

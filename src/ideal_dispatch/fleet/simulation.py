@@ -9,6 +9,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls
@@ -26,11 +27,6 @@ from ideal_dispatch.fleet.units import (
     mean_response,
     place_of,
 )
-
-Recall = Literal["none", "first arrival", "worth"]
-RECALLS: tuple[Recall, ...] = ("none", "first arrival", "worth")
-"""When the unit that will not be first is stood down: never, when the other one arrives, or as
-soon as what it may still save is below its price."""
 
 KINDS = ("never", "always", "random", "fixed", "priced")
 """Built-in rules for the second unit."""

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +13,10 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import depots_of, harbour_city, harbour_traffic
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.policy_tables import check_policies
+from ideal_dispatch.dispatch.policy_tables import FittedParts, check_policies, policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin
@@ -184,7 +185,8 @@ class Experiment:
     parameters of training that differ from the defaults and ``paper_training``
     those that differ from Algorithm 1's. ``printed`` names the paper's results
     that stand beside ours. With a ``live`` table calls can be driven live, which needs
-    no days and no recorded traffic. ``path`` and ``digest`` are of the file.
+    no days and no recorded traffic. With a ``fleet`` policies may have the threshold "priced".
+    ``path`` and ``digest`` are of the file.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Experiment:
     paper_training: Mapping[str, Any] = field(default_factory=dict)
     transfer: Transfer = field(default_factory=Transfer)
     live: Live = field(default_factory=Live)
+    fleet: FleetTable | None = None
     printed: Printed = "hong-kong-island"
     path: str = ""
     folder: Path = Path()
@@ -259,8 +262,21 @@ class Experiment:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
         digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
         with complaints_about(path):
-            check_policies(tables["policies"])
+            check_policies(tables["policies"], fleet="fleet" in tables)
             return built(cls, tables, "", path=where, folder=Path(path).parent, digest=digest)
+
+    def policies_with(self, parts: FittedParts, ground: "_Streets") -> tuple[Policy, ...]:
+        """The policies with what was fitted, and with the prices of the fleet if there is one."""
+        if self.fleet is not None:
+            from ideal_dispatch.fleet.priced import priced_threshold
+
+            with complaints_about(self.path):
+                priced = priced_threshold(
+                    self.fleet, ground.network, ground.depots, model=parts.model,
+                    gain=parts.gain, folder=self.folder,
+                )  # fmt: skip
+            parts = replace(parts, priced=priced)
+        return policies_from(self.policies, parts)
 
     def present_ground(self) -> "PresentGround":
         """The city and its depots as they are now."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.dispatch.worth import load_gain
 from ideal_dispatch.errors import IdealError, InputError, PluginError
@@ -106,7 +106,7 @@ def run_live(
     clock, place = clock or LiveClock(), Path(folder)
     with complaints_about(experiment.path):
         ground = experiment.present_ground()
-        policies = policies_from(experiment.policies, _parts(experiment, ground.network))
+        policies = experiment.policies_with(_parts(experiment, ground.network), ground)
         calls, recorded = _calls(experiment, ground)
     with locked(place), ExitStack() as open_:
         take_up(place, experiment, None)

@@ -184,6 +184,26 @@ def test_other_policies(
     assert f"Why, by policy {policy}" in capsys.readouterr().out
 
 
+def test_the_price_of_a_unit_in_a_fleet(
+    told: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("[fleet]\nunits = { D0 = 3, D1 = 3, D2 = 3 }\ncalls_per_day = 60\n")
+    decide(**told, fleet_file=file, json=True)
+    said = json.loads(capsys.readouterr().out)["decision"]
+    assert said["cost"]["lives"] == said["details"]["cost"] > 0.0
+    assert said["cost"]["hold_s"] > 0.0
+    assert "it costs the others" in said["threshold"]
+    decide(**told, json=True)
+    fixed = json.loads(capsys.readouterr().out)["decision"]
+    assert fixed["cost"] == {"lives": 0.001, "hold_s": None}
+    with pytest.raises(InputError, match="--fleet says what a second costs: leave out --threshold"):
+        decide(**told, fleet_file=file, cost=0.1)
+    file.write_text("[flete]\n")
+    with pytest.raises(InputError, match=r"fleet.toml: there is no \[fleet\] table"):
+        decide(**told, fleet_file=file)
+
+
 def test_a_policy_of_ones_own_keeps_its_threshold(
     told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

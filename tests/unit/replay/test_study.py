@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,13 @@ from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.policy_tables import SecondKinds, in_order, policies_from
+from ideal_dispatch.dispatch.policy_tables import (
+    FittedParts,
+    SecondKinds,
+    in_order,
+    policies_from,
+)
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.judged import Judged
@@ -180,6 +187,25 @@ def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> 
     run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
     assert len([*read_log(tmp_path / "run" / "experienced" / "test" / "incidents.jsonl")]) == 6
     assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*Trigger")]
+
+
+def test_policies_take_the_prices_of_the_fleet(town: Path) -> None:
+    text = TEXT.format(world="experienced", per_day=3)
+    text = text[: text.index("[policies.paper]")] + 'threshold = "priced"\n'
+    file = town / "fleet.toml"
+    file.write_text(text)
+    with pytest.raises(
+        InputError, match='interval.threshold "priced": no fleet is known; describe'
+    ):
+        Experiment.load(file)
+    file.write_text(text + "[fleet]\nunits = { W = 2, E = 2 }\ncalls_per_day = 20\n")
+    experiment = Experiment.load(file)
+    policy: Any = experiment.policies_with(FittedParts(), experiment.ground())[-1]
+    assert isinstance(policy.threshold, PricedThreshold)
+    file.write_text(text + "[fleet]\nunits = { W = 2 }\ncalls_per_day = 20\n")
+    experiment = Experiment.load(file)
+    with pytest.raises(InputError, match=r"fleet.toml: \[fleet\] units of E are missing"):
+        experiment.policies_with(FittedParts(), experiment.ground())
 
 
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
