@@ -8,7 +8,7 @@ saves. Times are CPU seconds, which do not mind a busy machine.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from statistics import median
 from time import process_time
@@ -95,7 +95,7 @@ class SimpyFleet:
         self.env.run()
         return self.log
 
-    def _arrivals(self) -> Iterator[Any]:
+    def _arrivals(self) -> Generator[Any, Any, None]:
         for call, at_s in enumerate((self.calls.at_s + self.city.work.delay_s).tolist()):
             yield self.env.timeout(at_s - self.env.now)
             self.waiting.append((self.priority[call], call))
@@ -176,7 +176,9 @@ class SimpyFleet:
         started_home, unit.idle = unit.idle, False
         unit.mission = self.env.process(self._mission(unit, call, role, started_home))
 
-    def _mission(self, unit: Unit, call: int, role: int, from_station: bool) -> Iterator[Any]:
+    def _mission(
+        self, unit: Unit, call: int, role: int, from_station: bool
+    ) -> Generator[Any, Any, None]:
         env, calls, log, travel = self.env, self.calls, self.log, self.city.travel
         try:
             yield env.timeout(unit.arrive_s - env.now)
@@ -205,7 +207,7 @@ class SimpyFleet:
                 yield env.timeout(drive_s + calls.handover_s[call])
         yield from self._home(unit, unit.target)
 
-    def _home(self, unit: Unit, place: int) -> Iterator[Any]:
+    def _home(self, unit: Unit, place: int) -> Generator[Any, Any, None]:
         env, mission = self.env, unit.mission
         unit.free, unit.origin, unit.target = True, place, unit.home
         drive_s = self.city.travel.slow_s[place, unit.home]
@@ -242,7 +244,7 @@ def run(console: Console, days: int = YEAR_DAYS, rounds: int = 7) -> None:
     for column in ("units", "busy", "second, recall", "events", "ours, events/s",
                    "SimPy, events/s", "ratio", "ours, CPU s a year"):  # fmt: skip
         table.add_column(column, justify="left" if column == "second, recall" else "right")
-    for units, calls_per_day in ((16, 100.0), (30, 250.0)):
+    for units, calls_per_day in ((16, 190.0), (30, 350.0)):
         city = street_fleet(units, calls_per_day)
         simulator, calls = Simulator(city), draw_calls(city, seed=0, days=days)
         for kind, recall in (*_PEERED, *_ALONE):

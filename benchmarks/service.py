@@ -103,7 +103,7 @@ class Town:
         path.write_text(_CONFIG.format(
             zone=city.time_zone, country=city.country, method=method,
             hashed=self.hashed, other_hashed=self.other_hashed,
-            model=json.dumps(str(model)), gain=json.dumps(str(model / "gain.json")),
+            model=json.dumps(str(model)), gain=json.dumps(str(model / "response_times.json")),
             solvers=max(2 // workers, 1), queue=max(16 // workers, 1),
         ))  # fmt: skip
         return path

@@ -13,7 +13,6 @@ trip; its loss differs.
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from pathlib import Path as FilePath
@@ -37,6 +36,7 @@ from ideal_dispatch.learning.trainer import Trainer, losses
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.records.responses import Responses
+from workshop.smoothed_level import SmoothedTrainer
 
 BATCH = 64
 LONDON = FilePath(__file__).resolve().parents[1].parent / "shared" / "data" / "london"
@@ -70,7 +70,7 @@ def _steps(console: Console, network: RoadNetwork, trips: Trips) -> None:
     }
     values = {name: call() for name, call in contenders.items()}
     assert np.allclose(list(values.values()), values["ours, paths solved for the batch"], rtol=1e-4)
-    smoothed = Trainer(data, replace(every_batch, smoothing_s=1.0))
+    smoothed = SmoothedTrainer(data, every_batch, gamma_s=1.0)
     contenders["Remark 1, smoothed by γ = 1 s"] = lambda: smoothed.direction(rows)
     times = race(contenders, seconds=4.0)
     table = Table(title=f"One step, {BATCH} trips, {network.num_edges:,} edges, d = 16")

@@ -27,8 +27,8 @@ KEPT = 2
 """Earlier measurements of a benchmark that stay on the page."""
 
 _PEERS = (
-    "numpy", "scipy", "numba", "networkx", "igraph", "rustworkx", "cvxpy", "scs", "torch", "pyepo",
-    "leuvenmapmatching", "uvicorn", "fastapi",
+    "numpy", "scipy", "numba", "networkx", "igraph", "rustworkx", "simpy", "cvxpy", "scs", "torch",
+    "pyepo", "leuvenmapmatching", "uvicorn", "fastapi",
 )  # fmt: skip
 _MEASURED = "**Measured "
 _EARLIER = ("<details markdown>", "<summary>Earlier</summary>", "</details>")

@@ -34,7 +34,7 @@ ADMINISTRATION = (
     "/opt/ideal-dispatch/1/bin/pip ", "/opt/ideal-dispatch/2/bin/pip ",
 )  # fmt: skip
 FOR_ADMINISTRATORS = {"deployment.md", "operations.md"}
-QUICK = {"CONTRIBUTING.md", "index.md", "networks.md", "quick_start.md", "dispatch.md"}
+QUICK = {"CONTRIBUTING.md", "networks.md", "quick_start.md", "dispatch.md"}
 OTHERS = {
     "your_city.md": {
         "network city.network -o model": "network city.network -o model --epochs 2",

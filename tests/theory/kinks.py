@@ -8,23 +8,30 @@ import torch
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.descent import Objective
 from ideal_dispatch.learning.trainer import uniform_in_ball
 from tests.theory.test_learning_direction import _two_ways
 from tests.unit.learning.worlds import in_double, trainer
+from workshop.smoothed_level import SmoothedTrainer
+from workshop.stationarity import Objective
 
 ROWS = np.arange(2)
 
 
-def at_a_kink(seed: int = 4, **changes: Any) -> Objective:
-    """J of two trips, at weights where both ways take equally long and J is not smooth."""
+def at_a_kink(seed: int = 4, gamma_s: float = 0.0, **changes: Any) -> Objective:
+    """J of two trips, at weights where both ways take equally long and J is not smooth.
+
+    With ``gamma_s`` it is that of the smoothed lower level.
+    """
     network, table, _ = _two_ways()
     shape = Architecture("attributes", "plain", 1, 2, hour_harmonics=0, crossings=False)
     given: dict[str, Any] = {
         "loss": "squared", "smoothness": 1e-3, "path_refreshes": 0, "trip_constant": False,
         "weight_decay": 0.0, "seed": seed,
     }  # fmt: skip
-    made = in_double(trainer(network, table, TrainParams(shape, **given | changes)))
+    made = trainer(network, table, TrainParams(shape, **given | changes))
+    if gamma_s:
+        made = SmoothedTrainer(made.data, made.params, gamma_s)
+    made = in_double(made)
     with torch.no_grad():
         made.model.cross.out.weight.zero_()
         made.model.cross.out.bias.fill_(0.7)

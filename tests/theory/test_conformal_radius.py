@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.learning import RadiusParams
-from ideal_dispatch.learning.radius_training import conformal_factor, fit_radius
+from ideal_dispatch.learning.radius_training import TripRadii, conformal_factor, fit_radius
 
 
 @pytest.mark.parametrize(("held_out", "level"), [(9, 0.9), (19, 0.8), (37, 0.55), (50, 0.95)])
@@ -55,6 +55,23 @@ def test_trips_that_no_radius_explains_are_not_promised() -> None:
     assert conformal_factor(np.zeros(9), nothing, 0.9) == 0.0
 
 
+def test_coverage_holds_where_radii_end_at_physical_bounds() -> None:
+    """The factor is chosen for what the model answers: min(factor · predicted, greatest)."""
+    rng = np.random.default_rng(2)
+    covered, before = [], []
+    for _ in range(1500):
+        predicted, greatest = rng.uniform(0.1, 1.0, 80), rng.uniform(0.2, 1.5, 80)
+        upper = rng.exponential(0.2, 80)
+        radii = TripRadii(upper, (), upper, upper, upper, upper, greatest)
+        for targets, found in ((radii.targets, covered), (upper, before)):
+            factor = conformal_factor(targets[:60], predicted[:60], 0.8)
+            assert factor is not None
+            answered = np.minimum(factor * predicted, greatest)
+            found.append((upper <= answered)[60:].mean())
+    assert np.mean(covered) >= 0.8
+    assert np.mean(before) < 0.79, "scaled as if nothing ended them"
+
+
 def test_infinite_held_out_targets_count_as_uncovered() -> None:
     rng = np.random.default_rng(1)
     contexts, features = rng.standard_normal((200, 3)), np.zeros((200, 4))
@@ -66,4 +83,4 @@ def test_infinite_held_out_targets_count_as_uncovered() -> None:
     radii = fitted.rule(fitted.weights, contexts.astype(np.float32), features)
     assert (targets <= radii)[held_out].mean() >= 0.7
     fitted = fit_radius(RadiusParams(epochs=50), contexts, features, targets, held_out)
-    assert "too many of them beyond any radius, to promise a coverage of 0.8" in fitted.warnings[0]
+    assert "too many of them (25) beyond any radius, to promise a" in fitted.warnings[0]

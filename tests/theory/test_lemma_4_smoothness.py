@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ideal_dispatch.learning.descent import SMOOTHNESS
 from tests.theory.kinks import across, at_a_kink, ball
+from workshop.stationarity import SMOOTHNESS
 
 COUNT = 250
 

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.descent import (
-    Objective,
-    describe_descent,
-    finite_time_bound,
-    least_mean,
-)
 from tests.theory.kinks import at_a_kink, ball
 from tests.unit.learning.worlds import SMALL, town, trainer, trips
+from workshop.stationarity import Objective, finite_time_bound, least_mean, measure
 
 
 @pytest.mark.parametrize("radius", [0.02, 0.2])
@@ -57,10 +52,11 @@ def test_a_training_by_algorithm_1_says_how_stationary_its_output_is() -> None:
     steps = len(made.steps)
     assert steps == made.total_steps == 16
     made.finish()
-    found = describe_descent(made)
-    assert found.steps.shape == (steps, 5)
-    assert found.weights == start.size
-    assert found.steps[0, 4] == pytest.approx(np.linalg.norm(start), rel=1e-5)
+    found = measure(made)
+    table = made.step_table
+    assert table.shape == (steps, 5)
+    assert (found.steps, found.weights) == (steps, start.size)
+    assert table[0, 4] == pytest.approx(np.linalg.norm(start), rel=1e-5)
     value, gradient = Objective(made, made.data.train)(Objective(made, made.data.train).here)
     assert value > 0
     assert found.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=1e-5)
@@ -68,13 +64,9 @@ def test_a_training_by_algorithm_1_says_how_stationary_its_output_is() -> None:
     assert found.bound is not None
     assert found.stationarity <= found.gradient_norm * (1 + 1e-6)
     assert found.stationarity <= found.bound, "Theorem 6, where it is not void"
-    assert found.lipschitz >= found.steps[:, 3].max()
-    assert found.second_moment >= (found.steps[:, 3] ** 2).mean()
-    table = found.csv().splitlines()
-    assert table[0].startswith("step,step_size,perturbation_radius,")
-    assert len(table) == steps + 1
-    again = describe_descent(made)
-    assert (again.stationarity, again.bound) == (found.stationarity, found.bound)
+    assert found.lipschitz >= table[:, 3].max()
+    assert found.second_moment >= (table[:, 3] ** 2).mean()
+    assert measure(made) == found
 
 
 def test_without_perturbation_there_is_no_bound() -> None:
@@ -82,7 +74,7 @@ def test_without_perturbation_there_is_no_bound() -> None:
     params = TrainParams.paper(architecture=SMALL, epochs=1, batch_size=8, perturbation=0.0)
     made = trainer(network, trips(network, 16), params)
     made.run()
-    found = describe_descent(made)
+    found = measure(made)
     assert found.bound is None
     assert found.stationarity is None
     assert found.gradient_norm > 0

@@ -9,10 +9,10 @@ from scipy.optimize import LinearConstraint, minimize
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.descent import Objective
-from ideal_dispatch.learning.smoothed_level import smoothed_flow
 from tests.theory.kinks import across, at_a_kink
 from tests.unit.learning.worlds import SMALL, in_double, town, trainer, trips
+from workshop.smoothed_level import SmoothedTrainer, smoothed_flow
+from workshop.stationarity import Objective
 
 NETWORK = town(2)
 
@@ -88,8 +88,9 @@ def test_the_value_has_the_flow_as_its_gradient(gamma_s: float) -> None:
 
 @pytest.mark.parametrize("loss", ["huber", "log"])
 def test_the_direction_of_training_is_the_gradient_of_finite_differences(loss: Any) -> None:
-    params = TrainParams(SMALL, loss=loss, smoothing_s=5.0, path_refreshes=0, weight_decay=0.0)
-    made = in_double(trainer(NETWORK, trips(NETWORK, 6), params))
+    params = TrainParams(SMALL, loss=loss, path_refreshes=0, weight_decay=0.0)
+    plain = trainer(NETWORK, trips(NETWORK, 6), params)
+    made = in_double(SmoothedTrainer(plain.data, params, 5.0))
     objective = Objective(made, np.arange(6))
     _, gradient = objective(objective.here)
     rng = np.random.default_rng(0)
@@ -104,7 +105,7 @@ def test_there_is_a_gradient_at_a_tie() -> None:
     """Without smoothing the directions of both sides differ; with it they are one."""
     sharp = at_a_kink()
     along = across(sharp)
-    smooth = at_a_kink(smoothing_s=5.0)
+    smooth = at_a_kink(gamma_s=5.0)
     for objective, jumps in ((sharp, True), (smooth, False)):
         sides = [objective(objective.here + sign * 1e-7 * along)[1] for sign in (1.0, -1.0)]
         apart = np.linalg.norm(sides[0] - sides[1]) / np.linalg.norm(sides[0])
@@ -113,7 +114,8 @@ def test_there_is_a_gradient_at_a_tie() -> None:
 
 def test_predictions_are_of_fastest_paths_all_the_same() -> None:
     table = trips(NETWORK, 20)
-    made = trainer(NETWORK, table, TrainParams(SMALL, smoothing_s=2.0, epochs=2, batch_size=8))
+    params = TrainParams(SMALL, epochs=2, batch_size=8, path_refreshes=0)
+    made = SmoothedTrainer(trainer(NETWORK, table, params).data, params, 2.0)
     made.run()
     rows = np.arange(20)
     times = made.model.all_times(made.lower_level.contexts, made.model.edge_part().detach())

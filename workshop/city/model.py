@@ -3,31 +3,36 @@
 ``python -m workshop.city.model experiments/port_almery.toml out/port_almery``
 
 It is what the experiment learned from all its training days in experienced traffic, and
-from no other day. What the experiment's folder already has is not fitted again.
+from no other day. What the experiment's folder already has is not trained again. Its response
+times are fitted by :mod:`workshop.city.response_times`.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from ideal_dispatch.cities import HARBOUR_MODEL
+from ideal_dispatch.dispatch.policy_tables import USUAL
+from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
-from ideal_dispatch.replay.fitting import fit_parts
-from ideal_dispatch.replay.past import collect_past
+from ideal_dispatch.replay.fitting import Training, model_folder
+from ideal_dispatch.replay.past import PastDays, collect_trips
 from ideal_dispatch.replay.study import ALL
+from ideal_dispatch.traffic.quote_log import QuoteLog
 
 
-def write_city_model(experiment_file: Path, folder: Path) -> None:
-    """Fit on the training days in ``folder``, and write model and gain where the city has them."""
+def write_city_model(experiment_file: Path, folder: Path, shipped: Path = HARBOUR_MODEL) -> None:
+    """Train on the training days in ``folder``, and write the model where the city has it."""
     experiment = Experiment.load(experiment_file)
-    ground, world = experiment.ground(), World.EXPERIENCED
+    experiment = replace(experiment, policies={"ideal": {"kind": "ideal"}})  # no other model
+    ground, world, days = experiment.ground(), World.EXPERIENCED, experiment.learning_days
     place = folder / world
-    past = collect_past(experiment, ground, world, place)
-    parts = fit_parts(experiment, ground, past, experiment.learning_days, place / ALL)
-    assert parts.model is not None
-    assert parts.gain is not None
-    parts.model.save(HARBOUR_MODEL)
-    parts.gain.save(HARBOUR_MODEL / "gain.json")
+    place.mkdir(parents=True, exist_ok=True)
+    trips = collect_trips(experiment, ground, world, days, place / "trips.trips")
+    past = PastDays(trips, QuoteLog(ground.network.checksum, {}, ()), world)
+    Training(experiment, ground, past, days, place / ALL, {}).train()
+    Model.load(model_folder(place / ALL, USUAL)).save(shipped)
 
 
 def main() -> None:

@@ -270,10 +270,14 @@ def _against(trips: Trips, parts: Split, rows: Sequence[Row]) -> Table:
 
 def _radius(run: TrainingRun) -> str:
     rule, parts = run.model.radius_rule, run.split
+    promised = run.model.details["radius"]["promised"]
     zero = (run.radii.upper[parts.train] == 0).mean()
+    beyond = np.isinf(run.radii.targets[parts.validation]).mean()
+    scaled = "not scaled" if promised is None else f"conformal scaling to {promised:.0%}"
     return (
-        f"Location model, seed 0: {rule.loss} loss, conformal scaling to {rule.level:.0%}. Covered "
-        f"on {parts.test.size:,} test trips: {run.coverage(parts.test):.1%}. Target radii are zero "
+        f"Location model, seed 0: {rule.loss} loss at {rule.level:.0%}, {scaled}; {beyond:.0%} of "
+        f"the held-out trips are beyond what physical bounds allow. Covered on "
+        f"{parts.test.size:,} test trips: {run.coverage(parts.test):.1%}. Target radii are zero "
         f"for {zero:.0%} of the training trips. Effective rank of the set "
         f"{run.shape.effective_rank:.1f} of {run.shape.dimension}."
     )

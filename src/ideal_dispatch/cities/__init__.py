@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TRAINING_DAYS = 8
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 HARBOUR_MODEL = HARBOUR_STEM.with_name("harbour_model")
-"""A model with its spread of gains, fitted on the training days; made by ``make city-model``."""
+"""A model with its response times, fitted on the training days; made by ``make city-model``."""
 
 
 def harbour_city() -> "City":

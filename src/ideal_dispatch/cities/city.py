@@ -149,7 +149,7 @@ class City:
         if self.model_folder is None:
             return None
         files = (self.model_folder / name for name in (RESPONSE_TIMES, GAIN))
-        return next((load_gain(file) for file in files if file.exists()), None)
+        return next((load_gain(file, self.model) for file in files if file.exists()), None)
 
     @cached_property
     def calendar(self) -> Calendar:
@@ -170,6 +170,7 @@ class City:
         at: datetime | None = None,
         units: Mapping[str, int] | None = None,
         on_road: Mapping[str, tuple[float, float]] | None = None,
+        kinds: Mapping[str, str] | None = None,
         sent: str | None = None,
         traffic: TrafficSource | None = None,
         context: Context | None = None,
@@ -179,7 +180,8 @@ class City:
 
         It comes in ``at`` a moment with its zone, now by default. ``units`` says how
         many ambulances are free at a depot, by its name; two each, where not told.
-        ``on_road`` has the longitude and latitude of free units that are not at a depot.
+        ``on_road`` has the longitude and latitude of free units that are not at a depot,
+        ``kinds`` the kind of units by depot or unit, as the log of response times names it.
         ``sent`` names the depot whose ambulance is already on its way. Travel times
         are those of ``traffic``, or of the city's own model. ``context`` replaces
         what the calendar knows, to add weather for instance.
@@ -202,6 +204,9 @@ class City:
             if not _is_whole(count) or count < 0:
                 raise InputError(f"units of {name}: {count!r}; give a whole number, zero or more")
             free[_station(starts, name)] = count
+        for name, kind in (kinds or {}).items():
+            number = _station(starts, name)
+            starts[number] = replace(starts[number], kind=kind)
         ready = Readiness(
             starts,
             free,
@@ -255,8 +260,9 @@ def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot
 
 
 def _plain_depot(depot: Depot) -> dict[str, Any]:
-    """A depot as JSON holds it; only a unit on the road says so."""
-    return {key: value for key, value in asdict(depot).items() if value is not False}
+    """A depot as JSON holds it; only a unit on the road says so, and only a known kind is told."""
+    told = asdict(depot).items()
+    return {key: value for key, value in told if value is not False and value != ""}
 
 
 def _is_whole(number: object) -> bool:

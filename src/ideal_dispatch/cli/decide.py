@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.dispatch import Decision, Policy, Situation
     from ideal_dispatch.dispatch.policy_tables import FittedParts
+    from ideal_dispatch.dispatch.threshold import Threshold
     from ideal_dispatch.dispatch.trace import Trace
+    from ideal_dispatch.dispatch.worth import Gains
     from ideal_dispatch.gap import DcaStep
 
 _TRAIN = "train one with `ideal train` and give it as --model"
@@ -30,6 +32,7 @@ class CallOptions:
     lat: float | None = None
     depot: list[str] | None = None
     on_road: list[str] | None = None
+    kind: list[str] | None = None
     primary: str | None = None
 
     def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
@@ -45,6 +48,7 @@ class CallOptions:
                 raise InputError(f"--depot {text}: write it as NAME=UNITS, as in {example}=1")
             free[name.strip()] = int(count)
         road = dict(_on_road(text) for text in self.on_road or ())
+        kinds = dict(_kind(text) for text in self.kind or ())
         router = context = None
         moment = None if self.at is None else read_moment("--at", self.at)
         if self.traffic_file is not None:
@@ -63,12 +67,12 @@ class CallOptions:
         try:
             return city.call(
                 node=anywhere if told == (None, None, None) else self.node,
-                lon=self.lon, lat=self.lat, at=moment, units=free, on_road=road,
+                lon=self.lon, lat=self.lat, at=moment, units=free, on_road=road, kinds=kinds,
                 sent=self.primary,
                 traffic=router, context=context, trace=trace,
             )  # fmt: skip
         except InputError as error:
-            raise type(error)(_by_option(str(error), [*free])) from None
+            raise type(error)(_by_option(str(error), [*free], [*kinds])) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class PolicyOptions:
     threshold: str | None = None
     curve: str | None = None
     cost: float | None = None
+    fleet_file: Path | None = None
     drift_folder: Path | None = None
     gain_file: Path | None = None
 
@@ -91,7 +96,8 @@ class PolicyOptions:
         takes = parameters(tables.policy_class(self.policy, "--policy"))
         table: dict[str, Any] = {"kind": self.policy}
         if threshold is not None:
-            rule = tables.threshold_from(threshold)  # checked where the policy takes none, too
+            # checked where the policy takes none, too
+            rule = tables.threshold_from(threshold, priced=parts.priced)
             table |= {"threshold": rule} if "threshold" in takes else {}
         if "model" in takes and parts.model is None:
             raise InputError(f"--policy {self.policy} needs a trained model: {_TRAIN}")
@@ -106,6 +112,9 @@ class PolicyOptions:
 
         given = {"curve": self.curve, "cost": self.cost}
         clinical = {name: value for name, value in given.items() if value is not None}
+        if self.fleet_file is not None and (self.threshold is not None or clinical):
+            raise InputError("--fleet says what a second costs: leave out --threshold, --cost "
+                             "and --curve")  # fmt: skip
         if self.threshold is None:
             return {"cost": USUAL_COST} | clinical if clinical else None
         if clinical:
@@ -123,9 +132,26 @@ class PolicyOptions:
         from ideal_dispatch.dispatch.worth import load_gain
         from ideal_dispatch.forecast.drift import DriftModel
 
-        spread = city.gain if self.gain_file is None else load_gain(self.gain_file)
+        spread = city.gain if self.gain_file is None else load_gain(self.gain_file, city.model)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
-        return FittedParts(city.model, spread, corrected)
+        return FittedParts(city.model, spread, corrected, priced=self._priced(city, spread))
+
+    def _priced(self, city: "City", gain: "Gains | None") -> "Threshold | None":
+        """The threshold by the fleet of a file, where one is given."""
+        if self.fleet_file is None:
+            return None
+        from ideal_dispatch.fleet.priced import priced_threshold
+        from ideal_dispatch.fleet.table import FleetTable
+        from ideal_dispatch.toml_tables import built, complaints_about, read_toml
+
+        tables, folder = read_toml(self.fleet_file), self.fleet_file.parent
+        with complaints_about(self.fleet_file):
+            if "fleet" not in tables:
+                raise InputError("there is no [fleet] table; see docs/service.md")
+            table = built(FleetTable, tables["fleet"], "fleet")
+            return priced_threshold(
+                table, city.network, city.depots, model=city.model, gain=gain, folder=folder
+            )
 
 
 def decide(
@@ -142,9 +168,10 @@ def decide(
     Without --network and --model it decides in the embedded city, by the model
     that comes with it. Travel times come from --model, --traffic or both. A
     second one goes where the time it is worth exceeds a threshold: seconds that
-    you say (--threshold), or as many as save --cost lives by a published --curve
-    of survival. Without --node, or --lon and --lat, the call is at a random place
-    of the embedded city.
+    you say (--threshold), as many as save --cost lives by a published --curve
+    of survival, or as many as save what its absence costs the others (--fleet).
+    Without --node, or --lon and --lat, the call is at a random place of the
+    embedded city.
 
     Options:
       --model FOLDER  A folder made by `ideal train`; the embedded city brings its own.
@@ -161,6 +188,8 @@ def decide(
       --depot NAME=UNITS  How many ambulances are free at a depot, besides one already sent; 2 by
           default; may be repeated.
       --on-road UNIT=LON,LAT  A free unit that is on the road, and where; may be repeated.
+      --kind NAME=KIND  The kind of a depot's units or of a unit, as your unit log names it; may be
+          repeated.
       --primary DEPOT  The depot or unit whose ambulance was already sent; the quickest by default.
       --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
           interval, …, or a class of your own as module:Name.
@@ -168,8 +197,10 @@ def decide(
           always.
       --curve NAME  The published curve that says how survival falls with time; waalewijn-2001 by
           default.
-      --cost LIVES  What a second ambulance must bring, in lives saved each time it is sent; 0.01 by
-          default, one in a hundred.
+      --cost LIVES  What a second ambulance must bring, in lives saved each time it is sent; 0.001
+          by default, one in a thousand.
+      --fleet FILE  A .toml with the [fleet] table of the service's settings: the cost is then what
+          the unit's absence costs the other calls, with as many units free as there are.
       --json  Print the answer for programs (JSON).
       --trace  Show every step, what it gave and how long it took.
 
@@ -253,11 +284,20 @@ def _on_road(text: str) -> tuple[str, tuple[float, float]]:
     return name.strip(), (lon, lat)
 
 
-def _by_option(words: str, counted: list[str]) -> str:
+def _kind(text: str) -> tuple[str, str]:
+    """A depot or unit and its kind, from NAME=KIND."""
+    name, _, kind = (part.strip() for part in text.rpartition("="))
+    if not name or not kind:
+        raise InputError(f"--kind {text}: write it as NAME=KIND, as in A132=medic")
+    return name, kind
+
+
+def _by_option(words: str, counted: list[str], kinds: list[str]) -> str:
     """A complaint about an argument of the call as one about its option."""
     depot, colon, rest = words.removeprefix("depot ").partition(": no such depot")
     if colon:
-        return f"{'--depot' if depot in counted else '--primary'} {depot}{colon}{rest}"
+        option = "--depot" if depot in counted else "--kind" if depot in kinds else "--primary"
+        return f"{option} {depot}{colon}{rest}"
     if words.startswith(("node ", "lon ", "where is the call")):
         return re.sub(r"(?<!a )\b(node|lon|lat)\b", r"--\1", words)
     return words

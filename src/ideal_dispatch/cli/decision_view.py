@@ -73,6 +73,7 @@ def print_json(answer: Answer, searched: Sequence[DcaStep] | None = None) -> Non
             "score_s": made.score_s,
             "threshold_s": made.threshold_s,
             "threshold": answer.threshold,
+            "cost": _cost(made),
             "reason": _reason(answer, made),
             "details": log_details(made),
         },
@@ -114,6 +115,11 @@ def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] 
         return None
     depot = situation.stations[one.station].depot.name
     return {"depot": depot, "edges": one.path.edges.tolist(), "follow": one.follow}
+
+
+def _cost(made: Decision) -> dict[str, Any] | None:
+    """What the second costs the others in lives; it is away for null seconds if that is fixed."""
+    return made.cost and {"lives": made.cost.lives, "hold_s": made.cost.hold_s}
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:

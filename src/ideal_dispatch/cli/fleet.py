@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.cli.fleet_price import price
 from ideal_dispatch.cli.fleet_report import report
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.terminal import bars, out, print_next, print_table, say, warn
@@ -106,6 +107,9 @@ def simulate(
     if experiment.log:
         say(f"wrote {output / 'log'}: every call of the first year, and who went there")
     print_next("ideal", "fleet", "report", output)
+
+
+app.command()(price)
 
 
 def usual_experiment(

@@ -107,13 +107,10 @@ def races(
 
 
 def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
-    """The training that suits unit logs, or that of a file."""
+    """The training that suits unit logs, with a file over it."""
     from ideal_dispatch.learning import TrainingSettings
-    from ideal_dispatch.learning.cross_fitting import response_settings
 
-    if params_file is None:
-        return response_settings(seed)
-    return TrainingSettings.read(params_file, {"seed": seed})
+    return TrainingSettings.read(params_file, {"seed": seed}, trips_per_road=0.0)
 
 
 def _show(study: "RaceStudy") -> None:

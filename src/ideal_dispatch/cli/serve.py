@@ -124,6 +124,7 @@ def _check(config: Path) -> None:
         "depots": ", ".join(depot.name for depot in assets.depots),
         "model": assets.model.checksum,
         "policy": f"{assets.policy.name}: {words}",
+        **_fleet(given),
         "traffic": given.traffic.kind,
         "weather": given.weather.source,
         "deadline": f"{given.server.deadline_s:g} s",
@@ -133,6 +134,15 @@ def _check(config: Path) -> None:
     print_facts("The configuration can be used", facts, justify="left")
     if assets.model.network_checksum != assets.network.checksum:
         warn("the model was trained on another network; every advice will say so")
+
+
+def _fleet(given: "ServiceSettings") -> dict[str, str]:
+    """The fleet that prices come from, where there is one."""
+    if (table := given.fleet) is None:
+        return {}
+    calibrated = f"calibrated by {table.price}" if table.price else "not calibrated"
+    words = f"{sum(table.units.values())} units on duty, {table.calls_per_day:g} calls a day"
+    return {"fleet": f"{words}, recall {table.recall}, {calibrated}"}
 
 
 def _try_audit(given: "ServiceSettings") -> None:

@@ -90,6 +90,7 @@ def train(
     from ideal_dispatch.records import Trips
 
     _check_output(output, [trips_file, network_file, params_file], resume, force)
+    network, trips = RoadNetwork.load(network_file), Trips.load(trips_file)
     settings = TrainingSettings.read(
         params_file,
         {
@@ -101,8 +102,8 @@ def train(
         },
         paper=paper,
         split=cast(Any, split),
+        trips_per_road=len(trips) / network.num_edges,
     )
-    network, trips = RoadNetwork.load(network_file), Trips.load(trips_file)
     with joined() if distributed else nullcontext(True) as first:
         if not first:
             take_part(network, trips, settings, output, resume)

@@ -137,7 +137,9 @@ class Answer:
         from ideal_dispatch.dispatch.threshold import ConstantThreshold
 
         words, situation = "", decision.about
-        if rule is not None:
+        if decision.cost is not None:
+            words = decision.cost.words
+        elif rule is not None:
             primary, primary_s = decision.primary, decision.primary_s
             if primary_s is None:
                 primary_s = situation.expected_s(primary.station, primary.path)

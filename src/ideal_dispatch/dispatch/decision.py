@@ -10,7 +10,7 @@ import numpy as np
 
 from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
-from ideal_dispatch.dispatch.threshold import Threshold
+from ideal_dispatch.dispatch.threshold import SecondCost, Threshold
 from ideal_dispatch.dispatch.trace import Facts
 from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.frames import DataFrame, frame
@@ -37,8 +37,9 @@ class Decision:
 
     The rest is what was computed, where the policy did: when the primary is expected
     and by whom (the router's quote, the policy's correction of it, or the model's
-    nominal times), the scenario set of the call, the gap over it, the worth of every
-    second ambulance ``considered``, and a better primary. Logs and JSON are made of
+    nominal times), what the second costs where the threshold is a cost, the scenario set
+    of the call, the gap over it, the worth of every second ambulance ``considered``, and a
+    better primary. Logs and JSON are made of
     these by :func:`log_details`.
     """
 
@@ -53,6 +54,7 @@ class Decision:
     situation: Situation | None = field(default=None, repr=False, compare=False)
     primary_s: float | None = None
     primary_by: Literal["router", "policy", "model"] = "router"
+    cost: SecondCost | None = field(default=None, repr=False, compare=False)
     outlook: "Outlook | None" = field(default=None, repr=False, compare=False)
     gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
     considered: "tuple[Worth, ...]" = field(default=(), repr=False, compare=False)
@@ -209,18 +211,24 @@ def by_score(
     *,
     unit: str = " s",
     primary_s: float | None = None,
+    worth: "Worth | None" = None,
 ) -> Decision:
     """The decision by a score and a threshold, with its reason in words.
 
     ``what`` names the score in the reason, ``unit`` stands after it. ``primary_s``
-    is when the primary is expected, by the router where not given.
+    is when the primary is expected, by the router where not given. ``worth`` is of the
+    second, where it was computed.
     """
     primary, second = pair
     if primary_s is None:
         primary_s = situation.expected_s(primary.station, primary.path)
     with situation.trace.step("threshold") as facts:
-        limit_s = threshold.seconds(primary_s, situation.free_units)
-        facts |= {"primary_s": round(primary_s, 3), "free_units": situation.free_units}
+        cost: SecondCost | None = None
+        if second is not None and hasattr(threshold, "second_cost"):
+            cost = threshold.second_cost(situation, pair, primary_s, worth)
+        free = situation.free_units
+        limit_s = threshold.seconds(primary_s, free) if cost is None else cost.seconds
+        facts |= {"primary_s": round(primary_s, 3), "free_units": free}
         facts["threshold_s"] = round(limit_s, 3) if math.isfinite(limit_s) else "always"
     first = situation.stations[primary.station].depot.name
     if second is None:
@@ -232,8 +240,9 @@ def by_score(
         why = f"{what} {score_s:.4g}{unit}, {side} the threshold of {limit_s:.4g}{unit}"
         reason = f"{who}: {'a second always goes' if limit_s == -math.inf else why}"
     return Decision(
-        policy, primary, second, score_s, limit_s, reason, situation=situation, primary_s=primary_s
-    )
+        policy, primary, second, score_s, limit_s, reason,
+        situation=situation, primary_s=primary_s, cost=cost,
+    )  # fmt: skip
 
 
 # --- what logs and JSON keep of a decision: plain values --------------------------------
@@ -260,6 +269,8 @@ def log_details(decision: "Decision") -> Facts:
             known |= worth_facts(worth)
             known["expected_survival_gain"] = round(worth.survival_gain, 6)
             known["survival_curve"] = worth.curve.name
+        if decision.cost is not None and decision.cost.hold_s is not None:
+            known |= {"cost": decision.cost.lives, "hold_s": round(decision.cost.hold_s, 1)}
         known |= {**pair, **outlook, **gap}
     return known | dict(decision.facts)
 

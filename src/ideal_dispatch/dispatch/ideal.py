@@ -22,7 +22,7 @@ from ideal_dispatch.dispatch.decision import Decision, Policy, by_score, decided
 from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-from ideal_dispatch.dispatch.threshold import AT_ZERO, ClinicalThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, Gains, response_of, sooner_unit, worth_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
@@ -99,9 +99,8 @@ class Ideal:
     @property
     def curve(self) -> SurvivalCurve:
         """The curve by which survival is reported: the threshold's, where it has one."""
-        if isinstance(self.threshold, ClinicalThreshold):
-            return self.threshold.curve
-        return CURVES[USUAL_CURVE]
+        own = getattr(self.threshold, "curve", None)
+        return own if isinstance(own, SurvivalCurve) else CURVES[USUAL_CURVE]
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         drift_s = None
@@ -141,7 +140,7 @@ class Ideal:
         made = by_score(
             self.name, situation, (first.assignment, best.candidate.assignment if best else None),
             score_s, self.threshold, _SCORES[self.decide_by],
-            primary_s=best.primary_s if best else self._alone_s(situation, first),
+            primary_s=best.primary_s if best else self._alone_s(situation, first), worth=best,
         )  # fmt: skip
         made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
         return replace(made, considered=considered, sooner=sooner)
@@ -190,7 +189,7 @@ def decide(
     By ``policy`` as it is, or by the policy of that kind (ours unless told; docs/plugins.md
     has how to name your own) with ``model``, the spread of ``gain`` and a ``threshold``: a
     rule, or a number of seconds. Unless told, it is the seconds that save one life in a
-    hundred calls by the usual survival curve. ``rng`` is for policies that draw.
+    thousand calls by the usual survival curve. ``rng`` is for policies that draw.
     """
     if policy is None or isinstance(policy, str):
         from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy

@@ -40,6 +40,9 @@ USUAL: Form = ("practical", "calibrated")
 
 SecondKinds = tuple[SecondKind, ...]
 
+PRICED = "priced"
+"""The word for the threshold of the fleet."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedParts:
@@ -47,7 +50,8 @@ class FittedParts:
 
     ``models`` has other forms of the model, and ``gains`` the gains of policies that differ
     from the usual: by the kinds of second they consider, and whether the drift corrects
-    their quotes. ``learned`` has the parts of plug-ins by their class.
+    their quotes. ``learned`` has the parts of plug-ins by their class. ``priced`` is the
+    threshold of the fleet, where one is known.
     """
 
     model: Model | None = None
@@ -56,6 +60,7 @@ class FittedParts:
     models: Mapping[Form, Model] = field(default_factory=dict)
     gains: Mapping[tuple[SecondKinds, bool], Gains] = field(default_factory=dict)
     learned: Mapping[type[Any], Any] = field(default_factory=dict)
+    priced: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +141,17 @@ def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy
     return tuple(table.policy(parts) for table in _read(tables))
 
 
-def check_policies(tables: Mapping[str, Any]) -> None:
+def check_policies(tables: Mapping[str, Any], *, fleet: bool = False) -> None:
     """Refuse tables that :func:`policies_from` would refuse once all is fitted.
 
-    Policies of others that take a fitted part are not made before there is one.
+    ``fleet`` says that there will be a priced threshold. Policies of others that take a fitted
+    part are not made before there is one.
     """
     any_part: Any = object()
     forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
     for table in _read(tables):
         if table.made_by in KINDS.values() or not table.fitted:
-            table.policy(FittedParts(any_part, models=forms))
+            table.policy(FittedParts(any_part, models=forms, priced=ALWAYS if fleet else None))
 
 
 def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
@@ -162,15 +168,16 @@ def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
 def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) -> Policy:
     """The policy of one table, for calls that come in: its name is its kind.
 
-    Unless the table says otherwise it has the usual clinical threshold, and quotes are
-    corrected by the drift where ``parts`` has one. A policy of others keeps the default of
-    its own threshold. ``where`` is how complaints name the table.
+    Unless the table says otherwise it has the fleet's priced threshold where ``parts`` has
+    one, else the usual clinical one, and quotes are corrected by the drift where there is one.
+    A policy of others keeps the default of its own threshold. ``where`` is how complaints
+    name the table.
     """
     kind, usual = table.get("kind"), dict[str, Any]()
     made_by = policy_class(kind, f"{where}.kind")
     needs = parameters(made_by)
     if "threshold" in needs and (needs["threshold"] or made_by in KINDS.values()):
-        usual["threshold"] = {"cost": USUAL_COST}
+        usual["threshold"] = {"cost": USUAL_COST} if parts.priced is None else PRICED
     if "drift" in needs and parts.drift is not None:
         usual["use_drift"] = True
     return _Table.read(str(kind), usual | dict(table), where).policy(parts)
@@ -183,8 +190,10 @@ def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
     return find_plugin(POLICIES, kind, KINDS, where)
 
 
-def threshold_from(value: Any, where: str = "threshold") -> Threshold:
-    """A threshold: as it is, seconds, "always", or a table with cost and curve."""
+def threshold_from(
+    value: Any, where: str = "threshold", priced: Threshold | None = None
+) -> Threshold:
+    """A threshold: as it is, seconds, "always", "priced", or a table with cost and curve."""
     if callable(getattr(value, "seconds", None)):
         rule: Threshold = value
         return rule
@@ -196,10 +205,15 @@ def threshold_from(value: Any, where: str = "threshold") -> Threshold:
             raise InputError(told if where in told else f"{where}: {told}") from None
     if value == "always":
         return ALWAYS
+    if value == PRICED:
+        if priced is None:
+            raise InputError(f'{where} "{PRICED}": no fleet is known; describe it in [fleet]')
+        return priced
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not math.isfinite(value):
         raise InputError(
-            f'{where} {value!r}: seconds, "always", or a table with cost and curve is needed'
+            f'{where} {value!r}: seconds, "always", "{PRICED}", or a table with cost and curve '
+            "is needed"
         )
     return ConstantThreshold(float(value))
 
@@ -308,7 +322,9 @@ class _Table:
                 what = _PARTS.get(part, f"the {part} that a replay fits")
                 raise InputError(f"[{self.where}] {self.kind} needs {what}; none was given")
         if "threshold" in self.needs and "threshold" in keys:
-            given["threshold"] = threshold_from(keys.pop("threshold"), f"{self.where}.threshold")
+            given["threshold"] = threshold_from(
+                keys.pop("threshold"), f"{self.where}.threshold", parts.priced
+            )
         if "time_limit_s" in self.needs and keys.get("time_limit_s") == "none":
             del keys["time_limit_s"]
             given["time_limit_s"] = None

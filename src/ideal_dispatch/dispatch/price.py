@@ -7,10 +7,14 @@ j is free after s seconds, ρ the share of busy units, h the mean occupation, τ
 The harm at s is V(a) = Σ_i ν_i Σ_g Π_{g' before g} q_g' (1 − q_g) R_ig + …, where q_g is the
 chance that no unit of station g is free and stations are in the order of R_ig.
 
-Missing unit u costs f_u = V(a_u = 0) − V(a_u = 1) a second while u would be free. While it
-would be busy anyway, its absence is felt by the unit that stands in for it: the mean f̄ over
-all units. So C = ∫₀ᴴ a_u f_u + (1 − a_u) f̄ ds. After H the unit is back while the one that stood
-in for it is still busy: a swap, worth ρ (1 − e^{−H/τ}) τ (f_u − f̄), which is taken off.
+Missing unit u costs f_u = V(a_u = 0) − V(a_u = 1) a second while the gap in the fleet is where
+u would be. A call that only u would have answered there, of which δ come a second, is
+answered by another unit, and until it is over the gap is where that one would be. So the gap
+is displaced with the chance d(s) = δ / κ (1 − e^{−κ s}), κ = δ + 1/h, and then costs f̄, the mean
+over the other units as they are free: C = ∫₀ᴴ (1 − d) f_u + d f̄ ds. After H the unit is back while
+the one that stood in for it is still busy: a swap, worth d(H) / κ (f_u − f̄), which is taken off.
+A unit that is on its way home is alone where it is, so that until it is there it is missed like
+the only one of its station.
 """
 
 import math
@@ -21,21 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, frozen, numbers, read_only
+from ideal_dispatch.arrays import FloatArray, frozen, read_only
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseTime
 
 HOURS = 24
-UNCALIBRATED = (1.0, 0.0, 0.0)
+UNCALIBRATED = (1.0, 0.0, 0.0, 0.0, 1.0)
 """Factors that leave a price as it is."""
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
 _POINTS, _SHARES = 0.5 * (_POINTS + 1.0), 0.5 * _SHARES
 _ENOUGH = 1e-4  # a call that is this improbable to need a further station looks no further
 _SURE = 1e-9  # no unit is free with a chance above 1 − this: products can be divided again
-_BUSIEST = 0.95
+BUSIEST = 0.95
+_SHORT_S, _LONG_S = 360.0, 4800.0  # beyond what was calibrated, the nearest counts
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
 
@@ -44,8 +49,9 @@ class PriceTables(NamedTuple):
 
     ``order[i]`` has the stations by growing harm for calls of cell i, ``harm[i]`` their
     harms in that order, ``none[i]`` the harm where no unit is free. ``rate[i, hour]`` are the
-    critical calls a second. ``busy[hour]`` is the share of busy units, ``occupation_s`` how
-    long a call takes one. ``factors`` calibrate: see :func:`calibrated`.
+    critical calls a second, which are the share ``critical`` of all. ``busy[hour]`` is the share
+    of busy units, ``occupation_s`` how long a call takes one; a busy unit can leave its call for
+    a critical one with the chance ``redirected``. ``factors`` calibrate: see :func:`calibrated`.
     """
 
     order: Any
@@ -54,6 +60,8 @@ class PriceTables(NamedTuple):
     rate: Any
     busy: Any
     occupation_s: float
+    critical: float
+    redirected: float
     factors: Any
 
     @classmethod
@@ -67,6 +75,7 @@ class PriceTables(NamedTuple):
         occupation_s: float,
         *,
         critical: float = 1.0,
+        redirected: float = 0.0,
         factors: npt.ArrayLike = UNCALIBRATED,
     ) -> "PriceTables":
         """From the harm of a call by station and cell, and by cell where no unit is free.
@@ -89,10 +98,11 @@ class PriceTables(NamedTuple):
         order = np.argsort(by_cell, axis=1, kind="stable").astype(np.int32)
         ordered = np.take_along_axis(by_cell, order, axis=1)
         rate = critical * np.outer(share / share.sum(), hourly)
-        busy = np.clip(hourly * occupation_s / np.maximum(duty, 1.0), 0.0, _BUSIEST)
+        busy = np.clip(hourly * occupation_s / np.maximum(duty, 1.0), 0.0, BUSIEST)
         return cls(
             order, ordered, np.maximum(none, ordered[:, -1]), rate, busy, float(occupation_s),
-            numbers(np.array(factors), np.float64, "price: factors"),
+            float(critical), float(redirected),
+            np.array(read_only(factors, np.float64, (len(UNCALIBRATED),), "price: factors")),
         )  # fmt: skip
 
 
@@ -208,51 +218,63 @@ def free_after(seconds, ready_s, busy, occupation_s):  # type: ignore[no-untyped
 def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # type: ignore[no-untyped-def]
     """What the others lose if a unit is away for ``hold_s``, in expected harm.
 
+    ``ready_s`` are the expected seconds until each unit is free: 0 at its station, below zero
+    for one that is free on its way home and needs so many seconds, infinite off duty.
     ``scratch`` has three rows as long as there are units and stations.
     """
-    busy, occupation_s = tables.busy[hour], tables.occupation_s
+    occupation_s, home = tables.occupation_s, unit_station[unit]
     stations, units = tables.order.shape[1], unit_station.size
-    total, last_own, last_mean = 0.0, 0.0, 0.0
     none_free, missed, free = scratch[0, :stations], scratch[1, :stations], scratch[2, :units]
-    for k in range(_POINTS.size + 1):
-        # the last round is at the end of the absence, for the swap
-        seconds = hold_s * _POINTS[k] if k < _POINTS.size else hold_s
+    total, swap, road = 0.0, 0.0, 0.0
+    for k in range(_POINTS.size):
+        seconds = hold_s * _POINTS[k]
         none_free[:] = 1.0
         for j in range(units):
-            free[j] = free_after(seconds, ready_s[j], busy, occupation_s)
-            none_free[unit_station[j]] *= max(1.0 - free[j], _SURE)
-        _missed(tables, none_free, hour, missed)
-        own, mean, present = 0.0, 0.0, 0
+            free[j] = free_after(seconds, ready_s[j], tables.busy[hour], occupation_s)
+            none_free[unit_station[j]] *= _absent(free[j], tables.redirected)
+        asked = _missed(tables, none_free, hour, home, missed)
+        own, mean, present = 0.0, 0.0, 0.0
         for j in range(units):
-            if ready_s[j] == np.inf:
-                continue
-            others = none_free[unit_station[j]] / max(1.0 - free[j], _SURE)
+            others = none_free[unit_station[j]] / _absent(free[j], tables.redirected)
             felt = missed[unit_station[j]] * others
-            mean += felt
-            present += 1
             if j == unit:
                 own = felt
-        mean /= max(present, 1)
-        if k < _POINTS.size:
-            total += hold_s * _SHARES[k] * (free[unit] * own + (1.0 - free[unit]) * mean)
-        else:
-            last_own, last_mean = own, mean
-    relax_s = max(occupation_s * (1.0 - busy), 1.0)
-    swap = busy * (1.0 - math.exp(-hold_s / relax_s)) * relax_s * (last_own - last_mean)
-    return calibrated(tables.factors, max(total - swap, 0.0), hold_s, ready_s)
+                asked *= others
+                if k == 0 and ready_s[j] < 0.0:
+                    road = min(-ready_s[j], hold_s) * missed[home]
+            else:
+                mean += free[j] * felt
+                present += free[j]
+        mean /= max(present, _SURE)
+        back = asked + 1.0 / occupation_s
+        displaced = asked / back * (1.0 - math.exp(-back * seconds))
+        total += hold_s * _SHARES[k] * ((1.0 - displaced) * own + displaced * mean)
+        # the last point is near enough to the end to say what a swap is worth then
+        swap = asked / back**2 * (1.0 - math.exp(-back * hold_s)) * (own - mean)
+    return calibrated(tables.factors, max(total - swap, 0.0), road, hold_s, ready_s)
 
 
 @kernel(counted=False)
-def _missed(tables, none_free, hour, missed):  # type: ignore[no-untyped-def]
-    """For every station what one unit more or less there changes, if it were its only one."""
+def _absent(free, redirected):  # type: ignore[no-untyped-def]
+    """The chance that a unit cannot go; above zero, so that products can be divided again."""
+    return max((1.0 - free) * (1.0 - redirected), _SURE)
+
+
+@kernel(counted=False)
+def _missed(tables, none_free, hour, home, missed):  # type: ignore[no-untyped-def]
+    """For every station what one unit more or less there changes, if it were its only one.
+
+    Returns how many calls of all kinds a second come as far as the station ``home``.
+    """
     missed[:] = 0.0
-    stations = tables.order.shape[1]
+    asked, stations = 0.0, tables.order.shape[1]
     for i in range(tables.order.shape[0]):
         rate = tables.rate[i, hour]
-        reach, last = 1.0, stations
-        for k in range(stations):  # how far a call may have to look
+        reach, least, last = 1.0, 1.0, stations
+        for k in range(stations):  # how far a call may have to look, also if one has nobody
             reach *= none_free[tables.order[i, k]]
-            if reach < _ENOUGH:
+            least = min(least, none_free[tables.order[i, k]])
+            if reach < _ENOUGH * least:
                 last = k + 1
                 break
         behind = tables.none[i] if last == stations else tables.harm[i, last]
@@ -261,15 +283,19 @@ def _missed(tables, none_free, hour, missed):  # type: ignore[no-untyped-def]
             empty = none_free[station]
             reach /= empty
             missed[station] += rate * reach * (behind - tables.harm[i, k])
+            if station == home:
+                asked += rate * reach
             behind = (1.0 - empty) * tables.harm[i, k] + empty * behind
+    return asked / max(tables.critical, _SURE)
 
 
 @kernel(counted=False)
-def calibrated(factors, price, hold_s, ready_s):  # type: ignore[no-untyped-def]
+def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untyped-def]
     """The price as a city's own rollouts corrected it.
 
-    ``factors`` multiply 1, the logarithm of the absence in quarters of an hour, and the
-    share of units that are busy; (1, 0, 0) leaves the price as it is.
+    ``factors`` multiply the price times 1, times the logarithm of the absence in quarters of an
+    hour, times its square, and times the share of units that are busy, and last what is missed
+    on the road.
     """
     present, away = 0, 0
     for unit in range(ready_s.size):
@@ -277,5 +303,6 @@ def calibrated(factors, price, hold_s, ready_s):  # type: ignore[no-untyped-def]
             present += 1
             away += ready_s[unit] > 0.0
     share = away / max(present, 1)
-    by = factors[0] + factors[1] * math.log(max(hold_s, 30.0) / 900.0) + factors[2] * share
-    return price * max(by, 0.05)
+    length = math.log(min(max(hold_s, _SHORT_S), _LONG_S) / 900.0)
+    by = factors[0] + length * (factors[1] + length * factors[2]) + factors[3] * share
+    return price * max(by, 0.05) + max(factors[4], 0.0) * road

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A call: its name in logs, the node to reach, and when it came in."""
+    """A call: its name in logs, the node to reach, and when it came in.
+
+    ``on_road`` are units that are free on the road then: origins of this call beside the
+    depots, for whoever replays it.
+    """
 
     name: str
     node: int
     at: datetime
+    on_road: tuple[Depot, ...] = ()
 
     def __post_init__(self) -> None:
         require_zone(self.at)

@@ -2,14 +2,23 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ideal_dispatch.arrays import non_negative, whole_number
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.errors import InputError
 
-USUAL_COST = 0.01
-"""What a second ambulance must bring unless told otherwise: one life in a hundred calls."""
+if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.decision import Pair
+    from ideal_dispatch.dispatch.situation import Situation
+    from ideal_dispatch.dispatch.worth import Worth
+
+USUAL_COST = 0.001
+"""What a second ambulance must bring unless told otherwise: one life in a thousand calls.
+
+It is about what the others lose while one unit is away for 15 minutes in a fleet that is busy
+60 % of its time; docs/dispatch.md has how to find one's own.
+"""
 
 LONGEST_S = 86_400.0
 """No threshold is longer: where a curve is all but flat, nothing is worth a second ambulance."""
@@ -19,7 +28,9 @@ LONGEST_S = 86_400.0
 class Threshold(Protocol):
     """A rule for the seconds that justify a second ambulance.
 
-    It may also have ``words(primary_s, free_units)``, the same for people.
+    It may also have ``words(primary_s, free_units)``, the same for people, and
+    ``second_cost(situation, pair, primary_s, worth)``: the :class:`SecondCost` of one call,
+    whose seconds then are the threshold. ``worth`` is None where the policy computes none.
     """
 
     def seconds(self, primary_s: float, free_units: int) -> float:
@@ -53,6 +64,30 @@ class ConstantThreshold:
         return f"a second ambulance must be worth more than {self.limit_s:.0f} s, as for every call"
 
 
+@dataclass(frozen=True, slots=True)
+class SecondCost:
+    """What the second ambulance of one call costs the others, in lives.
+
+    ``per_s`` are the lives that one second of time saves in this call. ``hold_s`` is for how
+    long the unit is expected to be away, None where the cost does not depend on it.
+    """
+
+    lives: float
+    per_s: float
+    words: str
+    hold_s: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that are worth the cost: the threshold."""
+        return seconds_worth(self.lives, self.per_s)
+
+
+def seconds_worth(lives: float, per_s: float) -> float:
+    """The seconds that save so many lives, where each second saves ``per_s``."""
+    return lives / per_s if lives < per_s * LONGEST_S else LONGEST_S
+
+
 ALWAYS = ConstantThreshold(-math.inf)
 """A second ambulance always goes: the "dual" form of a policy."""
 
@@ -64,8 +99,8 @@ AT_ZERO = ConstantThreshold(0.0)
 class CapacityCost:
     """What sending a second ambulance costs, as a risk of death elsewhere ([IDEAL] C).
 
-    ``base`` is the cost with at least ``full_units`` free: 0.01 says that a
-    second must save one life in a hundred calls. With fewer it grows as
+    ``base`` is the cost with at least ``full_units`` free: 0.001 says that a
+    second must save one life in a thousand calls. With fewer it grows as
     (full_units / free)^steepness; without ``full_units`` it is the same always.
     """
 
@@ -99,8 +134,8 @@ class ClinicalThreshold:
     cost: CapacityCost
 
     def seconds(self, primary_s: float, free_units: int) -> float:
-        risk, slope = self.cost.risk(free_units), float(self.curve.slope_per_s(primary_s))
-        return risk / slope if risk < slope * LONGEST_S else LONGEST_S
+        slope_per_s = float(self.curve.slope_per_s(primary_s))
+        return seconds_worth(self.cost.risk(free_units), slope_per_s)
 
     def words(self, primary_s: float, free_units: int) -> str:
         limit_s = self.seconds(primary_s, free_units)
@@ -111,6 +146,15 @@ class ClinicalThreshold:
             f"{primary_s / 60:.1f} min a minute is worth {_points(6000 * slope)} by "
             f"{self.curve.name}"
         )
+
+    def second_cost(
+        self, situation: "Situation", pair: "Pair", primary_s: float, worth: "Worth | None"
+    ) -> SecondCost:
+        """The fixed cost; it is the same for every second unit and every absence."""
+        free_units = situation.free_units
+        slope_per_s = float(self.curve.slope_per_s(primary_s))
+        words = self.words(primary_s, free_units)
+        return SecondCost(self.cost.risk(free_units), slope_per_s, words)
 
 
 def _points(percent: float) -> str:

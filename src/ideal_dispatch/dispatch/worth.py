@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from ideal_dispatch.dispatch.path_pair import unshared_s
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.files import check_source
+from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.network import RoadNetwork
 
@@ -23,12 +25,25 @@ Gains = GainModel | ResponseModel
 """How much gains vary: as replays of drives showed, or as a log of whole responses did."""
 
 
-def load_gain(path: str | os.PathLike[str]) -> Gains:
-    """Read a replay's ``gain.json`` or fitted response times, or say what the file is instead."""
+def load_gain(path: str | os.PathLike[str], model: Model | None = None) -> Gains:
+    """Read a replay's ``gain.json`` or fitted response times, or say what the file is instead.
+
+    Response times that were fitted on other drives than those of ``model`` are warned about.
+    """
     check_source(path)
     with open(path, encoding="utf-8", errors="replace") as file:
         responses = ResponseModel.FORMAT in file.read(200)
-    return ResponseModel.load(path) if responses else GainModel.load(path)
+    if not responses:
+        return GainModel.load(path)
+    times = ResponseModel.load(path)
+    if model is not None and times.drive not in ("", model.checksum):
+        warnings.warn(
+            f"{os.fspath(path)}: fitted on drives by {times.drive}, not by this model "
+            f"({model.checksum}): its forecasts are not scaled as they should be; fit response "
+            "times with `ideal races --model`",
+            stacklevel=2,
+        )
+    return times
 
 
 LEAST_SOONER_S = 30.0
@@ -110,6 +125,7 @@ def response_of(situation: Situation, one: Candidate, gain: ResponseModel) -> Re
         one.expected_s,
         station=depot.name,
         hour=situation.context.at.hour,
+        kind=depot.kind,
         on_road=depot.on_road,
         quoted=situation.forecast is None,
     )

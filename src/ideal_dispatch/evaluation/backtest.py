@@ -7,7 +7,7 @@ advice knows was known before the month began.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -61,31 +61,38 @@ class BacktestSettings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Backtest:
-    """The calls of a month: the advice, what was sent, and what happened.
+class Advice:
+    """For each call that can be advised on: one of its rows, the two stations, and the numbers.
 
-    ``log`` has the rows of the units that count; ``first_row`` is one row of each
-    call in it. Expected seconds are of the advised primary and second; ``sent`` and
-    ``arrived`` count the units of the call, ``first_s`` is the first arrival (NaN
-    where none is known). ``took_s`` are the arrivals of the two advised units, NaN where
-    one was not sent or never arrived.
+    Expected seconds are of the advised primary and second.
     """
 
-    settings: BacktestSettings
-    log: Responses
     first_row: npt.NDArray[np.int64]
     primary: Texts
     second: Texts
     expected_s: FloatArray
     gain_s: FloatArray
     second_first: FloatArray
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backtest(Advice):
+    """The calls of a month: the advice, what was sent, and what happened.
+
+    ``log`` has the rows of the units that count. ``sent`` and ``arrived`` count the units of
+    the call, ``first_s`` is the first arrival (NaN where none is known). ``took_s`` are the
+    arrivals of the two advised units, NaN where one was not sent or never arrived.
+    """
+
+    settings: BacktestSettings
+    log: Responses
     threshold_s: float
     sent: npt.NDArray[np.int64]
     stations: Texts
     arrived: npt.NDArray[np.int64]
     first_s: FloatArray
     took_s: FloatArray
-    left_out: Mapping[str, int]
     words: str
 
     def __len__(self) -> int:
@@ -196,22 +203,9 @@ def _stations(past: Responses) -> _Stations:
     return _Stations(names, past.from_lon[known][first], past.from_lat[known][first])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Advice:
-    """For each call that can be advised on: its first row, the two stations, and the numbers."""
-
-    first_row: npt.NDArray[np.int64]
-    primary: Texts
-    second: Texts
-    expected_s: FloatArray
-    gain_s: FloatArray
-    second_first: FloatArray
-    left_out: Mapping[str, int]
-
-
 def _advice(
     log: Responses, stations: _Stations, predictors: Predictors, network: RoadNetwork | None
-) -> _Advice:
+) -> Advice:
     _, first = np.unique(log.incident, return_index=True)
     first = np.sort(first)
     placed = ~np.isnan(log.lon[first] + log.lat[first])
@@ -245,7 +239,7 @@ def _advice(
             gain[usable, column], chance[usable, column] = pair.gain_s, pair.second_first
     chosen = gain.argmax(axis=1)
     each = np.arange(rows.size)
-    return _Advice(
+    return Advice(
         calls[rows],
         stations.name[near[rows, best]],
         stations.name[near[rows, chosen]],
@@ -272,7 +266,7 @@ def _asked(
 
 
 def _beside(
-    advice: _Advice, log: Responses, settings: BacktestSettings, threshold_s: float, words: str
+    advice: Advice, log: Responses, settings: BacktestSettings, threshold_s: float, words: str
 ) -> Backtest:
     """The advice beside what the log says was done."""
     call_of = log.calls
@@ -301,20 +295,14 @@ def _beside(
         for part in np.split(rows[np.argsort(row_call[rows], kind="stable")], np.cumsum(sent)[:-1])
     ]
     return Backtest(
-        settings,
-        log,
-        advice.first_row,
-        advice.primary,
-        advice.second,
-        advice.expected_s,
-        advice.gain_s,
-        advice.second_first,
-        threshold_s,
-        sent,
-        np.array(stations),
-        arrived,
-        np.where(np.isfinite(first_s), first_s, np.nan),
-        np.where(np.isfinite(took_s), took_s, np.nan),
-        advice.left_out,
-        words,
+        **{field.name: getattr(advice, field.name) for field in fields(advice)},
+        settings=settings,
+        log=log,
+        threshold_s=threshold_s,
+        sent=sent,
+        stations=np.array(stations),
+        arrived=arrived,
+        first_s=np.where(np.isfinite(first_s), first_s, np.nan),
+        took_s=np.where(np.isfinite(took_s), took_s, np.nan),
+        words=words,
     )

@@ -14,14 +14,13 @@ from ideal_dispatch.evaluation.report import make_folders, save_drawn
 from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_csv
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.drawing import draw_streets, scale_bar
+from ideal_dispatch.network.drawing import map_legend, map_of_places
 from ideal_dispatch.pages import (
     ACCENT,
     INK,
     MUTED,
     SMALL_PT,
     VERMILLION,
-    WIDTH_IN,
     figure_url,
     plain_axes,
     save_page,
@@ -248,24 +247,12 @@ def by_hour(found: Backtest) -> "Figure":
 def call_map(found: Backtest, network: RoadNetwork | None) -> "Figure":
     """Where second units would be sent."""
     lon, lat = found.of_call("lon"), found.of_call("lat")
-    aspect = 1.0 / float(np.cos(np.radians(lat.mean())))
-    pad = 0.03 * max(np.ptp(lon), aspect * np.ptp(lat), 0.005)
-    west, east = lon.min() - pad, lon.max() + pad
-    south, north = lat.min() - pad / aspect, lat.max() + pad / aspect
-    height = float(np.clip(WIDTH_IN * aspect * (north - south) / (east - west), 3.0, 9.0))
-    figure, (axes,) = plain_axes(1, height)
-    axes.set_axis_off()
-    axes.set_aspect(aspect)
-    axes.set(xlim=(west, east), ylim=(south, north))
-    if network is not None:
-        draw_streets(axes, network)
+    figure, axes = map_of_places(lon, lat, network)
     advised = found.advised
     axes.scatter(lon[~advised], lat[~advised], s=9, color=MUTED, linewidths=0, zorder=3,
                  label=f"one is enough ({int((~advised).sum()):,})")  # fmt: skip
     axes.scatter(lon[advised], lat[advised], s=22, color=VERMILLION, linewidths=0.4, alpha=0.8,
                  edgecolors="white", zorder=4,
                  label=f"send a second ({int(advised.sum()):,})")  # fmt: skip
-    scale_bar(axes, float(lat.mean()))
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL_PT,
-                loc="upper right", labelcolor=INK)  # fmt: skip
+    map_legend(axes)
     return figure

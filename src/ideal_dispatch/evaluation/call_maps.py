@@ -19,6 +19,7 @@ from ideal_dispatch.network.drawing import (
     scale_bar,
 )
 from ideal_dispatch.pages import ACCENT, INK, ORANGE, SMALL_PT, WIDTH_IN, plain_axes
+from ideal_dispatch.replay.log import logged_depot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,12 +109,13 @@ class DrawnDrive:
         """A drive of a log's line by its name there."""
         found = entry["drives"][drive]
         station = entry["stations"][found["station"]]
-        return cls(who, Depot(station["depot"], station["node"]), **found[world])
+        return cls(who, logged_depot(station), **found[world])
 
     @property
     def words(self) -> str:
         promised = f"promised {clock(self.expected_s[0])}, " if self.expected_s else ""
-        return f"{self.who} from {self.depot.name}: {promised}took {clock(sum(self.seconds))}."
+        where = f"{self.depot.name}, on the road" if self.depot.on_road else self.depot.name
+        return f"{self.who} from {where}: {promised}took {clock(sum(self.seconds))}."
 
 
 def incident_map(
@@ -132,7 +134,7 @@ def incident_map(
             f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
             "give the network of the run"
         )
-    depots = [Depot(one["depot"], one["node"]) for one in entry["stations"]]
+    depots = [logged_depot(station) for station in entry["stations"]]
     return draw_drives(network, entry["incident"]["node"], drives, depots)
 
 

@@ -116,7 +116,8 @@ def contests_of(outcomes: Outcomes) -> tuple[Contests, tuple[int, ...]] | None:
     needed. None where no call is a contest.
     """
     worlds, log = tuple(World(name) for name in outcomes.best_s), read_log(outcomes.folder / LOG)
-    rows = {number: _row(entry, worlds) for number, entry in enumerate(log)}
+    depots = len(outcomes.manifest.get("depots", ())) or None  # units on the road come after them
+    rows = {number: _row(entry, worlds, depots) for number, entry in enumerate(log)}
     found = {number: row for number, row in rows.items() if row is not None}
     if not found:
         return None
@@ -127,9 +128,11 @@ def contests_of(outcomes: Outcomes) -> tuple[Contests, tuple[int, ...]] | None:
     return Contests(**columns, worlds=worlds), tuple(found)
 
 
-def _row(entry: dict[str, Any], worlds: tuple[World, ...]) -> dict[str, Any] | None:
-    """The fields of :class:`Contests` for one call, or None where it is no contest."""
-    stations, drives, region = entry["stations"], entry["drives"], entry["region"]
+def _row(
+    entry: dict[str, Any], worlds: tuple[World, ...], depots: int | None
+) -> dict[str, Any] | None:
+    """The fields of :class:`Contests` for one call, or None where its depots have no contest."""
+    stations, drives, region = entry["stations"][:depots], entry["drives"], entry["region"]
     quotes = [one["quote"] if f"s{i}" in drives else None for i, one in enumerate(stations)]
     if region is None or not quotes[region]:
         return None

@@ -18,7 +18,7 @@ from ideal_dispatch.evaluation.race_predictors import (
 )
 from ideal_dispatch.evaluation.race_study import RaceStudy
 from ideal_dispatch.evaluation.race_tables import equal_groups
-from ideal_dispatch.network.drawing import draw_streets, scale_bar
+from ideal_dispatch.network.drawing import map_legend, map_of_places
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -29,7 +29,6 @@ from ideal_dispatch.pages import (
     SKY,
     SMALL_PT,
     VERMILLION,
-    WIDTH_IN,
     plain_axes,
 )
 
@@ -50,8 +49,6 @@ _LOOKS = {
     RANDOM: (MUTED, "-", 1.2),
 }
 """Colour, dashes and width of the rankings that are drawn."""
-
-_HIGHEST_IN = 9.0
 
 
 def race_figures(study: RaceStudy) -> "Iterator[tuple[str, Figure]]":
@@ -120,19 +117,8 @@ def race_map(study: RaceStudy) -> "Figure":
     )
     fixed = ~study.responses.from_road[rows].ravel() & ~np.isnan(starts).any(axis=1)
     stations = np.unique(starts[fixed], axis=0)
-    aspect = 1.0 / float(np.cos(np.radians(lat.mean())))
-    west, east, south, north = lon.min(), lon.max(), lat.min(), lat.max()
-    pad = 0.03 * max(east - west, aspect * (north - south), 0.005)
-    west, east, south, north = west - pad, east + pad, south - pad / aspect, north + pad / aspect
-    height = float(np.clip(WIDTH_IN * aspect * (north - south) / (east - west), 3.0, _HIGHEST_IN))
-    figure, (axes,) = plain_axes(1, height)
-    axes.set_axis_off()
-    axes.set_aspect(aspect)
-    axes.set(xlim=(west, east), ylim=(south, north))
-    if study.network is not None:
-        draw_streets(axes, study.network)
-    inside = (stations > (west, south)).all(axis=1) & (stations < (east, north)).all(axis=1)
-    axes.plot(*stations[inside].T, linestyle="", marker="P", markersize=7, color=INK,
+    figure, axes = map_of_places(lon, lat, study.network)
+    axes.plot(*stations.T, linestyle="", marker="P", markersize=7, color=INK,
               markeredgecolor="white", label="station", zorder=4)  # fmt: skip
     first = study.judged.came_first
     axes.scatter(lon[~first], lat[~first], s=14, color=SKY, linewidths=0.4, edgecolors="white",
@@ -141,7 +127,5 @@ def race_map(study: RaceStudy) -> "Figure":
     axes.scatter(lon[first], lat[first], s=sizes, color=VERMILLION, alpha=0.75, linewidths=0.6,
                  edgecolors="white", zorder=5,
                  label=f"second first ({int(first.sum()):,}); larger: saved more")  # fmt: skip
-    scale_bar(axes, float(lat.mean()))
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL_PT,
-                loc="upper right", labelcolor=INK)  # fmt: skip
+    map_legend(axes)
     return figure

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.arrivals import Arrivals, Predict, Rows, as_if_arrived, by_hour
 from ideal_dispatch.evaluation.race_judgement import OURS
@@ -19,7 +19,6 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.gap import optimistic_gap
 from ideal_dispatch.records import Trips
-from ideal_dispatch.records.responses import Responses
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning.baselines import Baseline
@@ -89,18 +88,18 @@ def fit_predictors(
     placed = known.select(known.straight_m > 0.0)
     if len(placed):
         others[STRAIGHT], straight = by_hour(placed, "straight_m")
-        drive, words = straight, "straight lines × hour: no network was given"
+        drive, whose, words = straight, STRAIGHT, "straight lines × hour: no network was given"
     else:
         others[IDENTITY] = _identity(known)
-        drive, words = _nowhere, "station, kind of unit and hour: the log has no places"
+        drive, whose, words = _nowhere, "", "station, kind of unit and hour: the log has no places"
     if known.trips is not None:
         others[FREE_FLOW], drive = by_hour(known, "free_flow_s")
         others[ROAD], _ = by_hour(known, "road_m")
         if regressions:
             others |= _regressions(known)
-        words = "free flow × hour: no model was given or trained"
+        whose, words = FREE_FLOW, "free flow × hour: no model was given or trained"
     if model is not None:
-        drive, words = model_drive(model), "edge times learned from trips"
+        drive, whose, words = model_drive(model), model.checksum, "edge times learned from trips"
     fitted_on, drive_s = known, unseen_s
     if model is not None and unseen_s is None:
         later = known.select(known.of_log("date") > np.datetime64(model.details["data"]["last"]))
@@ -110,12 +109,14 @@ def fit_predictors(
             words += " that response times are fitted on, too: spreads are too small"
     if drive_s is None:
         drive_s = drive(fitted_on)
-    response = fit_responses(*_all_sent(fitted_on, drive, drive_s))
+    response = fit_responses(
+        fitted_on.responses, *_all_sent(fitted_on, drive, drive_s), drive=whose
+    )
     return Predictors(response, drive, others, words, model)
 
 
-def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[Responses, FloatArray]:
-    """The rows to fit on and their drives: arrivals, and units that were recalled before.
+def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """The drives of the log's rows, and which to fit on: arrivals, and units recalled before.
 
     A recalled unit had not arrived when another one did.
     """
@@ -128,7 +129,7 @@ def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[Res
     if len(asked):
         rows = held[asked.rows]
         path_s[rows], used[rows] = drive(asked), True
-    return log.select(used), path_s[used]
+    return path_s, used
 
 
 def _nowhere(asked: Arrivals) -> FloatArray:

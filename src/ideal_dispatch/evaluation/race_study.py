@@ -402,8 +402,9 @@ def trained_model(
     if (folder / MANIFEST).exists() and drives.exists():
         model = Model.load(folder)
         same = model.details.get("data", {}).get("checksum") == trips.checksum
-        params = asdict(fold_params(settings, len(trips)))
-        same &= model.details.get("params") == json.loads(json.dumps(params))
+        params, had = asdict(fold_params(settings, len(trips))), model.details.get("params", {})
+        params = json.loads(json.dumps(params))  # earlier versions had further ones
+        same &= {name: had.get(name) for name in params} == params
         if same and model.network_checksum == network.checksum:
             return model, np.load(drives, allow_pickle=False)
         raise InputError(

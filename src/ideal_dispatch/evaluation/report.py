@@ -228,6 +228,11 @@ def caveats(judged: Judged) -> list[str]:
     if outcomes.manifest.get("replayed", 0) is None:
         planned = outcomes.manifest["incidents"]["count"]
         lines.append(f"The run is not finished: of {planned} calls, {len(outcomes)} are in it.")
+    if road := outcomes.manifest.get("incidents", {}).get("units_on_road"):
+        lines.append(
+            f"{road:,} units were free on the road, each at its own call: origins beside the "
+            "depots for every policy but the territories."
+        )
     dropped = outcomes.manifest.get("dropped")
     if dropped:
         lines.append(

@@ -6,7 +6,7 @@ call of the first priority counts as the cardiac arrest that it may be, so that 
 tell much. Prices are compared with the mean difference, and calibrated on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ from ideal_dispatch.fleet.units import (
 TAIL_S = 6 * 3600.0
 """For how long after its return an absence is followed, unless the fleets meet before."""
 
-_DAYS = 100  # of futures
+_DAYS = 365  # of futures
 _LOOK_S = 900.0  # how often it is looked whether they have met
 
 
@@ -117,6 +117,8 @@ def judged(
     hold_s: Sequence[float],
     futures: int,
     seed: int,
+    *,
+    watch: Callable[[float], None] = lambda share: None,
 ) -> Verdict:
     """What it costs in truth if each moment's unit is away, over so many futures of each.
 
@@ -146,6 +148,7 @@ def judged(
             np.array(hold_s, float), states, logs, rows, Columns(*map(frozen, rows)), weight,
             out[k],
         )  # fmt: skip
+        watch((k + 1) / len(at))
     mean, spread = out.mean(axis=2), out.std(axis=2, ddof=1) / np.sqrt(futures)
     return Verdict(mean[..., 0], spread[..., 0], mean[..., 1], spread[..., 1])
 

@@ -7,14 +7,16 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.price import PriceTables
+from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.units import (
+    HOME,
     TOLD,
     Log,
     Numbers,
@@ -25,11 +27,6 @@ from ideal_dispatch.fleet.units import (
     mean_response,
     place_of,
 )
-
-Recall = Literal["none", "first arrival", "worth"]
-RECALLS: tuple[Recall, ...] = ("none", "first arrival", "worth")
-"""When the unit that will not be first is stood down: never, when the other one arrives, or as
-soon as what it may still save is below its price."""
 
 KINDS = ("never", "always", "random", "fixed", "priced")
 """Built-in rules for the second unit."""
@@ -79,8 +76,8 @@ class FleetView:
     """The fleet as a dispatcher sees it when a call waits for units.
 
     ``response_s`` are the means of the responses of all units if sent now, infinite where a
-    unit cannot go; ``saved`` says how much each would save as a second beside ``primary``,
-    the unit expected soonest. ``place`` is where each unit is.
+    unit cannot go; ``primary`` is the unit expected soonest. ``place`` is where each unit is,
+    ``at_home`` whether it is idle in its station.
     """
 
     city: FleetCity
@@ -94,6 +91,11 @@ class FleetView:
     simulator: "Simulator"
     state: State
     log: Log
+
+    @property
+    def at_home(self) -> BoolArray:
+        """Which units are idle in their stations."""
+        return np.asarray(self.state.status == HOME)
 
     def suggested(self, rule: Rule) -> tuple[int, int]:
         """What a built-in rule would choose."""
@@ -124,7 +126,7 @@ class Simulator:
     """A city made ready for the event loop; ``factors`` calibrate its prices."""
 
     city: FleetCity
-    factors: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    factors: tuple[float, ...] = UNCALIBRATED
 
     @cached_property
     def world(self) -> World:

@@ -166,7 +166,8 @@ def next_start(starts, now_s):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False, forceinline=True)
-def _on_duty(shifts, unit, now_s):  # type: ignore[no-untyped-def]
+def on_duty(shifts, unit, now_s):  # type: ignore[no-untyped-def]
+    """Whether a unit is on duty."""
     start, end = shifts[unit, 0], shifts[unit, 1]
     if end - start >= 24.0:
         return True
@@ -179,7 +180,7 @@ def _on_duty(shifts, unit, now_s):  # type: ignore[no-untyped-def]
 @kernel(counted=False, forceinline=True)
 def is_free(world, state, unit, now_s):  # type: ignore[no-untyped-def]
     """Whether a unit may be sent: at home or returning, and on duty."""
-    return state.status[unit] <= RETURNING and _on_duty(world.shifts, unit, now_s)
+    return state.status[unit] <= RETURNING and on_duty(world.shifts, unit, now_s)
 
 
 @kernel(counted=False, forceinline=True)
@@ -256,14 +257,16 @@ def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-unty
 
 @kernel(counted=False)
 def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
-    """For every unit the expected seconds until it is free; infinite off duty."""
+    """For every unit the expected seconds until it is free, as a price takes them."""
     scene_s, after_s = world.numbers.scene_s, world.numbers.after_s
     for unit in range(ready_s.size):
         status = state.status[unit]
-        if not _on_duty(world.shifts, unit, now_s):
+        if not on_duty(world.shifts, unit, now_s):
             ready_s[unit] = np.inf
-        elif status <= RETURNING:
+        elif status == HOME:
             ready_s[unit] = 0.0
+        elif status == RETURNING:
+            ready_s[unit] = min(now_s - state.arrive_s[unit], 0.0)
         elif status == GOING:
             lasted = now_s - state.sent_s[unit]
             ready_s[unit] = (
@@ -291,6 +294,6 @@ def cost_of(world, tables, state, unit, leaving, hold_s, now_s):  # type: ignore
     _ready(world, state, now_s, ready_s)
     if leaving >= 0:
         ready_s[leaving] = tables.occupation_s
-    ready_s[unit] = 0.0  # as if it were free: the price is of taking it
+    ready_s[unit] = min(ready_s[unit], 0.0)  # as if it were free: the price is of taking it
     hour = int(now_s / 3600.0) % 24
     return price_of(tables, world.unit_station, ready_s, unit, hold_s, hour, state.scratch[1:])

@@ -30,7 +30,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.records.places import plain_name
 
 _FILE = JsonKind(
-    "ideal-dispatch response times", 1, "file of response times", "make one with `ideal races`"
+    "ideal-dispatch response times", 2, "file of response times", "make one with `ideal races`", 2
 )
 _LEAST_SPREAD = 1e-6  # a certain response is one of hardly any spread
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
@@ -269,7 +269,8 @@ class ResponseModel:
     probability ``surprise`` a response has a spread of ``wide`` in addition.
     ``unplaced`` is the whole response where no drive can be predicted. ``source`` says in
     words what it rests on, ``until`` is the last day it was fitted on, ``rows`` how many
-    responses.
+    responses. ``drive`` says whose D they were fitted on: the checksum of a model, or words;
+    "" where it was no drive at all.
     """
 
     turnout: Effects
@@ -285,6 +286,7 @@ class ResponseModel:
     source: str = "published spreads"
     until: str = ""
     rows: int = 0
+    drive: str = ""
 
     FORMAT: ClassVar[str] = _FILE.format
 

@@ -66,7 +66,7 @@ def assess(
         predicted_s=radii.predicted_s,
         scores=scores(trips.observed_s, radii.predicted_s),
         ratio=float(np.median(ratios)) if ratios.size else float("nan"),
-        coverage=float((radii.upper <= predicted).mean()),
+        coverage=float((radii.targets <= predicted).mean()),
         unusual=unusual,
         unusual_share=touched / len(trips),
         transferred=network.checksum != model.network_checksum,

@@ -43,12 +43,8 @@ _PARTS, _SAMPLE = 7, 8  # streams of random numbers of one seed
 
 
 def response_settings(seed: int = 0) -> TrainingSettings:
-    """The training that suits unit logs: chosen on London's January to March.
-
-    Few arrivals on many roads: places are told apart more coarsely, and outliers count less.
-    """
-    params = TrainParams(huber_log=0.1, seed=seed).with_architecture(location_waves=8)
-    return TrainingSettings(params, RadiusParams(seed=seed))
+    """The training that suits unit logs: few arrivals on many roads."""
+    return TrainingSettings(TrainParams.few(seed=seed), RadiusParams(seed=seed))
 
 
 def cross_fit(
@@ -148,5 +144,5 @@ def _with_radius(
     some = np.sort(rng.permutation(len(trips))[:_RADIUS_TRIPS])
     radii = trip_radii(model, network, trips.select(some), report=report)
     held_out = np.arange(some.size) % 5 == 0
-    fitted = fit_radius(params, radii.contexts, radii.features, radii.upper, held_out)
+    fitted = fit_radius(params, radii.contexts, radii.features, radii.targets, held_out)
     return replace(model, weights={**model.weights, **fitted.weights}, radius_rule=fitted.rule)

@@ -28,30 +28,17 @@ class TrainingError(IdealError):
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The edges of many paths in a row: path i is ``edges[start[i]:start[i+1]]``.
-
-    A flow over many paths has a share of each of its edges, and seconds beside their times.
-    """
+    """The edges of many paths in a row: path i is ``edges[start[i]:start[i+1]]``."""
 
     edges: npt.NDArray[np.int64]
     start: npt.NDArray[np.int64]
-    shares: FloatArray | None = None
-    beside_s: FloatArray | None = None
 
     def of(self, rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The edges of the given paths, and for each edge the position of its path."""
-        place, owner = self._places(rows)
-        return self.edges[place], owner
-
-    def shares_of(self, rows: Rows) -> FloatArray | None:
-        """The share of each edge that :meth:`of` gives; None where all are whole."""
-        return None if self.shares is None else self.shares[self._places(rows)[0]]
-
-    def _places(self, rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         counts = self.start[rows + 1] - self.start[rows]
         owner = np.repeat(np.arange(rows.size), counts)
         offset = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.start[rows][owner] + offset, owner
+        return self.edges[self.start[rows][owner] + offset], owner
 
 
 class _Contexts:

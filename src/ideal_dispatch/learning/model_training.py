@@ -5,12 +5,13 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ideal_dispatch.files import write_file
+from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.forecast import Model, model_directory
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import OLD_CHECKPOINT, checkpoints
 from ideal_dispatch.learning.parameters import TrainingSettings
 from ideal_dispatch.learning.report.training_report import TrainingReport
+from ideal_dispatch.learning.trainer import STEP_COLUMNS
 from ideal_dispatch.learning.training import TrainingProgress, Watch, train
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
@@ -64,8 +65,9 @@ def train_model(
     facts = report.as_dict()
     model = replace(run.model, details={**run.model.details, "scores": facts["scores"]})
     (place / STEPS).unlink(missing_ok=True)
-    if run.descent is not None:
-        write_file(place / STEPS, run.descent.csv())
+    if run.steps is not None:
+        rows = ([number, *(f"{x:.9g}" for x in row)] for number, row in enumerate(run.steps))
+        write_csv(place / STEPS, ("step", *STEP_COLUMNS), rows)
     # the model last: where its manifest is, its report is
     numbers = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
     for name, text in ((REPORT, report.html()), (NUMBERS, f"{numbers}\n")):

@@ -23,6 +23,9 @@ SplitBy = Literal["trip", "day"]
 DECAY_STEPS = 1500 / 64
 """Weight decay times the steps of an epoch, chosen on held-out Manhattan trips."""
 
+FEW = 0.1
+"""Trips for each road below which ``ideal train`` takes :meth:`TrainParams.few`."""
+
 _StepPower = Annotated[
     float, Range(0, 1, above=True, why=": the steps must sum to infinity and vanish")
 ]
@@ -41,9 +44,7 @@ class TrainParams:
     ``path_refreshes`` 0 solves the lower level anew for every batch, as the
     theorems ask; otherwise paths are renewed that often an epoch. With
     ``rarer_paths`` only some epochs renew them: all up to the fourth, then
-    every second, every third and so on, two times each.
-    ``smoothing_s`` is γ of the smoothed lower level of Remark 1, in seconds; 0 has
-    fastest paths. It is slow: for small networks. ``loss`` is "squared",
+    every second, every third and so on, two times each. ``loss`` is "squared",
     "huber" (quadratic up to ``huber_s`` seconds), "relative" (the same of the
     error over the observed time, with ``huber_s`` over the mean time as its
     bend) or "log" (Huber's of log(predicted/observed), quadratic up to
@@ -87,7 +88,6 @@ class TrainParams:
     batches: Literal["shuffled", "uniform"] = "shuffled"
     path_refreshes: Whole = 1
     rarer_paths: bool = True
-    smoothing_s: ZeroOrMore = 0.0
     patience: Count | None = None
     output: Literal["best", "last", "random"] = "last"
     combine: Literal["none", "average", "distil"] = "none"
@@ -121,6 +121,15 @@ class TrainParams:
             "patience": 8, "output": "random",
         }  # fmt: skip
         return cls(**settings | changes)
+
+    @classmethod
+    def few(cls, **changes: Any) -> "TrainParams":
+        """The practical setting where trips are few for the roads, as in a large city's unit log.
+
+        Places are told apart more coarsely, and outliers count less: chosen on London's
+        January to March.
+        """
+        return cls(**{"huber_log": 0.1} | changes).with_architecture(location_waves=8)
 
     def decay(self, trips: int) -> float:
         """λ for this many training trips."""
@@ -183,16 +192,19 @@ class TrainingSettings:
         *,
         paper: bool = False,
         split: SplitBy | None = None,
+        trips_per_road: float = 1.0,
     ) -> "TrainingSettings":
         """The defaults, or the paper's, with a TOML file over them and options over both.
 
+        The defaults are those of few trips where there are fewer than :data:`FEW` a road.
         File and ``options`` have the names of :class:`TrainParams`, a table
         ``architecture`` and a table ``radius`` with those of
         :class:`RadiusParams`; an option that is None changes nothing. Without a
         level of its own the radius aims at the coverage, and a coverage of 0
         leaves it unscaled.
         """
-        base = asdict(TrainParams.paper() if paper else TrainParams())
+        usual = TrainParams.few() if trips_per_road < FEW else TrainParams()
+        base = asdict(TrainParams.paper() if paper else usual)
         told: Mapping[str, Any] = {}
         if file is not None:
             told = read_toml(file)

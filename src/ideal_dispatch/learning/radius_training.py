@@ -45,6 +45,11 @@ class TripRadii:
     features: FloatArray
     greatest: FloatArray
 
+    @property
+    def targets(self) -> FloatArray:
+        """Radii that explain the trips; infinite where scenarios would leave physical bounds."""
+        return np.where(self.upper > self.greatest, np.inf, self.upper)
+
 
 def trip_radii(
     model: Model,
@@ -175,9 +180,9 @@ def fit_radius(
         factor = conformal_factor(held_out_targets, predicted[held_out], params.coverage)
         if factor is None:
             warnings.append(
-                f"{int(held_out.sum())} held-out trips are too few, or too many of them beyond "
-                f"any radius, to promise a coverage of {params.coverage:g}; "
-                "the radius is not scaled"
+                f"{int(held_out.sum())} held-out trips are too few, or too many of them "
+                f"({int(np.isinf(held_out_targets).sum())}) beyond any radius, to promise a "
+                f"coverage of {params.coverage:g}; the radius is not scaled"
             )
         else:
             promised = params.coverage

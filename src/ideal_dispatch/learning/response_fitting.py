@@ -43,25 +43,34 @@ _NODES, _WEIGHTS = (torch.from_numpy(part) for part in np.polynomial.hermite_e.h
 _LOG_WEIGHTS = (_WEIGHTS / _WEIGHTS.sum()).log()
 
 
-def fit_responses(responses: Responses, path_s: npt.ArrayLike) -> ResponseModel:
+def fit_responses(
+    responses: Responses,
+    path_s: npt.ArrayLike,
+    rows: BoolArray | None = None,
+    *,
+    drive: str = "",
+) -> ResponseModel:
     """The response times of greatest likelihood, given each row's seconds along its path.
 
     ``path_s`` is the sum of the learned times of roads, without the constant of a trip; NaN
-    where a place is not known. A row says something if the unit arrived, or was recalled
-    and had not arrived when another one did; one with a remark says nothing.
+    where a place is not known. ``drive`` says whose times these are. A row says something if
+    the unit arrived, or was recalled and had not arrived when another one did; one with a
+    remark says nothing. Of ``rows``, where they are told, alone is learned; when a unit of a
+    call arrived is taken from all.
     """
     path = np.asarray(path_s, np.float64)
     if path.shape != (len(responses),):
         raise InputError(f"response times: {path.size} drives for {len(responses)} responses")
+    rows = np.ones(len(responses), np.bool_) if rows is None else rows
     known = np.where(responses.arrived, responses.response_s, _not_yet_s(responses))
-    used = np.flatnonzero((known > 0.0) & (responses.remark == 0))
+    used = np.flatnonzero((known > 0.0) & (responses.remark == 0) & rows)
     if used.size < LEAST_ROWS:
         raise InputError(
             f"response times: {used.size} usable responses; at least {LEAST_ROWS} are needed"
         )
     log = _Log.of(responses.select(used), path[used], known[used])
     usual = ResponseModel.published()
-    on_road = responses.turnout_s[responses.from_road & (responses.turnout_s > 0.0)]
+    on_road = responses.turnout_s[rows & responses.from_road & (responses.turnout_s > 0.0)]
     road_s = usual.road_turnout_s
     if on_road.size >= _LEAST_ON_ROAD:
         road_s = float(np.median(on_road))
@@ -89,6 +98,7 @@ def fit_responses(responses: Responses, path_s: npt.ArrayLike) -> ResponseModel:
         source=f"{used.size:,} responses of {responses.provenance.get('source', 'a log')}",
         until=str(responses.select(used).date.max()),
         rows=int(used.size),
+        drive=drive,
     )
 
 

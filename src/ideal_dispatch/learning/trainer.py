@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from ideal_dispatch.arrays import BoolArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import (
@@ -29,12 +29,15 @@ from ideal_dispatch.learning.lower_level import (
     TrainingError,
 )
 from ideal_dispatch.learning.parameters import TrainParams
-from ideal_dispatch.learning.smoothed_level import SmoothedLowerLevel
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import meetings
 
 Tensors = dict[str, torch.Tensor]
+
+STEP_COLUMNS = (
+    "step_size", "perturbation_radius", "batch_objective", "direction_norm", "weight_norm",
+)  # fmt: skip
 
 # streams of random numbers of one seed; batches have stream 0
 _PERTURBATION, _OUTPUT, _DROPOUT = 1, 2, 3
@@ -69,11 +72,6 @@ class Trainer:
             if data.routes is None
             else GivenRoutes(data.routes, data.contexts)
         )
-        self._learns_through = self.lower_level
-        if params.smoothing_s and data.routes is None:
-            self._learns_through = SmoothedLowerLevel(
-                data.network, data.trips, data.contexts, params.smoothing_s
-            )
         self._target = torch.tensor(data.target_s, dtype=torch.float32)
         self._regulariser = SpatialRegulariser(data.network) if params.smoothness else None
         self._position = np.full(len(data.trips), -1)
@@ -148,7 +146,7 @@ class Trainer:
     def renew_paths(self) -> None:
         """Solve the lower level of all training trips and keep their paths."""
         self.routed_by = self._weights()
-        self._routes, _ = self._learns_through.solve(self.model, self._train)
+        self._routes, _ = self.lower_level.solve(self.model, self._train)
 
     def _batches(self, epoch: int) -> list[Rows]:
         rng = np.random.default_rng([self.params.seed, epoch])
@@ -209,6 +207,14 @@ class Trainer:
         direction = self.direction_vector() + self.decay * weights
         self.steps.append((loss, float(direction.norm()), float(weights.norm())))
 
+    @property
+    def step_table(self) -> FloatArray:
+        """The plain steps that were done, a row each under :data:`STEP_COLUMNS`."""
+        numbers = range(len(self.steps))
+        sizes = [step_size(self.params, k, self.total_steps) for k in numbers]
+        radii = [perturbation_radius(self.params, k) for k in numbers]
+        return np.column_stack([sizes, radii, np.array(self.steps)])
+
     def direction_vector(self) -> torch.Tensor:
         """The gradients of all weights in one row; zero where a weight has none."""
         return torch.cat(
@@ -238,8 +244,17 @@ class Trainer:
         if self.params.path_refreshes and self._routes is not None:
             routes, places = self._routes, self._position[rows]
         else:
-            routes, places = self._learns_through.solve(self.model, rows)[0], np.arange(rows.size)
+            routes, places = self.lower_level.solve(self.model, rows)[0], np.arange(rows.size)
         edges, owner = routes.of(places)
+        seconds = self.edge_seconds(rows, edges, owner, static, kept)
+        drives = seconds.new_zeros(rows.size).index_add(0, torch.from_numpy(owner), seconds)
+        return drives + self.model.constant_s()
+
+    def edge_seconds(
+        self, rows: Rows, edges: Rows, owner: Rows, static: torch.Tensor | None,
+        kept: torch.Tensor | None,
+    ) -> torch.Tensor:  # fmt: skip
+        """The time of each edge for the trip of ``rows`` at the place ``owner``, with gradient."""
         edge, trip = torch.from_numpy(edges), torch.from_numpy(owner)
         if static is None:
             used, edge_of = torch.unique(edge, return_inverse=True)
@@ -249,14 +264,7 @@ class Trainer:
         groups, group_of = np.unique(self.lower_level.group[rows], return_inverse=True)
         per_context = self.model.context_part(self.lower_level.contexts[groups], kept)
         hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
-        seconds = self.model.times(hidden, edge)
-        beside_s = self.model.constant_s()
-        if routes.shares is not None and routes.beside_s is not None:
-            # by Danskin's theorem the flow is the gradient: it is held fixed like a path
-            seconds = seconds * torch.from_numpy(routes.shares_of(places)).to(seconds.dtype)
-            beside_s = beside_s + torch.from_numpy(routes.beside_s[places]).to(seconds.dtype)
-        drives = seconds.new_zeros(rows.size).index_add(0, trip, seconds)
-        return drives + beside_s
+        return self.model.times(hidden, edge)
 
     # --- what it knows ----------------------------------------------------------
 

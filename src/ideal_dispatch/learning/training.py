@@ -27,7 +27,6 @@ from ideal_dispatch.learning.checkpoint import (
     save_checkpoint,
 )
 from ideal_dispatch.learning.combining import averaged, lesson, member_params, student_params
-from ideal_dispatch.learning.descent import Descent, describe_descent
 from ideal_dispatch.learning.encoders import RepresentationNetwork, export
 from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
 from ideal_dispatch.learning.radius_training import FittedRadius, TripRadii, fit_radius, trip_radii
@@ -57,7 +56,7 @@ Watch = Callable[[TrainingProgress], None]
 class TrainingRun:
     """A model and how it came about; arrays have one entry per trip.
 
-    ``descent`` has the steps of Algorithm 1, where plain steps were taken.
+    ``steps`` has those of Algorithm 1 under ``STEP_COLUMNS``, where plain steps were taken.
     """
 
     model: Model
@@ -68,7 +67,7 @@ class TrainingRun:
     predicted_radii: FloatArray
     shape: Shape
     warnings: tuple[str, ...]
-    descent: Descent | None = None
+    steps: FloatArray | None = None
 
     @property
     def predicted_s(self) -> FloatArray:
@@ -127,7 +126,7 @@ def train(
     shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])
     run = TrainingRun(
         model, data, parts, learned.history, radii, predicted, shape, fitted.warnings,
-        learned.descent,
+        learned.steps,
     )  # fmt: skip
     details = _details(run, settings, fitted.promised)
     return replace(run, model=replace(model, details=details))
@@ -137,7 +136,7 @@ def _fitted_radius(radius: RadiusParams, radii: TripRadii, parts: Split) -> Fitt
     used = np.concatenate([parts.train, parts.validation])
     held_out = np.isin(used, parts.validation)
     return fit_radius(
-        radius, radii.contexts[used], radii.features[used], radii.upper[used], held_out
+        radius, radii.contexts[used], radii.features[used], radii.targets[used], held_out
     )
 
 
@@ -208,7 +207,7 @@ class Learned:
 
     network: RepresentationNetwork
     history: tuple[Epoch, ...]
-    descent: Descent | None = None
+    steps: FloatArray | None = None
 
 
 def learn(data: TrainingData, params: TrainParams, place: Place = NOWHERE) -> Learned:
@@ -216,8 +215,8 @@ def learn(data: TrainingData, params: TrainParams, place: Place = NOWHERE) -> Le
     if params.combine == "none":
         trainer = run_trainer(data, params, place, "training")
         trainer.finish()
-        descent = describe_descent(trainer) if params.optimiser == "sgd" else None
-        return Learned(trainer.model, tuple(trainer.history), descent)
+        steps = trainer.step_table if params.optimiser == "sgd" else None
+        return Learned(trainer.model, tuple(trainer.history), steps)
     members, histories = [], []
     for number, member in enumerate(member_params(params), 1):
         trainer = run_trainer(data, member, place, f"network {number} of {params.members}", number)

@@ -10,11 +10,15 @@ from ideal_dispatch.arrays import whole_number
 
 @dataclass(frozen=True, slots=True)
 class Depot:
-    """An ambulance depot at a node of the network, or a unit that is on the road there."""
+    """An ambulance depot at a node of the network, or a unit that is on the road there.
+
+    ``kind`` is that of its units, as a unit log names kinds; "" where it is not known.
+    """
 
     name: str
     node: int
     on_road: bool = False
+    kind: str = ""
 
     def __str__(self) -> str:
         return f"depot {self.name} (node {self.node})"

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import IntArray
+from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.depot import Depot
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
-from ideal_dispatch.pages import INK, WIDTH_IN
+from ideal_dispatch.pages import INK, SMALL_PT, WIDTH_IN, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,11 +113,31 @@ def road_layers(network: RoadNetwork) -> Iterator[RoadLayer]:
             yield label, _TIERS[tier][1], _TIERS[tier][2], edges
 
 
-def draw_streets(axes: "Axes", network: RoadNetwork) -> None:
-    """Put the larger roads on a map as a quiet background."""
-    layers = list(road_layers(network))
-    for _, _, width, edges in layers[2:] if len(layers) > 3 else layers:
-        draw_roads(axes, network, ("", _QUIET, 0.6 * width, edges))
+def map_of_places(
+    lon: FloatArray, lat: FloatArray, network: RoadNetwork | None
+) -> tuple["Figure", "Axes"]:
+    """A map that holds all these places, on the larger roads of the network if there is one."""
+    aspect = 1.0 / float(np.cos(np.radians(lat.mean())))
+    pad = 0.03 * max(np.ptp(lon), aspect * np.ptp(lat), 0.005)
+    west, east = lon.min() - pad, lon.max() + pad
+    south, north = lat.min() - pad / aspect, lat.max() + pad / aspect
+    height_in = float(np.clip(WIDTH_IN * aspect * (north - south) / (east - west), 3.0, 9.0))
+    figure, (axes,) = plain_axes(1, height_in)
+    axes.set_axis_off()
+    axes.set_aspect(aspect)
+    axes.set(xlim=(west, east), ylim=(south, north), autoscale_on=False)
+    if network is not None:
+        layers = list(road_layers(network))
+        for _, _, width, edges in layers[2:] if len(layers) > 3 else layers:
+            draw_roads(axes, network, ("", _QUIET, 0.6 * width, edges))
+    scale_bar(axes, float(lat.mean()))
+    return figure, axes
+
+
+def map_legend(axes: "Axes") -> None:
+    """Say what the marks on a map are."""
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL_PT,
+                loc="upper right", labelcolor=INK)  # fmt: skip
 
 
 def mark_depots(axes: "Axes", network: RoadNetwork, depots: Sequence[Depot]) -> None:

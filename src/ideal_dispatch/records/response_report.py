@@ -11,7 +11,7 @@ import numpy as np
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.files import safe_cell, write_csv, write_file
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.network.drawing import draw_network, scale_bar
+from ideal_dispatch.network.drawing import map_legend, map_of_places
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,
@@ -20,7 +20,6 @@ from ideal_dispatch.pages import (
     ORANGE,
     SMALL_PT,
     VERMILLION,
-    WIDTH_IN,
     figure_url,
     named_bars,
     plain_axes,
@@ -31,7 +30,6 @@ from ideal_dispatch.records.response_reading import ReadLog
 from ideal_dispatch.records.responses import REMARKS, Responses
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PRIVACY = (
@@ -255,44 +253,16 @@ def _draw_known(shares: Mapping[str, float]) -> "Figure":
 
 
 def _draw_places(found: Responses, network: RoadNetwork | None) -> "Figure":
-    """A map of calls, stations and starts on the road."""
-    if network is not None:
-        figure = draw_network(network, title="Calls, stations and starts on the road")
-        axes = figure.axes[0]
-        for collection in axes.collections:
-            collection.set_alpha(0.35)
-        _mark_places(axes, found)
-        return figure
-    from matplotlib.figure import Figure
-
-    lat = found.lat[~np.isnan(found.lat)]
-    aspect = 1 / np.cos(np.radians(float(np.median(lat))))
-    east, north = (_span(np.concatenate(pair)) for pair in (
-        (found.lon, found.from_lon), (found.lat, found.from_lat)))  # fmt: skip
-    ratio = (north[1] - north[0]) * aspect / (east[1] - east[0])
-    figure = Figure(figsize=(WIDTH_IN, float(np.clip(WIDTH_IN * ratio, 3, 12))), dpi=150)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set_aspect(aspect)
-    _mark_places(axes, found)
-    axes.set_xlim(*east)
-    axes.set_ylim(*north)
-    scale_bar(axes, float(np.median(lat)))
-    return figure
-
-
-def _span(values: FloatArray) -> tuple[float, float]:
-    """From the first to the last place but for strays, with a margin."""
-    low, high = (float(v) for v in np.nanquantile(values, [0.002, 0.998]))
-    margin = max(0.05 * (high - low), 1e-3)
-    return low - margin, high + margin
-
-
-def _mark_places(axes: "Axes", found: Responses) -> None:
-    limits = axes.get_xlim(), axes.get_ylim()
+    """A map of calls, stations and starts on the road, but for strays."""
     calls = np.unique(found.calls, return_index=True)[1]
-    axes.scatter(found.lon[calls], found.lat[calls], s=6, color=GREEN, alpha=0.45, linewidths=0,
-                 zorder=3, label="call", rasterized=True)  # fmt: skip
+    shown = np.column_stack([found.lon, found.lat])[calls]
+    shown = shown[~np.isnan(shown).any(axis=1)]
+    low, high = np.quantile(shown, [0.002, 0.998], axis=0)
+    near = (shown >= low).all(axis=1) & (shown <= high).all(axis=1)
+    held = shown[near] if near.any() else shown
+    figure, axes = map_of_places(held[:, 0], held[:, 1], network)
+    axes.scatter(shown[:, 0], shown[:, 1], s=6, color=GREEN, alpha=0.45, linewidths=0, zorder=3,
+                 label="call", rasterized=True)  # fmt: skip
     road = found.from_road
     if road.any():
         axes.scatter(found.from_lon[road], found.from_lat[road], s=10, color=ORANGE, alpha=0.7,
@@ -304,8 +274,5 @@ def _mark_places(axes: "Axes", found: Responses) -> None:
         home[number] = [np.median(axis[~road][here]) for axis in (found.from_lon, found.from_lat)]
     axes.scatter(home[:, 0], home[:, 1], marker="P", s=55, color=VERMILLION,
                  edgecolors="white", linewidths=0.8, zorder=5, label="station")  # fmt: skip
-    marks = axes.collections[-3 if road.any() else -2 :]  # the roads have a legend of their own
-    axes.legend(handles=marks, loc="lower right", fontsize=SMALL_PT, framealpha=0.85)
-    if limits != ((0.0, 1.0), (0.0, 1.0)):  # those of the roads stay
-        axes.set_xlim(*limits[0])
-        axes.set_ylim(*limits[1])
+    map_legend(axes)
+    return figure

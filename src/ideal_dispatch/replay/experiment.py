@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +13,10 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.cities import depots_of, harbour_city, harbour_traffic
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.policy_tables import check_policies
+from ideal_dispatch.dispatch.policy_tables import FittedParts, check_policies, policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin
@@ -23,7 +24,11 @@ from ideal_dispatch.ranges import Checked, Count, Positive, check_fields
 from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents
+from ideal_dispatch.replay.incidents import (
+    RecordedCalls,
+    sample_incidents,
+    with_units_on_road,
+)
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
@@ -83,7 +88,9 @@ class Calls:
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
     at most ``contested`` times the nearest one's free-flow time. Neither kind is in
     the first ``lead_s`` of a stretch, in which the router has seen little, nor in
-    its last ``margin_s``, so that drives can be finished.
+    its last ``margin_s``, so that drives can be finished. At every drawn call ``on_road``
+    units are free at places drawn at random; ``units`` is a file of those that were free on
+    the road at the calls of ``file``.
     """
 
     per_day: int = 120
@@ -91,6 +98,21 @@ class Calls:
     margin_s: float = 2400.0
     lead_s: float = 0.0
     file: str = ""
+    on_road: int = 0
+    units: str = ""
+
+    def __post_init__(self) -> None:
+        if self.on_road < 0:
+            raise InputError(f"on_road {self.on_road}: zero units or more are needed")
+        if self.on_road and self.file:
+            raise InputError("on_road is for drawn calls; with a file of calls give units")
+        if self.units and not self.file:
+            raise InputError("units belong to the calls of a file, which is not given")
+
+    def recorded(self, ground: "_Streets", calendar: Calendar, folder: Path) -> RecordedCalls:
+        """The calls of the file, with their units on the road."""
+        table, units = folder / self.file, folder / self.units if self.units else None
+        return RecordedCalls.read(table, ground.network, ground.depots, calendar, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,8 @@ class Experiment:
     parameters of training that differ from the defaults and ``paper_training``
     those that differ from Algorithm 1's. ``printed`` names the paper's results
     that stand beside ours. With a ``live`` table calls can be driven live, which needs
-    no days and no recorded traffic. ``path`` and ``digest`` are of the file.
+    no days and no recorded traffic. With a ``fleet`` policies may have the threshold "priced".
+    ``path`` and ``digest`` are of the file.
     """
 
     name: str
@@ -182,6 +205,7 @@ class Experiment:
     paper_training: Mapping[str, Any] = field(default_factory=dict)
     transfer: Transfer = field(default_factory=Transfer)
     live: Live = field(default_factory=Live)
+    fleet: FleetTable | None = None
     printed: Printed = "hong-kong-island"
     path: str = ""
     folder: Path = Path()
@@ -238,8 +262,21 @@ class Experiment:
             raise InputError(f"{where}: no [policies.NAME] table, so there is nothing to replay")
         digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
         with complaints_about(path):
-            check_policies(tables["policies"])
+            check_policies(tables["policies"], fleet="fleet" in tables)
             return built(cls, tables, "", path=where, folder=Path(path).parent, digest=digest)
+
+    def policies_with(self, parts: FittedParts, ground: "_Streets") -> tuple[Policy, ...]:
+        """The policies with what was fitted, and with the prices of the fleet if there is one."""
+        if self.fleet is not None:
+            from ideal_dispatch.fleet.priced import priced_threshold
+
+            with complaints_about(self.path):
+                priced = priced_threshold(
+                    self.fleet, ground.network, ground.depots, model=parts.model,
+                    gain=parts.gain, folder=self.folder,
+                )  # fmt: skip
+            parts = replace(parts, priced=priced)
+        return policies_from(self.policies, parts)
 
     def present_ground(self) -> "PresentGround":
         """The city and its depots as they are now."""
@@ -398,8 +435,7 @@ class Ground(_Streets):
         calls, recording = experiment.calls, self.recording
         if not calls.file:
             return None
-        table = experiment.folder / calls.file
-        found = RecordedCalls.read(table, self.network, self.depots, recording.calendar)
+        found = calls.recorded(self, recording.calendar, experiment.folder)
         return found.within(recording, calls.margin_s, calls.lead_s)
 
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
@@ -407,7 +443,8 @@ class Ground(_Streets):
         calls, recorded = experiment.calls, self.recorded_calls(experiment)
         if recorded is not None:
             return recorded.of_days(self.recording, days)
-        return sample_incidents(
+        drawn = sample_incidents(
             self.recording.only(days), self.weights(calls), calls.per_day, experiment.seed,
             calls.margin_s, calls.lead_s,
         )  # fmt: skip
+        return with_units_on_road(drawn, self.network, calls.on_road, experiment.seed)

@@ -1,9 +1,10 @@
 """Calls to replay: drawn at random, or read from a table."""
 
+import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,13 +25,19 @@ from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 _COLUMNS = ("name", "node", "at")
+_NAMES = ("name", "call_id", "incident", "id")
 _RECORDED: Mapping[str, tuple[str, ...]] = {
     **table_rows.DEGREES,
-    "name": ("name", "call_id", "incident", "id"),
+    "name": _NAMES,
     "node": ("node",),
     "at": ("at", "call_at", "time", "timestamp", "notified_at"),
 }
 """Columns of recorded calls, by the names that our own tables and agencies' records give them."""
+_ON_ROAD: Mapping[str, tuple[str, ...]] = {
+    **table_rows.DEGREES, "call": ("call", *_NAMES), "unit": ("unit",), "node": ("node",),
+    "kind": ("kind",),
+}  # fmt: skip
+"""Columns of units that are free on the road at recorded calls."""
 
 
 def sample_incidents(
@@ -76,6 +83,31 @@ def sample_incidents(
     return tuple(incidents)
 
 
+def with_units_on_road(
+    incidents: Sequence[Incident], network: RoadNetwork, count: int, seed: int
+) -> tuple[Incident, ...]:
+    """The same calls, each with ``count`` free units on the road, at nodes drawn at random.
+
+    They depend on the seed and the call's name alone, so that no other draw changes.
+    """
+    return tuple(
+        replace(call, on_road=tuple(_drawn_units(call, network, count, seed))) for call in incidents
+    )
+
+
+def _drawn_units(call: Incident, network: RoadNetwork, count: int, seed: int) -> Iterator[Depot]:
+    rng = generator(seed, call.name, "units on the road")
+    for number in range(1, count + 1):
+        node = int(rng.integers(network.num_nodes - 1))
+        yield Depot(f"road {number}", node + (node >= call.node), on_road=True)
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """A generator of its own for whatever the names name; others do not change it."""
+    words = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.random.default_rng([seed, *(int.from_bytes(word, "little") for word in words)])
+
+
 def _chances(weights: npt.ArrayLike, network: RoadNetwork) -> npt.NDArray[np.float64]:
     values = np.asarray(weights, np.float64)
     if values.shape != (network.num_nodes,):
@@ -91,7 +123,9 @@ def _chances(weights: npt.ArrayLike, network: RoadNetwork) -> npt.NDArray[np.flo
     return chances
 
 
-def check_incidents(incidents: Sequence[Incident], recording: RecordedTraffic) -> None:
+def check_incidents(
+    incidents: Sequence[Incident], recording: RecordedTraffic, depots: Sequence[Depot] = ()
+) -> None:
     """Refuse calls that cannot be replayed, or whose order or names would confuse a log."""
     if not incidents:
         raise InputError("no incident given: there is nothing to replay")
@@ -107,6 +141,16 @@ def check_incidents(incidents: Sequence[Incident], recording: RecordedTraffic) -
         if incident.at < before:
             raise InputError(f"{where}: it comes before the one above it; sort them by time")
         before = incident.at
+        taken = {depot.name for depot in depots}
+        for unit in incident.on_road:
+            if unit.name in taken:
+                raise InputError(
+                    f"{where}: unit {unit.name} on the road has the name of a depot or of another "
+                    "unit; give it its own"
+                )
+            taken.add(unit.name)
+            if not 0 <= unit.node < nodes:
+                raise InputError(f"{where}: unit {unit.name}: {unit.node} is not a node")
         with complaints_about(where):
             recording.find(incident.at)
 
@@ -145,23 +189,31 @@ class RecordedCalls:
     """The calls of a table in order of time, and its rows that cannot be replayed.
 
     ``lines`` has the line of each call in the table. ``left_out`` has the line of
-    each other row, its reason in a few words, and details.
+    each other row, its reason in a few words, and details. ``lost_units`` are rows of the
+    table of units on the road that cannot be used, and why.
     """
 
     where: str
     incidents: tuple[Incident, ...]
     lines: tuple[int, ...]
     left_out: tuple[tuple[int, str, str], ...] = ()
+    lost_units: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def read(
-        cls, source: Any, network: RoadNetwork, depots: Sequence[Depot], calendar: Calendar
+        cls,
+        source: Any,
+        network: RoadNetwork,
+        depots: Sequence[Depot],
+        calendar: Calendar,
+        units: Any = None,
     ) -> "RecordedCalls":
         """The calls of a CSV or Excel file or a DataFrame.
 
         It has the columns at, and node or lon and lat; name where there is one. A time
         without a zone is the city's own. Places go to the nearest node within the usual
-        limit, as those of an agency's records do.
+        limit, as those of an agency's records do. ``units`` is a table of units that are free
+        on the road: call, unit, and node or lon and lat; kind where it is known.
         """
         where, rows = table_rows.read(
             source, _RECORDED, ("at",), "at, and node or lon and lat are needed"
@@ -190,7 +242,9 @@ class RecordedCalls:
                 names[name] = line
                 found.append((Incident(name, node, at), line))
         found.sort(key=lambda one: (one[0].at, one[1]))
-        return cls(where, *_columns(found), tuple(lost))._not_empty()
+        on_road, lost_units = ({}, []) if units is None else _units(units, network, depots, names)
+        found = [(replace(one, on_road=on_road.get(one.name, ())), line) for one, line in found]
+        return cls(where, *_columns(found), tuple(lost), tuple(lost_units))._not_empty()
 
     def within(
         self, recording: RecordedTraffic, margin_s: float, lead_s: float = 0.0
@@ -214,7 +268,8 @@ class RecordedCalls:
                 lost.append((line, f"in the {edge} of a stretch", f"{call.at.isoformat()}"))
                 continue
             kept.append((call, line))
-        return RecordedCalls(self.where, *_columns(kept), tuple(lost))._not_empty()
+        incidents, lines = _columns(kept)
+        return replace(self, incidents=incidents, lines=lines, left_out=tuple(lost))._not_empty()
 
     def of_days(self, recording: RecordedTraffic, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days of a recording."""
@@ -224,26 +279,56 @@ class RecordedCalls:
     @property
     def words(self) -> str:
         """How many rows were left out and why, in one line; empty where none was."""
+        lost = ""
+        if self.lost_units:
+            count, (line, why) = len(self.lost_units), self.lost_units[0]
+            lost = f"{count:,} units on the road left out; the first, line {line}: {why}"
         if not self.left_out:
-            return ""
+            return lost
         counts = Counter(reason for _, reason, _ in self.left_out)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
         line, _, details = min(self.left_out)
         whole = len(self.incidents) + len(self.left_out)
         return (
             f"{self.where}: {len(self.left_out):,} of {whole:,} calls left out: {reasons}; the "
-            f"first, line {line}: {details}"
+            f"first, line {line}: {details}" + (f"; {lost}" if lost else "")
         )
 
     def write_left_out(self, path: str | os.PathLike[str]) -> None:
         """A CSV with the line and the reason of every row that was left out."""
         rows = [(line, reason, safe_cell(details)) for line, reason, details in self.left_out]
+        rows += [(line, "unit on the road", safe_cell(why)) for line, why in self.lost_units]
         write_csv(path, ("line", "reason", "details"), sorted(rows))
 
     def _not_empty(self) -> "RecordedCalls":
         if not self.incidents:
             raise InputError(self.words or f"{self.where}: no call in it; nothing to replay")
         return self
+
+
+def _units(
+    source: Any, network: RoadNetwork, depots: Sequence[Depot], calls: Container[str]
+) -> tuple[dict[str, tuple[Depot, ...]], list[tuple[int, str]]]:
+    """The units on the road of every call, and the lines of others with the reason."""
+    _, rows = table_rows.read(
+        source, _ON_ROAD, ("call", "unit"), "call, unit, and node or lon and lat are needed"
+    )
+    nodes, problems = _nodes(rows, network, table_rows.degrees_mark(rows))
+    stations = {depot.name for depot in depots}
+    found: dict[str, tuple[Depot, ...]] = {}
+    lost: list[tuple[int, str]] = []
+    for (line, row), node, problem in zip(rows, nodes, problems, strict=True):
+        call, name = row.get("call", ""), row.get("unit", "")
+        there = found.get(call, ())
+        if call not in calls:
+            problem = f"no call {call!r} is replayed"
+        elif not name or name in stations or name in [unit.name for unit in there]:
+            problem = f"unit {name!r} of call {call}: give every unit a name of its own"
+        if problem:
+            lost.append((line, problem))
+        else:
+            found[call] = (*there, Depot(name, node, True, row.get("kind", "")))
+    return found, lost
 
 
 def _columns(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.dispatch.worth import load_gain
 from ideal_dispatch.errors import IdealError, InputError, PluginError
@@ -32,7 +32,7 @@ from ideal_dispatch.outside_service import BudgetError, KeptBudget
 from ideal_dispatch.replay.drive import Drive, World, driving
 from ideal_dispatch.replay.experiment import Experiment, Live, PresentGround
 from ideal_dispatch.replay.fitting import load_parts
-from ideal_dispatch.replay.incidents import RecordedCalls
+from ideal_dispatch.replay.incidents import RecordedCalls, with_units_on_road
 from ideal_dispatch.replay.log import dropped_text, line_text
 from ideal_dispatch.replay.run import LOG, Report, merged
 from ideal_dispatch.replay.run_folder import Manifest, locked, settings
@@ -106,11 +106,11 @@ def run_live(
     clock, place = clock or LiveClock(), Path(folder)
     with complaints_about(experiment.path):
         ground = experiment.present_ground()
-        policies = policies_from(experiment.policies, _parts(experiment, ground.network))
+        policies = experiment.policies_with(_parts(experiment, ground.network), ground)
         calls, recorded = _calls(experiment, ground)
     with locked(place), ExitStack() as open_:
         take_up(place, experiment, None)
-        if recorded is not None and recorded.left_out:
+        if recorded is not None and recorded.words:
             warnings.warn(f"{recorded.words}; {place / LEFT_OUT} has all", stacklevel=2)
             recorded.write_left_out(place / LEFT_OUT)
         budget = open_.enter_context(closing(KeptBudget(most, place / REQUESTS)))
@@ -144,7 +144,7 @@ def _parts(experiment: Experiment, network: RoadNetwork) -> FittedParts:
         model.check(network)
     return FittedParts(
         model,
-        load_gain(folder / live.gain) if live.gain else None,
+        load_gain(folder / live.gain, model) if live.gain else None,
         DriftModel.load(folder / live.drift) if live.drift else None,
     )
 
@@ -153,16 +153,17 @@ def _calls(
     experiment: Experiment, ground: PresentGround
 ) -> tuple[tuple[Incident, ...], RecordedCalls | None]:
     """Names and places of the calls, in order; of a file the table too."""
-    if file := experiment.calls.file:
-        table = experiment.folder / file
-        found = RecordedCalls.read(table, ground.network, ground.depots, ground.calendar)
+    if experiment.calls.file:
+        found = experiment.calls.recorded(ground, ground.calendar, experiment.folder)
         return found.incidents, found
     weights, count = ground.weights(experiment.calls), experiment.live.calls
     rng = np.random.default_rng([experiment.seed, 3])
     nodes = rng.choice(weights.size, count, p=weights / weights.sum())
     names = (f"live-{number:04d}" for number in range(1, count + 1))
     made = zip(names, nodes.tolist(), strict=True)
-    return tuple(Incident(name, node, _UNPLANNED) for name, node in made), None
+    calls = [Incident(name, node, _UNPLANNED) for name, node in made]
+    on_road = experiment.calls.on_road, experiment.seed
+    return with_units_on_road(calls, ground.network, *on_road), None
 
 
 def _sources(

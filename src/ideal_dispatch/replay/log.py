@@ -2,7 +2,8 @@
 
 A drive is named ``s{station}`` where the router leads from the start, and
 ``s{station}+{digest of the prefix}`` where the first edges are prescribed.
-Times are rounded to milliseconds; a ``threshold_s`` of null is "always".
+Times are rounded to milliseconds; a ``threshold_s`` of null is "always". Stations are the
+depots and, after them, the call's units on the road.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from ideal_dispatch.dispatch.decision import Decision, log_details
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -54,6 +56,8 @@ def incident_entry(
             {
                 "depot": station.depot.name,
                 "node": station.depot.node,
+                **({"on_road": True} if station.depot.on_road else {}),
+                **({"kind": station.depot.kind} if station.depot.kind else {}),
                 "units": station.units,
                 "quote": _quote(station.quote),
                 "alternative": _quote(station.alternative),
@@ -78,6 +82,12 @@ def incident_entry(
             for world, (station, best) in hindsight.items()
         },
     }
+
+
+def logged_depot(station: Mapping[str, Any]) -> Depot:
+    """The depot, or the unit on the road, of an entry's station."""
+    known = {name: station[name] for name in ("on_road", "kind") if name in station}
+    return Depot(station["depot"], station["node"], **known)
 
 
 def line_text(entry: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def run_replay(
         raise InputError(f"workers {workers}: at least one is needed")
     if not isinstance(replay.traffic, ReplayedTraffic):
         raise InputError("live traffic has no past to replay; drive in it with run_live")
-    check_incidents(incidents, replay.traffic.recording)
+    check_incidents(incidents, replay.traffic.recording, replay.depots)
     place = Path(folder)
     with locked(place):
         manifest = _finished(place, replay, incidents, workers, cluster, report)

@@ -141,7 +141,8 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
     """All that the log of a replay depends on."""
-    calls = "".join(f"{one.name}\t{one.node}\t{one.at.isoformat()}\n" for one in incidents)
+    calls = "".join(map(_call_text, incidents))
+    on_road = sum(len(one.on_road) for one in incidents)
     return {
         "format": KIND.format,
         "network": replay.traffic.network.checksum,
@@ -151,7 +152,8 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
             for depot, count in zip(replay.depots, replay.units or (), strict=True)
         ],
         "region": None if replay.region is None else described(replay.region),
-        "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())},
+        "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())}
+        | ({"units_on_road": on_road} if on_road else {}),
         "policies": {policy.name: described(policy) for policy in replay.policies},
         "roles": {policy.name: str(getattr(policy, "role", "")) for policy in replay.policies},
         "seed": replay.seed,
@@ -164,6 +166,11 @@ def versions() -> dict[str, str]:
     """Of Python and of the packages that results depend on."""
     packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "numba")}
     return {"python": platform.python_version(), **packages}
+
+
+def _call_text(call: Incident) -> str:
+    units = "".join(f"\t{unit.name}\t{unit.node}\t{unit.kind}" for unit in call.on_road)
+    return f"{call.name}\t{call.node}\t{call.at.isoformat()}{units}\n"
 
 
 def _of_traffic(traffic: ReplayedTraffic | PresentTraffic) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """One incident replayed: every policy decides, and every ambulance drives in the same worlds."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +21,14 @@ from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
-from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
+from ideal_dispatch.replay.incidents import generator
+from ideal_dispatch.replay.log import (
+    drive_key,
+    dropped_text,
+    incident_entry,
+    line_text,
+    logged_depot,
+)
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
@@ -118,7 +124,7 @@ class Replay:
         })  # fmt: skip
 
     def decided(self, incident: Incident) -> DecidedCall:
-        """What every policy decides, by the same quotes.
+        """What every policy decides, by the same quotes, of units on the road too.
 
         Policies see the situation at the call and nothing later; each has a
         generator of its own, seeded by ``seed``, the incident's name and its own,
@@ -126,11 +132,12 @@ class Replay:
         """
         traffic, network, at = self.traffic, self.traffic.network, incident.at
         region = None if self.region is None else int(self.region[incident.node])
-        ready = Readiness(self.depots, self.units, region)
+        road = incident.on_road
+        ready = Readiness([*self.depots, *road], [*(self.units or ()), *[1] * len(road)], region)
         situation = observe(traffic, network, incident, traffic.context(at), ready)
         told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
         decisions = [
-            decided(policy, situation, _generator(self.seed, incident.name, policy.name))
+            decided(policy, situation, generator(self.seed, incident.name, policy.name))
             for policy in self.policies
         ]
         for decision in decisions:
@@ -158,11 +165,14 @@ class Replay:
 def resimulate(
     entry: Mapping[str, Any], traffic: ReplayedTraffic, policies: Sequence[Policy], seed: int
 ) -> dict[str, Any]:
-    """The entry again, from its incident, stations, territory and worlds alone."""
+    """The entry again, from its incident, stations, territory and worlds alone.
+
+    A unit on the road is a station like any other.
+    """
     said, stations, region = entry["incident"], entry["stations"], entry["region"]
     replay = Replay(
         traffic,
-        [Depot(station["depot"], station["node"]) for station in stations],
+        [logged_depot(station) for station in stations],
         policies,
         [station["units"] for station in stations],
         None if region is None else np.full(traffic.network.num_nodes, region, np.int32),
@@ -170,11 +180,6 @@ def resimulate(
         [World(name) for name in entry["hindsight"]],
     )
     return replay.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
-
-
-def _generator(seed: int, *names: str) -> np.random.Generator:
-    words = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
-    return np.random.default_rng([seed, *(int.from_bytes(word, "little") for word in words)])
 
 
 def _best(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts, policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
@@ -82,7 +82,7 @@ def run_experiment(
     place = Path(folder)
     with locked(place):
         take_up(place, replace(experiment, live=Live()), ground.recording.checksum)
-        if recorded is not None and recorded.left_out:
+        if recorded is not None and recorded.words:
             warnings.warn(f"{recorded.words}; {place / LEFT_OUT} has all", stacklevel=2)
             recorded.write_left_out(place / LEFT_OUT)
         write_start(place, experiment, test)
@@ -163,7 +163,7 @@ class _Stage:
             policies = self._policies(list(experiment.learning_days), ALL)
         else:
             parts = load_parts(experiment, transferred_parts(experiment, self.world))
-            policies = policies_from(experiment.policies, parts)
+            policies = experiment.policies_with(parts, self.ground)
         days = range(experiment.training_days, len(self.ground.dates()))
         self._replay(policies, days, TEST)
         if not radii_file(self.folder / TEST).exists():
@@ -181,7 +181,7 @@ class _Stage:
             past = self._past
             how = self._begin(f"learning from {len(days)} days ({name})")
             parts = fit_parts(experiment, self.ground, past, days, self.folder / name, **how)
-        return policies_from(experiment.policies, parts)
+        return experiment.policies_with(parts, self.ground)
 
     def _replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:
         how = self._begin(f"replaying {len(days)} {name} days")
@@ -220,8 +220,12 @@ def take_up(folder: Path, experiment: Experiment, recording: str | None) -> None
         values.pop(name)
     if not experiment.live.kind:
         del values["live"]
+    if experiment.fleet is None:
+        del values["fleet"]
     # a key that is not used is left out: runs that were begun before it existed go on
-    for table, name in (("calls", "file"), ("city", "territories")):
+    if not experiment.calls.on_road:
+        del values["calls"]["on_road"]
+    for table, name in (("calls", "file"), ("calls", "units"), ("city", "territories")):
         if file := values[table].pop(name):
             content = (experiment.folder / file).read_bytes()
             digest = hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.ranges import Checked, Range, check_fields
@@ -103,7 +104,7 @@ class CityFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A directory of ``ideal train``, and optionally what was fitted on replays."""
+    """A directory of ``ideal train``, and optionally what was fitted on a unit log or replays."""
 
     folder: str
     gain: str = ""
@@ -205,6 +206,9 @@ class Token:
 class ServiceSettings:
     """All of it; ``policy`` has the keys of an ideal policy's table in an experiment file.
 
+    With a ``fleet`` a second must save more than its absence costs the others, unless the
+    policy has a threshold of its own.
+
     ``path`` is the TOML file. ``folder`` is where relative file names begin: beside the TOML file.
     """
 
@@ -215,6 +219,7 @@ class ServiceSettings:
     traffic: TrafficTable = field(default_factory=TrafficTable)
     weather: WeatherTable = field(default_factory=WeatherTable)
     units: UnitsTable = field(default_factory=UnitsTable)
+    fleet: FleetTable | None = None
     audit: AuditTable = field(default_factory=AuditTable)
     tokens: tuple[Token, ...] = ()
     router_key: str = field(default="", repr=False)
@@ -277,6 +282,8 @@ class ServiceSettings:
             del shown[secret]
         if not self.city.territories:
             del shown["city"]["territories"]
+        if self.fleet is None:
+            del shown["fleet"]
         text = json.dumps(shown, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -24,8 +24,19 @@ def test_shortest_paths_at_a_tiny_size(console: Console) -> None:
     assert "batch of 64" in console.file.getvalue()
 
 
+def test_a_fleet_in_simpy_has_the_same_year() -> None:
+    pytest.importorskip("simpy", reason="the bench extra is not installed")
+    from benchmarks.fleet import run
+
+    console = Console(file=io.StringIO(), width=160)
+    run(console, days=3, rounds=1)
+    assert isinstance(console.file, io.StringIO)
+    assert "always, first arrival" in console.file.getvalue()
+
+
 def test_every_benchmark_can_be_called_with_a_console() -> None:
-    pytest.importorskip("igraph", reason="the bench extra is not installed")
+    for peer in ("igraph", "simpy"):
+        pytest.importorskip(peer, reason="the bench extra is not installed")
     from benchmarks.table import NAMES, benchmark
 
     assert set(NAMES) >= {"shortest_paths", "map_matching"}

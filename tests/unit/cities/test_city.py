@@ -167,5 +167,7 @@ def test_a_unit_on_the_road_needs_a_name_of_its_own() -> None:
     place = float(city.network.lon[700]), float(city.network.lat[700])
     call = city.call(node=650, on_road={"A7": place})
     assert [one.depot.name for one in call.stations if one.depot.on_road] == ["A7"]
+    call = city.call(node=650, on_road={"A7": place}, kinds={"A7": "medic"})
+    assert [one.depot.kind for one in call.stations if one.depot.kind] == ["medic"]
     with pytest.raises(InputError, match="unit Kelp Point on the road: a depot has that name"):
         city.call(node=650, on_road={"Kelp Point": place})

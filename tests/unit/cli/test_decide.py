@@ -16,7 +16,7 @@ from ideal_dispatch.dispatch import Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import threshold_from
 from ideal_dispatch.errors import IdealError, InputError, PolicyError
-from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
     GAIN,
@@ -184,6 +184,26 @@ def test_other_policies(
     assert f"Why, by policy {policy}" in capsys.readouterr().out
 
 
+def test_the_price_of_a_unit_in_a_fleet(
+    told: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("[fleet]\nunits = { D0 = 3, D1 = 3, D2 = 3 }\ncalls_per_day = 60\n")
+    decide(**told, fleet_file=file, json=True)
+    said = json.loads(capsys.readouterr().out)["decision"]
+    assert said["cost"]["lives"] == said["details"]["cost"] > 0.0
+    assert said["cost"]["hold_s"] > 0.0
+    assert "it costs the others" in said["threshold"]
+    decide(**told, json=True)
+    fixed = json.loads(capsys.readouterr().out)["decision"]
+    assert fixed["cost"] == {"lives": 0.001, "hold_s": None}
+    with pytest.raises(InputError, match="--fleet says what a second costs: leave out --threshold"):
+        decide(**told, fleet_file=file, cost=0.1)
+    file.write_text("[flete]\n")
+    with pytest.raises(InputError, match=r"fleet.toml: there is no \[fleet\] table"):
+        decide(**told, fleet_file=file)
+
+
 def test_a_policy_of_ones_own_keeps_its_threshold(
     told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,7 +259,7 @@ def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:
     for options in ([], ["--node", "700"]):
         done = ideal("decide", *options, cwd=tmp_path)
         assert "The call: " in done.stdout
-        assert "spread from replays" in done.stdout
+        assert "responses of a made-up unit log" in " ".join(done.stdout.split())
     assert "node 700" in done.stdout
 
 
@@ -450,3 +470,18 @@ def test_units_on_the_road(capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("A7", "A7=1", "=1,2", "A7=a,b"):
         with pytest.raises(InputError, match=f"--on-road {text}: write it as UNIT=LON,LAT"):
             decide(node=700, on_road=[text])
+
+
+def test_kinds_of_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = ResponseModel(Effects(60.0, 0.0, kind={"medic": 0.5}))
+    times.save(tmp_path / "response_times.json")
+    asked = {"node": 700, "primary": "Kelp Point", "gain_file": tmp_path / "response_times.json"}
+    expected = []
+    for kind in (None, ["Kelp Point=medic"]):
+        decide(**asked, kind=kind, json=True, seed=4)
+        expected.append(json.loads(capsys.readouterr().out)["decision"]["details"]["primary_s"])
+    assert expected[0] - expected[1] == pytest.approx(30.0, abs=0.2)
+    with pytest.raises(InputError, match="--kind medic: write it as NAME=KIND"):
+        decide(**asked, kind=["medic"])
+    with pytest.raises(InputError, match="--kind Nowhere: no such depot"):
+        decide(**asked, kind=["Nowhere=medic"])

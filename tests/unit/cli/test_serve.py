@@ -33,6 +33,15 @@ def test_check_says_what_would_be_served(town: Town) -> None:
     assert not list(town.folder.glob("check.toml.*"))  # neither database nor spool
 
 
+def test_check_says_which_fleet_prices_come_from(town: Town) -> None:
+    table = {"units": dict.fromkeys(("D0", "D1", "D2"), 2), "calls_per_day": 40}
+    done = ideal("--config", str(town.config("fleet-check.toml", fleet=table)), "--check")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "6 units on duty, 40 calls a day, recall first arrival, not calibrated" in said
+    assert "it costs the others" in said
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

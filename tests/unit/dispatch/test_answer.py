@@ -45,13 +45,13 @@ def test_a_decision_carries_what_was_computed(grid: RoadNetwork) -> None:
     assert made.send_second == (made.score_s > 0.0)
 
 
-def test_the_usual_threshold_is_a_life_in_a_hundred(grid: RoadNetwork) -> None:
+def test_the_usual_threshold_is_a_life_in_a_thousand(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     made = decide(call, model=random_model(grid))
     assert made.worth is not None
     assert made.primary_s is not None
     slope_per_s = made.worth.curve.slope_per_s(made.primary_s)
-    assert made.threshold_s * slope_per_s == pytest.approx(0.01)
+    assert made.threshold_s * slope_per_s == pytest.approx(0.001)
 
 
 def test_a_policy_has_its_own_model(grid: RoadNetwork) -> None:

@@ -19,7 +19,7 @@ from ideal_dispatch.dispatch.controls import (
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
 from tests.contracts.policy import PolicyContract
-from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
+from tests.unit.dispatch.worlds import GAIN, fleet_threshold, random_drift, random_model
 
 
 class TestRegion(PolicyContract):
@@ -98,3 +98,15 @@ class TestIdealWithoutModel(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
         return Ideal(gain=GAIN, seconds=("other-depot", "alternative"))
+
+
+class TestIdealByThePriceOfAUnit(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return Ideal(seconds=("other-depot", "alternative"), threshold=fleet_threshold(grid))
+
+
+class TestIntervalByThePriceOfAUnit(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return IntervalPolicy(threshold=fleet_threshold(grid))

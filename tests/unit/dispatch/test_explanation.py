@@ -6,12 +6,11 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from ideal_dispatch import Calendar, Model, RoadNetwork
-from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
+from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.baselines import RouterDual
 from ideal_dispatch.dispatch.candidate import routed
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
@@ -22,9 +21,10 @@ from tests.unit.dispatch.worlds import random_model, situation
 
 def city_decisions() -> list[tuple[Situation, Decision]]:
     """Many calls of the embedded city, decided by what comes with it, the primary as sent."""
-    city, folder = harbour_city(), HARBOUR_MODEL
-    model = Model.load(folder)
-    policy = Ideal(model, GainModel.load(folder / "gain.json"), method="multistart")
+    city = harbour_city()
+    model = city.model
+    assert model is not None
+    policy = Ideal(model, city.gain, method="multistart")
     at = datetime.fromisoformat("2023-05-08T08:10+08:00")
     context = Calendar(city.time_zone, city.country).context(at)
     router, made = ForecastRouter(model, city.network, context), []

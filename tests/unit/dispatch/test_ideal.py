@@ -1,8 +1,11 @@
 """Our form of the policy: who, whether, and from what it knows."""
 
 import math
+import re
+import warnings
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ from ideal_dispatch.dispatch.path_pair import overlap
 from ideal_dispatch.dispatch.scenario_gap import outlook_of, recentred
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
-from ideal_dispatch.dispatch.worth import gain_features
+from ideal_dispatch.dispatch.worth import gain_features, load_gain
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponsePair
 from ideal_dispatch.network.time_bounds import TimeBounds
@@ -120,6 +123,40 @@ def test_the_gain_is_of_responses_where_a_log_was_fitted(grid: RoadNetwork) -> N
     direct = pair.survival_gain(CURVES["waalewijn-2001"].probability)
     assert worth.survival_gain == pytest.approx(float(direct))
     assert worth.spread_from == "900 responses of a log"
+
+
+def test_the_kind_of_a_unit_has_its_own_turnout(grid: RoadNetwork) -> None:
+    call = situation(grid, 65, (1, 1))
+    times = ResponseModel(Effects(60.0, 0.0, kind={"medic": 0.5}))
+    first = decided(call, gain=times, seconds=("other-depot",)).primary.station
+    station = call.stations[first]
+    medic = replace(station, depot=replace(station.depot, kind="Medic"))
+    stations = tuple(medic if n == first else one for n, one in enumerate(call.stations))
+    plain, quick = (
+        decided(one, gain=times, seconds=("other-depot",)).primary_s
+        for one in (call, replace(call, stations=stations))
+    )
+    assert plain is not None
+    assert quick is not None
+    assert plain - quick == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("drive", "warned"), [("", False), ("its own", False), ("free flow × hour", True)]
+)
+def test_response_times_of_other_drives_are_warned_about(
+    grid: RoadNetwork, model: Model, tmp_path: Path, drive: str, warned: bool
+) -> None:
+    file = tmp_path / "response_times.json"
+    replace(LOG, drive=model.checksum if drive == "its own" else drive).save(file)
+    load_gain(file)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        load_gain(file, model)
+    assert len(told) == warned
+    if warned:
+        words = rf"times.json: fitted on drives by {drive}, not by this model .*; fit response t"
+        assert re.search(words, str(told[0].message))
 
 
 def test_turnout_may_choose_another_primary(grid: RoadNetwork) -> None:

@@ -10,7 +10,6 @@ from scipy.stats import t as student
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import (
-    HARBOUR_MODEL,
     TRAINING_DAYS,
     harbour_city,
     harbour_traffic,
@@ -138,7 +137,7 @@ def test_what_is_said_comes_true() -> None:
     city = harbour_city()
     recording = harbour_traffic(city)
     streets = ReplayedTraffic(recording)
-    policy = Ideal(gain=GainModel.load(HARBOUR_MODEL / "gain.json"), seconds=QUICK)
+    policy = Ideal(gain=city.gain, seconds=QUICK)
     rng = np.random.default_rng(3)
     right: list[bool] = []
     stretches = [recording.stretches[day[0]] for day in recording.days[:TRAINING_DAYS]]

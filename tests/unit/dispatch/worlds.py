@@ -13,10 +13,13 @@ from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, o
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe, scenario_gap
 from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.dispatch.price import UnitPrices
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.recording import Stretch
@@ -70,6 +73,19 @@ def situation(
         traffic, network, Incident(f"call {node}", node, at), traffic.recording.context(at),
         Readiness(depots(len(units)), units, region),
     )  # fmt: skip
+
+
+def fleet_threshold(
+    network: RoadNetwork, calls_per_day: float = 40.0, **rule: Any
+) -> PricedThreshold:
+    """The priced threshold of the four corners with three units each, calls at all nodes."""
+    times_s = network.free_flow_times_s
+    drive_s = np.array([network.distances(times_s, node) for node in NODES])
+    prices = UnitPrices.of(
+        ResponseModel.published().of(drive_s), np.ones(network.num_nodes), calls_per_day / 24.0,
+        12, 3600.0,
+    )  # fmt: skip
+    return PricedThreshold(prices, {depot.name: 3 for depot in depots(4)}, **rule)
 
 
 def random_model(network: RoadNetwork, seed: int = 0, radius: float = 0.05) -> Model:

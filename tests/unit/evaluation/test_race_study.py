@@ -145,6 +145,7 @@ def test_recalled_units_say_that_they_would_have_taken_longer(
     arrivals = Arrivals.of(log, grid)
     found = fit_predictors(arrivals)
     assert found.response.rows == len(arrivals) + 20
+    assert found.response.drive == FREE_FLOW
     asked = Arrivals.of(as_if_arrived(log.select(log.recalled)), grid)
     assert len(asked) == 20
     assert (found.of(asked).mean_s > 60.0).all()

@@ -80,7 +80,7 @@ def test_the_direction_of_a_step_is_the_same_to_the_bit(head: str) -> None:
     made = _made(_network(True), head, path_refreshes=0)
     made.direction(np.arange(64))
     own = gradient(made)
-    made._learns_through = _whole(made)
+    made.lower_level = _whole(made)
     made.direction(np.arange(64))
     np.testing.assert_array_equal(gradient(made), own)
     assert np.linalg.norm(own) > 0

@@ -90,6 +90,7 @@ def test_the_truth_is_found_again() -> None:
     assert found.rows == 2400
     assert found.until == "2023-03-09"
     assert found.source == "2,400 responses of a log"
+    assert found.drive == ""
 
 
 def test_without_the_time_of_leaving_the_sum_teaches_as_much() -> None:
@@ -110,6 +111,18 @@ def test_recalled_units_count_with_what_they_would_have_taken_longer() -> None:
     )
     assert naive_off < -20.0, "those who arrived were the quick ones"
     assert abs(off) < 0.4 * abs(naive_off)
+
+
+def test_when_another_arrived_is_known_from_all_rows_of_the_call() -> None:
+    """A recalled unit had not arrived when another did, whether that one teaches or not."""
+    log, path = drawn_log(recalled=True)
+    late = np.where(log.arrived, log.cancelled, log.cancelled + np.timedelta64(20, "m"))
+    log = replace(log, cancelled=late)
+    rows = ~log.arrived | (log.calls % 2 == 0)  # the others of every second call teach nothing
+    found = fit_responses(log, path, rows)
+    assert found.rows == rows.sum()
+    alone = fit_responses(log.select(rows), path[rows])
+    assert alone.rows < found.rows, "nobody is known to have arrived at these calls"
 
 
 def test_factors_of_few_responses_stay_near_one() -> None:

@@ -10,7 +10,7 @@ from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Incident
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay import RecordedCalls, read_incidents, sample_incidents, write_incidents
-from ideal_dispatch.replay.incidents import check_incidents
+from ideal_dispatch.replay.incidents import check_incidents, with_units_on_road
 from tests.unit.replay.small import CALL
 from tests.unit.traffic.small import CALENDAR, START, recording
 
@@ -186,6 +186,73 @@ def test_recorded_calls_are_put_on_the_network_in_order(grid: RoadNetwork, tmp_p
     assert "neither a node nor lon and lat" in lines[3]
     assert "A is in line 2 already" in lines[4]
     assert "at is not a known form of a time" in lines[5]
+
+
+UNITS = """call;unit;lon;lat;kind
+A;A7;114.005;22.004;medic
+A;A8;114.0031;22.0021;
+A;A7;114.005;22.004;
+A;West;114.005;22.004;
+A;A9;115.5;22.004;
+Z;A7;114.005;22.004;
+"""
+
+
+def test_units_on_the_road_are_origins_of_their_call(grid: RoadNetwork, tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_text(RECORDED)
+    (tmp_path / "units.csv").write_text(UNITS)
+    files = tmp_path / "calls.csv", grid, [Depot("West", 0), Depot("East", 114)], CALENDAR
+    plain = RecordedCalls.read(*files)
+    found = RecordedCalls.read(*files, tmp_path / "units.csv")
+    of_call = {call.name: call.on_road for call in found.incidents}
+    assert of_call.pop("A") == (Depot("A7", 53, True, "medic"), Depot("A8", 27, True))
+    assert set(of_call.values()) == {()}
+    assert [replace(call, on_road=()) for call in found.incidents] == list(plain.incidents)
+    assert found.left_out == plain.left_out
+    assert [line for line, _ in found.lost_units] == [4, 5, 6, 7]
+    reasons = [why for _, why in found.lost_units]
+    assert reasons[0] == "unit 'A7' of call A: give every unit a name of its own"
+    assert reasons[1].startswith("unit 'West' of call A")
+    assert "the nearest road is" in reasons[2]
+    assert reasons[3] == "no call 'Z' is replayed"
+    assert (
+        found.words
+        == f"{plain.words}; 4 units on the road left out; the first, line 4: {reasons[0]}"
+    )
+    assert found.within(recording(grid), margin_s=1800).lost_units == found.lost_units
+    found.write_left_out(tmp_path / "lost.csv")
+    assert "7,unit on the road,no call 'Z' is replayed" in (tmp_path / "lost.csv").read_text()
+    (tmp_path / "units.csv").write_text("call,lon,lat\nA,114.0,22.0\n")
+    with pytest.raises(InputError, match="no column for 'unit' .*; call, unit, and node or lon"):
+        RecordedCalls.read(*files, tmp_path / "units.csv")
+
+
+def test_drawn_units_depend_on_their_call_alone(grid: RoadNetwork) -> None:
+    calls = sample_incidents(recording(grid), np.ones(grid.num_nodes), 40, seed=1)
+    drawn = with_units_on_road(calls, grid, 2, seed=1)
+    assert [replace(call, on_road=()) for call in drawn] == list(calls)
+    assert with_units_on_road(calls[5:], grid, 2, seed=1) == drawn[5:]
+    one = with_units_on_road(calls, grid, 1, seed=1)
+    assert [call.on_road for call in one] == [call.on_road[:1] for call in drawn]
+    assert with_units_on_road(calls, grid, 2, seed=2) != drawn
+    assert with_units_on_road(calls, grid, 0, seed=1) == calls
+    nodes = {unit.node for call in drawn for unit in call.on_road}
+    assert len(nodes) > 40
+    assert all(call.node not in [unit.node for unit in call.on_road] for call in drawn)
+    assert [unit.name for unit in drawn[0].on_road] == ["road 1", "road 2"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [
+        (Depot("West", 3, True), "call A: unit West on the road has the name of a depot"),
+        (Depot("A7", 999, True), "call A: unit A7: 999 is not a node"),
+    ],
+)
+def test_units_that_cannot_be_replayed(grid: RoadNetwork, unit: Depot, message: str) -> None:
+    made, call = recording(grid), Incident("call A", 5, CALL, (unit,))
+    with pytest.raises(InputError, match=message):
+        check_incidents([call], made, [Depot("West", 0)])
 
 
 def test_recorded_calls_of_any_table(grid: RoadNetwork, tmp_path: Path) -> None:

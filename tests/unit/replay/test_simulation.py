@@ -10,6 +10,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
+from ideal_dispatch.dispatch.baselines import RegionPolicy, RouterPolicy
 from ideal_dispatch.errors import IdealError, PolicyError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import Replay, World, drive, resimulate
@@ -128,6 +129,24 @@ def test_a_station_without_units_takes_no_part(grid: RoadNetwork) -> None:
     assert entry["stations"][0]["quote"] is None
     assert entry["decisions"]["chancy"]["second"] is None
     assert entry["hindsight"]["instantaneous"]["station"] == 1
+
+
+def test_a_unit_on_the_road_is_an_origin_for_every_policy(grid: RoadNetwork) -> None:
+    world, plain = ReplayedTraffic(recording(grid)), _entry(grid, RouterPolicy())
+    near = int(grid.tail[np.flatnonzero(grid.head == call().node)[0]])
+    road = replace(call(), on_road=(Depot("A7", near, True, "medic"),))
+    policies = RouterPolicy(), RegionPolicy(), Chancy()
+    entry = simulated(world, road, depots(grid), policies, region=1)
+    assert entry["stations"][:2] == plain["stations"]
+    unit = entry["stations"][2]
+    assert (unit["depot"], unit["on_road"], unit["kind"]) == ("A7", True, "medic")
+    assert unit["units"] == 1
+    assert entry["decisions"]["router"]["primary"] == "s2"
+    assert entry["decisions"]["region"]["primary"] == "s1", "territories are of depots"
+    assert entry["drives"]["s0"] == plain["drives"]["s0"], "the depots drive as before"
+    assert entry["hindsight"]["experienced"]["station"] == 2
+    again = resimulate(json.loads(line_text(entry)), world, policies, seed=0)
+    assert line_text(again) == line_text(entry)
 
 
 def test_no_policy_sees_the_future(grid: RoadNetwork) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,13 @@ from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.policy_tables import SecondKinds, in_order, policies_from
+from ideal_dispatch.dispatch.policy_tables import (
+    FittedParts,
+    SecondKinds,
+    in_order,
+    policies_from,
+)
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.judged import Judged
@@ -33,6 +40,7 @@ from ideal_dispatch.replay.log import read_log
 from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
 from ideal_dispatch.replay.radii import radii_file, read_radii
 from ideal_dispatch.replay.run import LOG
+from ideal_dispatch.replay.run_folder import read_manifest
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.replay.study import calibration_of, run_experiment
 from ideal_dispatch.scenarios import target_radius
@@ -179,6 +187,25 @@ def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> 
     run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
     assert len([*read_log(tmp_path / "run" / "experienced" / "test" / "incidents.jsonl")]) == 6
     assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*Trigger")]
+
+
+def test_policies_take_the_prices_of_the_fleet(town: Path) -> None:
+    text = TEXT.format(world="experienced", per_day=3)
+    text = text[: text.index("[policies.paper]")] + 'threshold = "priced"\n'
+    file = town / "fleet.toml"
+    file.write_text(text)
+    with pytest.raises(
+        InputError, match='interval.threshold "priced": no fleet is known; describe'
+    ):
+        Experiment.load(file)
+    file.write_text(text + "[fleet]\nunits = { W = 2, E = 2 }\ncalls_per_day = 20\n")
+    experiment = Experiment.load(file)
+    policy: Any = experiment.policies_with(FittedParts(), experiment.ground())[-1]
+    assert isinstance(policy.threshold, PricedThreshold)
+    file.write_text(text + "[fleet]\nunits = { W = 2 }\ncalls_per_day = 20\n")
+    experiment = Experiment.load(file)
+    with pytest.raises(InputError, match=r"fleet.toml: \[fleet\] units of E are missing"):
+        experiment.policies_with(FittedParts(), experiment.ground())
 
 
 def test_going_on_changes_nothing(town: Path, run: Path) -> None:
@@ -401,6 +428,12 @@ def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
         (('["experienced"]', '["C"]'), r"worlds \['C'\]: choose of instantaneous and experienced"),
         (("per_day = 15", "perday = 15"), "perday is not known; did you mean per_day?"),
         (("seed = 5", "seed = "), "not TOML"),
+        (("per_day = 15", "on_road = -1"), "on_road -1: zero units or more"),
+        (
+            ("per_day = 15", 'on_road = 1\nfile = "x.csv"'),
+            "on_road is for drawn calls; with a file",
+        ),
+        (("per_day = 15", 'units = "x.csv"'), "units belong to the calls of a file"),
     ],
 )
 def test_a_wrong_file_is_one_line(town: Path, change: tuple[str, str], message: str) -> None:
@@ -492,6 +525,42 @@ def test_recorded_calls_replace_drawn_ones(town: Path, tmp_path: Path) -> None:
     (town / "calls.csv").write_text("name,node,at\n" + rows[5])
     with pytest.raises(InputError, match=r"calls.csv: 1 calls; none is of the 2 test days"):
         run_experiment(Experiment.load(file), tmp_path / "other")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_units_on_the_road_are_replayed(town: Path, tmp_path: Path, recorded: bool) -> None:
+    """Drawn or of a file; the calls and all that is drawn for them stay as they are."""
+    text = TEXT.format(world="experienced", per_day=15)
+    text = text[: text.index("[policies.router]")] + '[policies.chance]\nkind = "random"\n'
+    plain, road = "", "on_road = 1"
+    if recorded:
+        days = [f"2023-05-{day:02d}" for day in range(10, 15)]
+        calls = [f"{day},17,{day} 06:17" for day in days]
+        (town / "calls.csv").write_text("\n".join(["name,node,at", *calls]))
+        (town / "units.csv").write_text(
+            "\n".join(["call,unit,node", *(f"{d},A7,18" for d in days)])
+        )
+        plain = 'file = "calls.csv"'
+        road = f'{plain}\nunits = "units.csv"'
+    logs = []
+    for name, keys in (("plain", plain), ("road", road)):
+        file = town / f"{name}.toml"
+        file.write_text(text.replace("[calls]", f"[calls]\n{keys}"))
+        run = run_experiment(Experiment.load(file), tmp_path / name)
+        logs.append(list(read_log(run / "experienced" / "test" / LOG)))
+    assert [one["incident"] for one in logs[0]] == [one["incident"] for one in logs[1]]
+    for before, after in zip(*logs, strict=True):
+        assert [one["depot"] for one in after["stations"]] == [
+            "W", "E", "A7" if recorded else "road 1",
+        ]  # fmt: skip
+        assert after["stations"][:2] == before["stations"]
+        scores = [one["decisions"]["chance"]["score_s"] for one in (before, after)]
+        assert scores[0] == scores[1], "no other draw changes"
+    manifest = read_manifest(run / "experienced" / "test")
+    assert manifest["incidents"]["units_on_road"] == len(logs[1])
+    assert "on_road" not in (tmp_path / "plain" / "experiment.json").read_text()
+    lines = caveats(Judged(Outcomes.load(run / "experienced" / "test")))
+    assert any("units were free on the road" in line for line in lines)
 
 
 def test_the_next_command_runs_as_printed(town: Path, run: Path) -> None:

@@ -1,4 +1,4 @@
-"""A call's way through the service stays short, and the docs list it."""
+"""A call's way through the service stays short, and CONTRIBUTING.md lists it."""
 
 import re
 
@@ -10,10 +10,10 @@ MOST = 15
 """Functions between the socket and the answer."""
 
 
-def test_a_call_passes_few_functions_and_the_docs_list_them(town: Town) -> None:
+def test_a_call_passes_few_functions_which_are_listed(town: Town) -> None:
     found = way(town.settings("way.toml", server={"solvers": 1}), token("cad"), town.place(65))
     assert len(found) <= MOST, found
-    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = page.partition("## The way of a call")[2].partition("\n## ")[0]
     listed = re.findall(r"^\d+\. `([^`]+)`", section, re.M)
     assert listed == found

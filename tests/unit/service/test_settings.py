@@ -15,7 +15,12 @@ from ideal_dispatch.service.settings import Server, ServiceSettings, state_folde
 from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
-from tests.service_town import Town
+from tests.service_town import DEPOTS, Town
+
+
+def fleet(**changes: Any) -> dict[str, Any]:
+    """A [fleet] table with other values."""
+    return {"fleet": {"units": dict.fromkeys(DEPOTS, 2), "calls_per_day": 40, **changes}}
 
 
 def test_defaults_are_those_of_the_documentation(town: Town) -> None:
@@ -56,6 +61,18 @@ def test_defaults_are_those_of_the_documentation(town: Town) -> None:
         ({"city": {"accuracy_limit_m": 0.0}}, "accuracy_limit_m 0.0: more than 0 and at most"),
         ({"audit": {"retention_days": 10**9}}, "retention_days 1000000000: at most 36500"),
         ({"nonsense": {"a": 1}}, "nonsense is not known"),
+        ({"fleet": {"calls_per_day": 40}}, "fleet.units is missing"),
+        ({"fleet": {"units": {"D0": 2}}}, "fleet.calls_per_day is missing"),
+        (fleet(calls_per_day=0), "[fleet] calls_per_day 0.0: more than 0 is needed"),
+        (fleet(units={"D0": 2.5}), "fleet.units.D0 2.5: a whole number is needed"),
+        (fleet(units={"D0": -1}), "[fleet] units of D0 -1: 0 to 1000 is needed"),
+        (fleet(units={"D0": 0}), "[fleet] units: nobody is on duty; give the units of depots"),
+        (fleet(recall="soon"), "fleet.recall 'soon': one of 'none', 'first arrival', 'worth'"),
+        (fleet(by_hour=[1, 2]), "[fleet] by_hour: 2 numbers; 24 are needed, or none"),
+        (fleet(by_hour=[0] * 24), "[fleet] by_hour: no hour has calls"),
+        (fleet(arrests=0), "[fleet] arrests 0.0: more than 0 and at most 1 is needed"),
+        (fleet(entitled=0.01), "[fleet] entitled 0.01: no less than arrests, 0.03, is needed"),
+        (fleet(occupation_h=1), "fleet.occupation_h is not known; did you mean occupation_s?"),
     ],
 )
 def test_wrong_values_are_one_line(town: Town, changes: Any, words: str) -> None:
@@ -122,6 +139,7 @@ def test_the_hash_follows_what_shapes_advice_and_no_secret(town: Town) -> None:
     one = town.settings("hash.toml")
     assert town.settings("hash.toml").checksum == one.checksum
     assert town.settings("hash.toml", policy={"threshold": 60}).checksum != one.checksum
+    assert town.settings("hash.toml", **fleet()).checksum != one.checksum
     path = town.config("hash.toml")
     other = ServiceSettings.load(path, {"IDEAL_TOKENS": f"a:cad:{digest('a')}"})
     assert other.checksum == one.checksum

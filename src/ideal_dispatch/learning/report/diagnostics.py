@@ -99,7 +99,7 @@ def reliability(run: TrainingRun) -> Reliability:
     held_out, rows, model = run.split.validation, run.split.test, run.model
     plain = replace(model.radius_rule, scale=1.0)
     predicted = plain(model.weights, run.radii.contexts.astype(np.float32), run.radii.features)
-    targets = run.radii.upper
+    targets = run.radii.targets
     found = []
     for level in LEVELS:
         factor = conformal_factor(targets[held_out], predicted[held_out], level)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.learning.descent import Descent
 from ideal_dispatch.learning.report.diagnostics import Reliability
 from ideal_dispatch.learning.shape import DISTANCES_M, OVERLAPS, Shape
 from ideal_dispatch.learning.trainer import Epoch
@@ -49,11 +48,11 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
     return figure
 
 
-def descent(found: Descent) -> "Figure":
+def descent(table: FloatArray) -> "Figure":
     """Objective, length of the direction and of the weights, step by step."""
     figure, (left, right) = plain_axes(2, 3.2)
-    _, _, objective, direction, weights = found.steps.T
-    steps = np.arange(1, len(found.steps) + 1)
+    _, _, objective, direction, weights = table.T
+    steps = np.arange(1, len(table) + 1)
     for values, colour, name in (
         (objective, ACCENT, "objective of the batch"),
         (direction, ORANGE, "length of the direction"),

@@ -20,6 +20,7 @@ _NAMES = (
     "station #", "index",
 )  # fmt: skip
 _ON_ROAD, _YES, _NO = "on_road", {"yes", "true", "1"}, {"no", "false", "0", ""}
+_KIND = "kind"
 _NUMBERS = ("station #", "index")  # of a row: no name that a record would use
 _GRID = {"easting": ("easting", "x"), "northing": ("northing", "y")}
 
@@ -33,7 +34,7 @@ class DepotRow(NamedTuple):
     ``name`` is of the first column that holds names, "" where the row has none there;
     ``aliases`` are what the other columns call the depot. ``node`` is −1 off the network, and
     ``problem`` says why; without a network it is −1 without a problem. A unit that is
-    ``on_road`` has a row of its own, like a depot.
+    ``on_road`` has a row of its own, like a depot. ``kind`` is that of the units there.
     """
 
     line: int
@@ -44,6 +45,7 @@ class DepotRow(NamedTuple):
     node: int
     problem: str
     on_road: bool
+    kind: str
 
 
 def depot_rows(
@@ -56,7 +58,7 @@ def depot_rows(
 
     With ``to_degrees`` a table without degrees may have easting and northing.
     """
-    named = {name: (name,) for name in (*_NAMES, _ON_ROAD)}
+    named = {name: (name,) for name in (*_NAMES, _ON_ROAD, _KIND)}
     fields = table_rows.DEGREES
     try:
         where, rows = table_rows.read(
@@ -91,7 +93,7 @@ def depot_rows(
         if said not in _YES | _NO:
             raise InputError(f"{where} line {line}: {_ON_ROAD} {said!r}; write yes or no")
         own = row.get(column, ""), others, lon, lat, node, problem
-        found.append(DepotRow(line, *own, said in _YES))
+        found.append(DepotRow(line, *own, said in _YES, row.get(_KIND, "")))
     return where, found
 
 
@@ -114,5 +116,5 @@ def read_depots(
         if row.node < 0:
             elsewhere.append(f"depot {name}: {row.problem}")
         else:
-            depots.append(Depot(name, row.node, row.on_road))
+            depots.append(Depot(name, row.node, row.on_road, row.kind))
     return depots, elsewhere

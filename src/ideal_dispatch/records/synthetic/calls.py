@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,12 +16,13 @@ _NEAREST_M, _FARTHEST_M = 600.0, 9_800.0
 
 @dataclass(slots=True)
 class SyntheticCalls:
-    """Draws calls of a year on a network, at nodes within reach of a depot."""
+    """Draws calls of a year, or of some ``days``, at nodes within reach of a depot."""
 
     network: RoadNetwork
     depots: Sequence[Depot]
     zone: ZoneInfo
     year: int
+    days: Sequence[date] = ()
     free_flow_s: FloatArray = field(init=False)
     in_reach: BoolArray = field(init=False)
 
@@ -40,10 +41,13 @@ class SyntheticCalls:
     def moment(self, rng: np.random.Generator) -> datetime:
         """A call time, more by day than by night, in no hour that comes twice."""
         start, end = (datetime(self.year + n, 1, 1, tzinfo=self.zone) for n in (0, 1))
-        length_s = int((end - start).total_seconds())
-        start = start.astimezone(UTC)
         while True:
-            at = start + timedelta(seconds=int(rng.integers(length_s - 3600)))
+            if self.days:
+                start = datetime.combine(self.days[int(rng.integers(len(self.days)))], time.min)
+                start = start.replace(tzinfo=self.zone)
+                end = start + timedelta(days=1, hours=1)
+            length_s = int((end - start).total_seconds())
+            at = start.astimezone(UTC) + timedelta(seconds=int(rng.integers(length_s - 3600)))
             local = at.astimezone(self.zone)
             hours = [(at + timedelta(hours=h)).astimezone(self.zone).utcoffset() for h in (-2, 2)]
             if hours[0] == hours[1] and rng.random() < (0.45 if local.hour < 7 else 1.0):

@@ -7,7 +7,7 @@ are recalled, and some rows are spoiled.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.pages import render
-from ideal_dispatch.ranges import Checked, Count, Whole
+from ideal_dispatch.ranges import Checked, Count, Share, Whole
 from ideal_dispatch.records.response_log import LogSettings
 from ideal_dispatch.records.synthetic import cells
 from ideal_dispatch.records.synthetic.calls import SyntheticCalls
@@ -32,7 +32,7 @@ HEADER = (
 )  # fmt: skip
 _NATURES = ("Chest pain", "Fall", "Breathing", "Traffic collision", "Stroke", "Other")
 _UNITS = 3  # of every station
-_PAIRED, _ON_ROAD, _POSITION_KNOWN = 0.45, 0.15, 0.67  # shares
+_PAIRED, _ON_ROAD = 0.45, 0.15  # shares
 _STOOD_DOWN, _CANCELLED = 0.35, 0.04  # of those that are late, and of units sent alone
 _LATE_S = 45.0  # behind the first, from which on a second may be stood down
 _SHARED = 0.12  # sd of the logarithm that the units of one call share
@@ -43,11 +43,17 @@ Cells = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LogParams(Checked):
-    """How many calls of which year; ``defects_each`` rows of every kind of defect are planted."""
+    """How many calls of which year; ``defects_each`` rows of every kind of defect are planted.
+
+    With ``days`` all calls come in on one of these. Of units that start on the road the log has
+    the position for a share of ``positions``.
+    """
 
     calls: Count = 2000
     year: Count = 2023
     defects_each: Whole = 3
+    days: tuple[date, ...] = ()
+    positions: Share = 0.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,15 @@ def synthesise_log(
     params: LogParams | None = None,
     travel_time: TravelTime | None = None,
 ) -> SyntheticLog:
-    """A unit log on ``network``, the depots being stations; same seed, same bytes."""
+    """A unit log on ``network``, the depots being stations; same seed, same bytes.
+
+    Where a drive takes no time by ``travel_time``, another call is drawn.
+    """
     params = params or LogParams()
     rng = np.random.default_rng(seed)
-    calls = SyntheticCalls(network, depots, zone(time_zone), params.year)
+    calls = SyntheticCalls(network, depots, zone(time_zone), params.year, params.days)
     travel_time = travel_time or TypicalTravelTime(network, rng, time_zone)
-    agency = _Agency(calls, travel_time, calls.free_flow_s.argmin(axis=0))
+    agency = _Agency(calls, travel_time, calls.free_flow_s.argmin(axis=0), params.positions)
     drafts = [draft for number in range(params.calls) for draft in agency.call(rng, number)]
     kinds = [name for name in DEFECTS for _ in range(params.defects_each)]
     for index, kind in zip(rng.permutation(len(drafts)), kinds, strict=False):
@@ -175,9 +184,16 @@ class _Agency:
     calls: SyntheticCalls
     travel_time: TravelTime
     area: npt.NDArray[np.intp]
+    positions: float
 
     def call(self, rng: np.random.Generator, number: int) -> list[_Draft]:
         """The rows of one call."""
+        while not (drafts := self._call(rng, number)):
+            pass
+        return drafts
+
+    def _call(self, rng: np.random.Generator, number: int) -> list[_Draft]:
+        """The rows of one call; none where a unit cannot drive there at that time."""
         calls = self.calls
         at = calls.moment(rng)
         first, node = calls.ends(rng)
@@ -192,6 +208,8 @@ class _Agency:
                 behind.recalled_s = ahead.there_s - behind.delay_s + int(rng.integers(10, 40))
         elif rng.random() < _CANCELLED:
             sent[0].recalled_s = int(rng.uniform(0.2, 0.9) * sent[0].response_s)
+        if any(unit.drive_s == 0 for unit in sent):
+            return []
         dispatched = at + timedelta(seconds=int(rng.integers(20, 90)))
         lon, lat = calls.beside(rng, node)
         call = {
@@ -218,9 +236,9 @@ class _Agency:
         if not on_road and at.astimezone(self.calls.zone).hour in _NIGHT:
             median_s *= 1.4
         turnout_s = max(round(median_s * float(np.exp(0.35 * rng.normal()))), 1)
-        drive_s = max(round(shared * self.travel_time(origin, node, at, Weather())), 1)
+        drive_s = round(shared * self.travel_time(origin, node, at, Weather()))
         unit = f"A{depot + 1}{int(rng.integers(1, _UNITS + 1))}"
-        logged = on_road and bool(rng.random() < _POSITION_KNOWN)
+        logged = on_road and bool(rng.random() < self.positions)
         return _Sent(depot, unit, origin, on_road, logged, delay_s, turnout_s, drive_s)
 
     def _draft(

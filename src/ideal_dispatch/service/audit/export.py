@@ -26,6 +26,8 @@ _ANSWER = {
     "second_s": ("nominal", "second_s"),
     "gain_s": ("gain_s",),
     "threshold_s": ("threshold", "seconds"),
+    "cost_lives": ("cost", "lives"),
+    "hold_s": ("cost", "hold_s"),
     "gap_lower_s": ("gap", "lower_s"),
     "gap_upper_s": ("gap", "upper_s"),
     "revision": ("revision",),

@@ -13,7 +13,7 @@ def demo() -> tuple[tables.ServiceSettings, str]:
     token, hashed = new_token()
     settings = tables.ServiceSettings(
         city=tables.CityFiles("", "", city["time_zone"], city["country"], city["name"]),
-        model=tables.ModelFiles(str(HARBOUR_MODEL), str(HARBOUR_MODEL / "gain.json")),
+        model=tables.ModelFiles(str(HARBOUR_MODEL), str(HARBOUR_MODEL / "response_times.json")),
         server=tables.Server(public_metrics=True, log_level="warning"),
         policy={"threshold": {"cost": 0.002}, "method": "multistart"},
         traffic=tables.TrafficTable("recorded", "harbour.traffic"),

@@ -99,6 +99,18 @@ class ThresholdOut(BaseModel):
     words: str
 
 
+class CostOut(BaseModel):
+    """What a second costs the other calls, in lives, while its unit is away for ``hold_s``.
+
+    It is the price in the ``fleet`` as it was at the call, or the ``fixed`` cost of the
+    settings, whatever the absence: then ``hold_s`` is null.
+    """
+
+    lives: float
+    hold_s: float | None
+    source: Literal["fleet", "fixed"]
+
+
 class Nominal(BaseModel):
     """When both are expected."""
 
@@ -173,6 +185,7 @@ class Versions(BaseModel):
     gain: str | None = None
     drift: str | None = None
     territories: str | None = None
+    fleet: str | None = None
     configuration: str
 
 
@@ -209,6 +222,7 @@ class Recommendation(BaseModel):
     gain_survival: float | None
     gap: GapOut | None
     threshold: ThresholdOut | None
+    cost: CostOut | None = None
     radius: float | None
     nominal: Nominal
     explanation: ExplanationOut

@@ -67,6 +67,10 @@ def api_answer(call: Call, case: "Case", answer: Answer, routes: "RouteFields") 
             "source": "configuration" if call.threshold_s is None else "request",
             "words": answer.threshold,
         },
+        "cost": None if (cost := decision.cost) is None else {
+            "lives": _rounded(cost.lives, 9), "hold_s": _rounded(cost.hold_s, 1),
+            "source": "fixed" if cost.hold_s is None else "fleet",
+        },
         "radius": (
             None if decision.outlook is None else _rounded(decision.outlook.scenarios.radius, 6)
         ),
@@ -130,7 +134,7 @@ def _empty(call: Call, answer: Answer) -> dict[str, Any]:
         },
         **dict.fromkeys((
             "primary", "second", "sooner_unit", "gain_s", "gain_survival", "gap", "threshold",
-            "radius",
+            "cost", "radius",
         )),
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import IntArray
@@ -14,9 +15,11 @@ from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.worth import Gains, load_gain
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import check_source
+from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.model import content_hash
@@ -56,7 +59,7 @@ class Assets:
     @property
     def checksums(self) -> dict[str, str]:
         """Hashes of the contents of all that decides, by part; optional parts where used."""
-        places = [(depot.name, int(depot.node)) for depot in self.depots]
+        places = [(one.name, int(one.node), one.on_road, one.kind) for one in self.depots]
         found = {
             "model": self.model.checksum,
             "network": self.network.checksum,
@@ -69,6 +72,9 @@ class Assets:
             found["gain"] = content_hash(json.dumps(asdict(gain)).encode())
         if isinstance(drift, DriftModel):
             found["drift"] = drift.model.checksum
+        if isinstance(rule := getattr(self.policy, "threshold", None), PricedThreshold):
+            tables = rule.prices.tables
+            found["fleet"] = content_hash(b"".join(np.asarray(part).tobytes() for part in tables))
         return found
 
 
@@ -85,8 +91,8 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
         _check_name(depot.name)
     DepotNames((depot.name for depot in depots), settings.city.aliases)  # or says what is wrong
     model = RememberedModel.load(settings.file(settings.model.folder))
-    policy = _policy(settings, model)
     model.check(network)
+    policy = _policy(settings, model, network, depots)
     match settings.traffic.kind:
         case "forecast":
             traffic = LiveTraffic(network, calendar, model)
@@ -135,13 +141,21 @@ def _check_name(name: str) -> None:
         raise InputError(f"depot {name[:20]!r}: its name cannot be used: {why}")
 
 
-def _policy(settings: ServiceSettings, model: Model) -> Policy:
+def _policy(
+    settings: ServiceSettings, model: Model, network: RoadNetwork, depots: tuple[Depot, ...]
+) -> Policy:
     files, table = settings.model, dict(settings.policy)
     drift = DriftModel.load(settings.file(files.drift)) if files.drift else None
-    gain = load_gain(settings.file(files.gain)) if files.gain else None
+    gain = load_gain(settings.file(files.gain), model) if files.gain else None
     table.setdefault("kind", "ideal")
     with complaints_about(settings.path):
-        policy = advising_policy(table, FittedParts(model, gain, drift), "policy")
+        priced = None
+        if settings.fleet is not None:
+            priced = priced_threshold(
+                settings.fleet, network, depots, model=model, gain=gain, folder=settings.folder
+            )
+        parts = FittedParts(model, gain, drift, priced=priced)
+        policy = advising_policy(table, parts, "policy")
     if isinstance(policy, Ideal) and policy.decide_by != "gain":
         raise InputError(
             f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '

@@ -61,12 +61,10 @@ def simulate(
     days = {place / f"{plan.date.isoformat()}.day": plan for plan in plans}
     if len(days) < len(plans):
         raise InputError("two plans are of the same date; a day is simulated once")
-    common = {"network": network.checksum, "bin_s": bin_s}
-    engines = {plan.signals: engine_of(network, plan.signals) for plan in plans}
+    common = {"network": network.checksum, "bin_s": bin_s, "engine": engine_of(network)}
     missing: dict[Path, dict[str, Any]] = {}
     for file, plan in days.items():
-        made_of = common | {"engine": engines[plan.signals], "plan": plan.to_json()}
-        made_of = json.loads(json.dumps(made_of))
+        made_of = json.loads(json.dumps(common | {"plan": plan.to_json()}))
         if _is_done(file, made_of):
             report(plan, 0.0)
         else:
@@ -116,7 +114,7 @@ def _is_done(file: Path, made_of: dict[str, Any]) -> bool:
     return {name: manifest.get(name) for name in made_of} == made_of
 
 
-def engine_of(network: RoadNetwork, signals: str = "actuated") -> dict[str, str]:
+def engine_of(network: RoadNetwork) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
     digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
     for module in (demand, output, scenario_files, simulation):
@@ -124,7 +122,7 @@ def engine_of(network: RoadNetwork, signals: str = "actuated") -> dict[str, str]
         digest.update(repr(sorted(constants.items())).encode())
     return {
         "sumo": sumo_version(),
-        "roads": roads_checksum(network, signals),
+        "roads": roads_checksum(network),
         "constants": digest.hexdigest(),
     }
 
@@ -140,7 +138,6 @@ def _pack(
             "kind": plan.kind,
             "demand_factor": plan.demand_factor,
             "closures": manifest["plan"]["closures"],
-            "signals": plan.signals,
             "seed": plan.seed,
             "hours": manifest["hours"],
             "unfinished": manifest["unfinished"],

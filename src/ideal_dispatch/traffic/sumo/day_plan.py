@@ -10,7 +10,6 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 
 DAY_KINDS = ("weekday", "saturday", "sunday", "holiday")
-SIGNALS = ("actuated", "fixed")
 PEAKS = ((6, 10), (16, 20))
 WHOLE_DAY = ((0, 24),)
 HOUR_S = 3600
@@ -52,8 +51,7 @@ class DayPlan:
     may not change within one.
     ``demand_factor`` multiplies the trips of the kind of day. ``weather`` has 25
     rows of the variables of :data:`WEATHER_VARIABLES`: row h is of the hour that
-    ends h hours after midnight, so the first is of the day before. ``signals``
-    wait for traffic (actuated) or follow their programme (fixed). ``queues`` moves vehicles
+    ends h hours after midnight, so the first is of the day before. ``queues`` moves vehicles
     from queue to queue along a road (SUMO's mesoscopic model), which is much quicker to
     simulate than how each follows the one before it.
     """
@@ -66,17 +64,12 @@ class DayPlan:
     weather: tuple[tuple[float, ...], ...]
     closures: tuple[Closure, ...] = ()
     seed: int = 0
-    signals: str = "actuated"
     queues: bool = False
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
-        for what, word, known in (
-            ("day kind", self.kind, DAY_KINDS),
-            ("signals", self.signals, SIGNALS),
-        ):
-            if word not in known:
-                raise InputError(f"{what} {word!r}; one of {', '.join(known)} is needed")
+        if self.kind not in DAY_KINDS:
+            raise InputError(f"day kind {self.kind!r}; one of {', '.join(DAY_KINDS)} is needed")
         hours = tuple((whole_number(a, "hour"), whole_number(b, "hour")) for a, b in self.hours)
         object.__setattr__(self, "hours", hours)
         ends = [hour for period in hours for hour in period]
@@ -119,8 +112,8 @@ class DayPlan:
         return (local - datetime.combine(self.date, time())).total_seconds()
 
     def to_json(self) -> dict[str, Any]:
-        """The plan in plain values."""
-        values = asdict(self) | {"date": self.date.isoformat()}
+        """The plan in plain values, such that days simulated by earlier versions are known."""
+        values = asdict(self) | {"date": self.date.isoformat(), "signals": "actuated"}
         if not self.queues:
-            del values["queues"]  # days from before it existed are not simulated again
+            del values["queues"]
         return values

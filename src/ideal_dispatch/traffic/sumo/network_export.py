@@ -34,8 +34,8 @@ OPTIONS = (
     "--no-warnings", "true",
     "--xml-validation", "never",
     "--offset.disable-normalization", "true",
+    "--tls.default-type", "actuated",  # lights that wait for traffic: fixed ones jam
 )  # fmt: skip
-_TYPES = {"actuated": "actuated", "fixed": "static"}  # SUMO's names of the kinds of lights
 _LIMIT_S = 600.0
 
 
@@ -52,11 +52,11 @@ def speeds_m_s(network: RoadNetwork) -> FloatArray:
     return speeds
 
 
-def export_network(network: RoadNetwork, folder: Path, signals: str = "actuated") -> Path:
+def export_network(network: RoadNetwork, folder: Path) -> Path:
     """The SUMO network file in ``folder``, made there unless it is there already."""
     if np.isnan(network.lon).any() or np.isnan(network.lat).any():
         raise InputError("a SUMO network needs the place of every node; give lon and lat")
-    target = folder / f"{roads_checksum(network, signals)}.net.xml"
+    target = folder / f"{roads_checksum(network)}.net.xml"
     if target.exists():
         return target
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def export_network(network: RoadNetwork, folder: Path, signals: str = "actuated"
         if network.forbidden_turns:
             parts["con"].write_bytes(_connections(network))
             options += ["-x", parts["con"].name]
-        run("netconvert", [*options, *_options(signals)], folder, _LIMIT_S)
+        run("netconvert", [*options, *OPTIONS], folder, _LIMIT_S)
         os.replace(parts["net"], target)
     finally:
         for part in parts.values():
@@ -83,13 +83,9 @@ def turns_left_out(network: RoadNetwork) -> int:
     return sum(len(turn) > 2 for turn in network.forbidden_turns)
 
 
-def _options(signals: str) -> tuple[str, ...]:
-    return *OPTIONS, "--tls.default-type", _TYPES[signals]
-
-
-def roads_checksum(network: RoadNetwork, signals: str = "actuated") -> str:
+def roads_checksum(network: RoadNetwork) -> str:
     """Hash of all that makes the SUMO network: the roads as drawn, the options, SUMO itself."""
-    digest = hashlib.blake2b(f"{sumo_version()} {_options(signals)}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{sumo_version()} {OPTIONS}".encode(), digest_size=16)
     digest.update(_nodes(network))
     digest.update(_edges(network))
     if network.forbidden_turns:

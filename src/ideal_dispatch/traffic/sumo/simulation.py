@@ -91,7 +91,7 @@ def simulate_day(
     """
     if bin_s < 1 or HOUR_S % bin_s:
         raise InputError(f"bins of {bin_s} s: an hour must be a whole number of them")
-    net = export_network(network, Path(workdir), plan.signals).resolve()
+    net = export_network(network, Path(workdir)).resolve()
     demand = Demand.of(network)
     grids: list[FloatGrid] = []
     hours: list[HourCount] = []

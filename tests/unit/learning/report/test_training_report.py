@@ -111,7 +111,9 @@ def _with_radii(run: TrainingRun, targets: Any, predicted: float = 0.1) -> Train
     return replace(
         run,
         model=replace(run.model, radius_rule=rule),
-        radii=replace(run.radii, upper=np.asarray(targets, float)),
+        radii=replace(
+            run.radii, upper=np.asarray(targets, float), greatest=np.full(len(targets), np.inf)
+        ),
         predicted_radii=np.full(len(targets), predicted),
     )
 

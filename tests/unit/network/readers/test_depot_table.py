@@ -69,9 +69,9 @@ def test_numbers_of_rows_are_names_only_if_there_are_no_others(
 def test_units_on_the_road_have_a_row_of_their_own(tmp_path: Path) -> None:
     network = read_network(**_write(tmp_path), simplify=False)
     table = tmp_path / "depots.csv"
-    table.write_text("name,lon,lat,on_road\nNorth,7.0101,43.01,\nA7,7.0,43.0,Yes\n")
+    table.write_text("name,lon,lat,on_road,kind\nNorth,7.0101,43.01,,\nA7,7.0,43.0,Yes,medic\n")
     depots, _ = read_depots(table, network)
-    assert [depot.on_road for depot in depots] == [False, True]
+    assert [(depot.on_road, depot.kind) for depot in depots] == [(False, ""), (True, "medic")]
     table.write_text("name,lon,lat,on_road\nNorth,7.0101,43.01,perhaps\n")
     with pytest.raises(InputError, match="line 2: on_road 'perhaps'; write yes or no"):
         read_depots(table, network)

@@ -42,7 +42,7 @@ def test_csv_has_columns_for_people(store: AuditStore, tmp_path: Path) -> None:
         "id": "r1", "decision": "send_second", "revision": 2, "latency_ms": 12.5, "gain_s": -3.5,
         "primary": {"depot": "Kelp Point", "unit": "A1"}, "second": {"depot": "Gannet Bay"},
         "nominal": {"primary_s": 300.5, "second_s": 280.0}, "threshold": {"seconds": 30.0},
-        "gap": {"lower_s": 20.0, "upper_s": None},
+        "gap": {"lower_s": 20.0, "upper_s": None}, "cost": {"lives": 0.0005, "hold_s": 240.0},
         "degraded": [{"code": "late"}, {"code": "x", "also": ["y", "z"]}],
     }  # fmt: skip
     said = {"action": "override", "reason_code": "other", "text": "=parade", "by": "desk"}
@@ -61,7 +61,8 @@ def test_csv_has_columns_for_people(store: AuditStore, tmp_path: Path) -> None:
     assert told.items() >= {
         "call_id": "c", "decision": "send_second", "primary_depot": "Kelp Point",
         "primary_unit": "A1", "primary_s": "300.5", "second_depot": "Gannet Bay",
-        "second_s": "280.0", "gain_s": "-3.5", "threshold_s": "30.0", "gap_lower_s": "20.0",
+        "second_s": "280.0", "gain_s": "-3.5", "threshold_s": "30.0", "cost_lives": "0.0005",
+        "hold_s": "240.0", "gap_lower_s": "20.0",
         "remarks": "late x y z", "who": "cad", "recommendation": "r1", "revision": "2",
     }.items()  # fmt: skip
     assert json.loads(advised["body"])["answer"] == answer

@@ -14,7 +14,7 @@ import pytest
 
 from ideal_dispatch import Model
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city
-from ideal_dispatch.dispatch.expected_gain import GainModel
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap.warm_up import warm_up
 
 PATIENCE_S = 600.0
@@ -23,7 +23,9 @@ PATIENCE_S = 600.0
 def test_the_shipped_model_is_the_citys_own_and_small() -> None:
     model = Model.load(HARBOUR_MODEL)
     assert model.network_checksum == harbour_city().network.checksum
-    assert GainModel.load(HARBOUR_MODEL / "gain.json").rows > 100
+    times = ResponseModel.load(HARBOUR_MODEL / "response_times.json")
+    assert times.rows > 1000
+    assert times.drive == model.checksum
     size = sum(path.stat().st_size for path in HARBOUR_MODEL.iterdir())
     assert size < 1_000_000
 

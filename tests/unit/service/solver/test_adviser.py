@@ -11,7 +11,9 @@ import pytest
 
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.dispatch import Assignment, Decision, Situation
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.dispatch.price import UNCALIBRATED
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.adviser import Adviser
@@ -19,7 +21,7 @@ from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
 from tests.polylines import encode_polyline
-from tests.service_town import Town
+from tests.service_town import DEPOTS, Town
 from tests.unit.dispatch.worlds import bounded_model, count_searches
 
 NOTHING = KnownWeather()
@@ -170,6 +172,97 @@ def test_a_high_threshold_keeps_the_second_at_home(advise: Advise) -> None:
     assert usual.threshold is not None
     assert usual.threshold.source == "configuration"
     assert "of survival" in usual.threshold.words
+
+
+FLEET = {"units": dict.fromkeys(DEPOTS, 3), "calls_per_day": 60, "recall": "none"}
+
+
+def served_by(town: Town, name: str, **tables: Any) -> Advise:
+    """The adviser of other settings, asked about units that are told with the call."""
+    settings = town.settings(name, **tables)
+    assets = load_assets(settings)
+    assets.traffic.prepare()
+    adviser = Adviser(assets, settings)
+
+    def asked(free: int, **changes: Any) -> dict[str, Any]:
+        depots = [{"name": name, "units": free} for name in DEPOTS]
+        told = town.call("x", 65, depots=depots, **changes)
+        call = RecommendationRequest.model_validate(told).call()
+        return adviser.advise(call, KnownUnits({}, None), NOTHING, time.monotonic() + 60.0)
+
+    return asked
+
+
+def test_with_a_fleet_a_second_must_save_more_than_its_absence_costs(town: Town) -> None:
+    asked = served_by(town, "fleet.toml", fleet=FLEET)
+    lives = []
+    for free in (3, 2, 1):
+        told = completed(asked(free))
+        assert told.cost is not None
+        assert told.threshold is not None
+        assert told.gain_survival is not None
+        assert told.cost.source == "fleet"
+        assert told.cost.hold_s is not None
+        assert told.cost.hold_s > 600.0, "nobody stands it down"
+        assert "it costs the others" in told.threshold.words
+        assert (told.decision == "send_second") == (told.gain_survival > told.cost.lives)
+        lives.append(told.cost.lives)
+    assert lives[0] < lives[1] < lives[2], "the fewer are free, the more one is missed"
+    recalled = served_by(town, "recall.toml", fleet=FLEET | {"recall": "first arrival"})
+    shorter = completed(recalled(2))
+    assert shorter.cost is not None
+    assert shorter.cost.lives < lives[1]
+
+
+def test_what_replaces_the_price_of_the_fleet(town: Town) -> None:
+    asked = served_by(town, "fleet.toml", fleet=FLEET)
+    assert completed(asked(2, threshold_s=10.0)).cost is None, "the request has a threshold"
+    fixed = served_by(town, "both.toml", fleet=FLEET, policy={"threshold": {"cost": 0.002}})
+    told = completed(fixed(2))
+    assert told.cost is not None
+    assert (told.cost.lives, told.cost.hold_s, told.cost.source) == (0.002, None, "fixed")
+    said = served_by(town, "said.toml", fleet=FLEET, policy={"threshold": "priced"})
+    assert said(2)["cost"] == asked(2)["cost"]
+
+
+def test_without_a_fleet_the_cost_is_fixed(advise: Advise) -> None:
+    told = completed(advise())
+    assert told.cost is not None
+    assert (told.cost.lives, told.cost.hold_s, told.cost.source) == (0.001, None, "fixed")
+    assert completed(advise(primary={"depot": "nowhere"})).cost is None
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"fleet": FLEET | {"units": {"D0": 1}}}, "units of D1 are missing; give 0 where it has"),
+        ({"fleet": FLEET | {"units": dict.fromkeys((*DEPOTS, "D7"), 1)}},
+         "units of D7: no such depot; there are D0, D1, D2"),
+        ({"fleet": FLEET | {"curve": "nobody-1900"}}, "survival curve 'nobody-1900': choose one"),
+        ({"fleet": FLEET | {"price": "none.json"}}, "none.json: no such file"),
+        ({"fleet": FLEET | {"price": "depots.csv"}},
+         "depots.csv: truncated or damaged file of prices .* make one with `ideal fleet price`"),
+        ({"policy": {"threshold": "priced"}}, 'threshold "priced": no fleet is known'),
+    ],
+)  # fmt: skip
+def test_fleets_that_cannot_be_priced(town: Town, tables: Any, words: str) -> None:
+    with pytest.raises(IdealError, match=words):
+        load_assets(town.settings("unpriced.toml", **tables))
+
+
+def test_a_calibration_changes_prices_and_their_hash(town: Town) -> None:
+    double = tuple(2.0 * factor for factor in UNCALIBRATED)
+    found = Calibration("town", 60.0, 0, {"deaths": double, "late": UNCALIBRATED}, ())
+    found.save(town.folder / "price.json")
+    asked = [served_by(town, "fleet.toml", fleet=FLEET | own)
+             for own in ({}, {"price": "price.json"})]  # fmt: skip
+    usual, twice = (completed(one(2)) for one in asked)
+    assert usual.cost is not None
+    assert twice.cost is not None
+    assert twice.cost.lives == pytest.approx(2.0 * usual.cost.lives, rel=1e-3)
+    hashes = [load_assets(town.settings("fleet.toml", fleet=FLEET | own)).checksums["fleet"]
+              for own in ({}, {}, {"price": "price.json"})]  # fmt: skip
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def test_the_primary_that_the_agency_sent_is_kept(advise: Advise) -> None:

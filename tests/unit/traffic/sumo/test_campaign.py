@@ -28,8 +28,8 @@ SHOWER = tuple((20.0, 5.0 if row == 8 else 0.0, 70.0, 10.0, 1012.0) for row in r
 def test_a_day_is_of_its_roads_its_tables_and_its_engine(
     grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = campaign.engine_of(grid, "actuated")
-    assert campaign.engine_of(grid, "actuated") == made
+    made = campaign.engine_of(grid)
+    assert campaign.engine_of(grid) == made
     changes: list[tuple[object, str, object]] = [
         (network_export, "OPTIONS", (*network_export.OPTIONS, "--tls.discard-simple", "true")),
         (demand, "_REACH_S", 400.0),
@@ -42,10 +42,10 @@ def test_a_day_is_of_its_roads_its_tables_and_its_engine(
     for module, name, value in changes:
         with monkeypatch.context() as changed:
             changed.setattr(module, name, value)
-            assert campaign.engine_of(grid, "actuated") != made, name
+            assert campaign.engine_of(grid) != made, name
     # drawn otherwise, a road has another length in SUMO though our network is the same
     bent = replace(grid, lon=grid.lon + np.linspace(0, 1e-3, grid.num_nodes))
-    assert campaign.engine_of(bent, "actuated")["roads"] != made["roads"]
+    assert campaign.engine_of(bent)["roads"] != made["roads"]
 
 
 @pytest.mark.slow

@@ -44,7 +44,6 @@ def test_a_row_of_weather_is_of_the_hour_before() -> None:
         ({"weather": DRY[:3]}, "25 rows of the five variables"),
         ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 25}, "hourly rain"),
         ({"seed": -1}, "seed -1: zero or more"),
-        ({"signals": "green"}, "signals 'green'; one of actuated, fixed is needed"),
         ({"time_zone": "Moon/Base"}, "time zone 'Moon/Base' is not known"),
     ],
 )

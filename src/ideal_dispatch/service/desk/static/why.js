@@ -82,6 +82,10 @@ function numbers(advice) {
     rows.push(["why.survival", t("why.survival_points", { points: `+${points}` })]);
   }
   if (advice.threshold) rows.push(["why.threshold", thresholdWords(advice.threshold)]);
+  if (Number.isFinite(advice.cost?.hold_s)) {
+    const lives = String(Number((1e4 * advice.cost.lives).toPrecision(2)));
+    rows.push(["why.cost", t("why.cost_lives", { lives, minutes: figure(advice.cost.hold_s / 60) })]);
+  }
   const list = rows.map(([key, text]) =>
     element("div", {}, element("dt", {}, t(key)), element("dd", {}, text)),
   );

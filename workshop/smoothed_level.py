@@ -14,20 +14,16 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from scipy.optimize import brentq
 from scipy.sparse.linalg import spsolve
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.learning.encoders import RepresentationNetwork
-from ideal_dispatch.learning.lower_level import (
-    LowerLevel,
-    Routes,
-    Rows,
-    TrainingError,
-    finite,
-)
+from ideal_dispatch.learning import TrainParams
+from ideal_dispatch.learning.lower_level import Rows, TrainingError, finite
+from ideal_dispatch.learning.trainer import Trainer
+from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records import Trips
 
 _TOLERANCE = 1e-9  # of the flow at every node
 _ITERATIONS = 500
@@ -37,31 +33,37 @@ _FLAT = 1e-12  # nodes without any flow leave the system singular
 _LONGEST = 1e6
 
 
-class SmoothedLowerLevel(LowerLevel):
-    """Trips of which only the ends are known: each spreads over ways, by ``gamma_s`` seconds."""
+class SmoothedTrainer(Trainer):
+    """Algorithm 1 in which each trip spreads over ways, by ``gamma_s`` seconds.
 
-    def __init__(
-        self, network: RoadNetwork, trips: Trips, inputs: FloatArray, gamma_s: float
-    ) -> None:
-        super().__init__(network, trips, inputs)
+    What it predicts is of fastest paths all the same.
+    """
+
+    def __init__(self, data: TrainingData, params: TrainParams, gamma_s: float) -> None:
+        super().__init__(data, params)
         self._gamma_s = gamma_s
 
-    def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
-        """The flows of the trips in ``rows``, and ĝ in seconds."""
-        parts = model.edge_part().detach()
-        edges, shares, seconds = [], [], np.empty(rows.size)
-        for position, row in enumerate(rows):
-            context = self.contexts[self.group[rows[[position]]]]
-            times = finite(model.all_times(context, parts)[0])
-            ends = int(self._trips.origin[row]), int(self._trips.destination[row])
-            flow = smoothed_flow(self._network, times, *ends, self._gamma_s)
-            used = np.flatnonzero(flow)
-            edges.append(used)
-            shares.append(flow[used])
-            seconds[position] = flow @ times + self._gamma_s * (flow @ flow)
-        start = np.concatenate([[0], np.cumsum([used.size for used in edges])]).astype(np.int64)
-        beside_s = self._gamma_s * np.array([share @ share for share in shares])
-        return Routes(np.concatenate(edges), start, np.concatenate(shares), beside_s), seconds
+    def _trip_times(
+        self, rows: Rows, static: torch.Tensor | None, kept: torch.Tensor | None
+    ) -> torch.Tensor:
+        """ĝ of the trips; by Danskin's theorem the flow is held fixed like a path."""
+        flows = [self._flow(row) for row in rows]
+        used = [np.flatnonzero(flow) for flow in flows]
+        owner = np.repeat(np.arange(rows.size), [edges.size for edges in used])
+        seconds = self.edge_seconds(rows, np.concatenate(used), owner, static, kept)
+        shares = np.concatenate([flow[edges] for flow, edges in zip(flows, used, strict=True)])
+        seconds = seconds * torch.from_numpy(shares).to(seconds.dtype)
+        drives = seconds.new_zeros(rows.size).index_add(0, torch.from_numpy(owner), seconds)
+        beside_s = torch.tensor([self._gamma_s * float(flow @ flow) for flow in flows])
+        return drives + self.model.constant_s() + beside_s.to(seconds.dtype)
+
+    def _flow(self, row: int) -> FloatArray:
+        """The flow of one trip under the current times."""
+        level, trips = self.lower_level, self.data.trips
+        context = level.contexts[level.group[row]][None]
+        times_s = finite(self.model.all_times(context, self.model.edge_part().detach())[0])
+        ends = int(trips.origin[row]), int(trips.destination[row])
+        return smoothed_flow(self.data.network, times_s, *ends, self._gamma_s)
 
 
 def smoothed_flow(
@@ -97,7 +99,7 @@ def smoothed_flow(
         potential = potential + _best_length(flow, potential, step, demand, incidence) * step
     raise TrainingError(
         f"the smoothed lower level did not converge from node {origin} to {destination}; "
-        f"raise smoothing_s (now {gamma_s:g})"
+        f"raise gamma_s (now {gamma_s:g})"
     )
 
 

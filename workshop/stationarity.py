@@ -1,4 +1,8 @@
-"""What plain steps did, and how stationary their output is ([IDEAL] Theorem 6).
+"""How stationary the output of Algorithm 1 is ([IDEAL] Theorem 6).
+
+    python -m workshop.stationarity TRIPS NETWORK [EPOCHS]
+
+trains as ``ideal train --paper`` does, measures, and prints the numbers.
 
 Symbols: ``K`` steps done, ``p`` weights, ``α_k`` step sizes, ``r_k`` perturbation
 radii, ``A_K`` = Σ α_k, ``B_K`` = Σ α_k²/r_k, ``L_J`` Lipschitz constant of J, ``D``
@@ -10,22 +14,22 @@ visited, which are no larger. So the bound is an estimate, and a lower one.
 """
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
 from scipy.optimize import nnls
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.learning import TrainingSettings
 from ideal_dispatch.learning.lower_level import Rows
-from ideal_dispatch.learning.trainer import (
-    Trainer,
-    perturbation_radius,
-    step_size,
-    uniform_in_ball,
-)
+from ideal_dispatch.learning.trainer import Trainer, uniform_in_ball
+from ideal_dispatch.learning.training import NOWHERE, default_split, one_thread, run_trainer
+from ideal_dispatch.learning.training_data import TrainingData
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.records import Trips
 
-COLUMNS = ("step_size", "perturbation_radius", "batch_objective", "direction_norm", "weight_norm")
 SMOOTHNESS = 1.0
 """C_sm: the smoothed objective's gradient is Lipschitz with C_sm L_J √p / r.
 
@@ -35,58 +39,27 @@ _TRIPS, _PAIRS, _DRAWS = 1024, 4, 4  # so many of each bound the cost
 _STREAM = 6  # of random numbers, beside those of training
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Descent:
-    """The steps of Algorithm 1, a row each under :data:`COLUMNS`, and its output's stationarity.
+@dataclass(frozen=True, slots=True)
+class Stationarity:
+    """How stationary the output of ``steps`` plain steps is, and what the theorem says of it.
 
     ``gradient_norm`` is ‖∇J‖ at the output. ``stationarity`` is an upper estimate of the
-    measure ‖∇J‖_δ at δ = 2r₀ from sampled points of the ball, and None without
-    perturbation. ``start`` is the smoothed objective at the first weights, an upper
-    estimate of Δ, for no loss is negative. Both are over ``trips`` training trips.
+    measure ‖∇J‖_δ at ``delta`` = 2r₀ from sampled points of the ball, ``bound`` the right-hand
+    side of Theorem 6 with the measured constants; both are None without perturbation.
+    ``start`` is the smoothed objective at the first weights, an upper estimate of Δ, for no
+    loss is negative. All are over ``trips`` training trips.
     """
 
-    steps: FloatArray
+    steps: int
     trips: int
     weights: int
+    delta: float
     gradient_norm: float
     stationarity: float | None
+    bound: float | None
     lipschitz: float
     second_moment: float
     start: float
-
-    @property
-    def bound(self) -> float | None:
-        """The right-hand side of Theorem 6 with the measured constants; None without r_k > 0."""
-        sizes, radii = self.steps[:, 0], self.steps[:, 1]
-        if not (radii > 0).all():
-            return None
-        return finite_time_bound(
-            sizes, radii, self.weights, self.lipschitz, self.second_moment, self.start
-        )
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        """The numbers for a report, without the steps."""
-        return {
-            "steps": len(self.steps),
-            "trips": self.trips,
-            "weights": self.weights,
-            "delta": 2.0 * float(self.steps[0, 1]),
-            "gradient_norm": self.gradient_norm,
-            "stationarity": self.stationarity,
-            "bound": self.bound,
-            "lipschitz": self.lipschitz,
-            "second_moment": self.second_moment,
-            "start": self.start,
-            "sum_of_steps": float(self.steps[:, 0].sum()),
-        }
-
-    def csv(self) -> str:
-        """A line for every step, under the names of its columns."""
-        lines = [",".join(("step", *COLUMNS))]
-        lines += [
-            ",".join((f"{k}", *(f"{v:.9g}" for v in row))) for k, row in enumerate(self.steps)
-        ]
-        return "\n".join(lines) + "\n"
 
 
 def finite_time_bound(
@@ -99,7 +72,7 @@ def finite_time_bound(
     return math.sqrt((2.0 * start + drift + noise) / (2.0 * sizes.sum()))
 
 
-def describe_descent(trainer: Trainer) -> Descent:
+def measure(trainer: Trainer) -> Stationarity:
     """Measure a finished training of plain steps, at the weights it chose.
 
     It costs 13 gradients over at most 1,024 training trips.
@@ -107,10 +80,8 @@ def describe_descent(trainer: Trainer) -> Descent:
     params, data = trainer.params, trainer.data
     rng = np.random.default_rng([params.seed, 0, _STREAM])
     rows = np.sort(rng.permutation(data.train)[:_TRIPS])
-    measured = np.array(trainer.steps)
-    count, radius = len(measured), params.perturbation
-    sizes = [step_size(params, k, trainer.total_steps) for k in range(count)]
-    radii = [perturbation_radius(params, k) for k in range(count)]
+    sizes, radii, _, directions, _ = trainer.step_table.T
+    count, radius = sizes.size, params.perturbation
     first, last = Objective(Trainer(data, params), rows), Objective(trainer, rows)
     starts = [first(first.here + radius * _draw(first.here.size, rng)) for _ in range(_DRAWS)]
     _, gradient = last(last.here)
@@ -124,18 +95,16 @@ def describe_descent(trainer: Trainer) -> Descent:
             norms += [float(np.linalg.norm(one)) for one in pair]
             means.append(np.mean(pair, axis=0))
         stationarity = float(np.linalg.norm(least_mean(np.array(means))))
-    squares = measured[:, 1] ** 2
-    epochs = np.array_split(squares, range(trainer.steps_per_epoch, count, trainer.steps_per_epoch))
-    return Descent(
-        steps=np.column_stack([sizes, radii, measured]),
-        trips=rows.size,
-        weights=last.here.size,
-        gradient_norm=float(np.linalg.norm(gradient)),
-        stationarity=stationarity,
-        lipschitz=max(*norms, float(measured[:, 1].max())),
-        second_moment=max(float(epoch.mean()) for epoch in epochs),
-        start=float(np.mean([value for value, _ in starts])),
-    )
+    ends = range(trainer.steps_per_epoch, count, trainer.steps_per_epoch)
+    second_moment = max(float(epoch.mean()) for epoch in np.array_split(directions**2, ends))
+    lipschitz = max(*norms, float(directions.max()))
+    start, weights, bound = float(np.mean([value for value, _ in starts])), last.here.size, None
+    if (radii > 0).all():
+        bound = finite_time_bound(sizes, radii, weights, lipschitz, second_moment, start)
+    return Stationarity(
+        count, rows.size, weights, 2.0 * radius, float(np.linalg.norm(gradient)), stationarity,
+        bound, lipschitz, second_moment, start,
+    )  # fmt: skip
 
 
 def least_mean(gradients: FloatArray) -> FloatArray:
@@ -181,3 +150,21 @@ class Objective:
 def _draw(size: int, rng: np.random.Generator) -> FloatArray:
     drawn: FloatArray = uniform_in_ball(size, rng).numpy()
     return drawn
+
+
+def main(trips_file: str, network_file: str, epochs: str = "") -> None:
+    """Train by Algorithm 1 and print what was measured."""
+    trips, network = Trips.load(trips_file), RoadNetwork.load(network_file)
+    options = {"epochs": int(epochs)} if epochs else {}
+    settings = TrainingSettings.read(options=options, paper=True)
+    with one_thread():
+        parts = default_split(trips, settings)
+        data = TrainingData.prepare(network, trips, parts, settings.params)
+        trainer = run_trainer(data, settings.params, NOWHERE, "training")
+        trainer.finish()
+        for name, value in asdict(measure(trainer)).items():
+            print(f"{name:14} {value if value is None else format(value, '.4g')}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,75 @@
+"""The priced threshold of a city whose fleet is told by a ``[fleet]`` table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ideal_dispatch.dispatch.price import UNCALIBRATED, UnitPrices
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
+from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
+from ideal_dispatch.dispatch.worth import Gains
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.places import cells_by_junctions
+from ideal_dispatch.fleet.table import HOURS, FleetTable
+from ideal_dispatch.fleet.travel import connected_nodes
+from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.network import Depot, RoadNetwork
+
+_CELLS = 500
+
+
+def priced_threshold(
+    table: FleetTable,
+    network: RoadNetwork,
+    depots: Sequence[Depot],
+    *,
+    model: Model | None = None,
+    gain: Gains | None = None,
+    folder: Path = Path(),
+) -> PricedThreshold:
+    """The rule that a second must save more lives than its absence costs the others.
+
+    Calls come from where junctions are: nothing else is known of the people. Drives take the
+    times of the ``model`` in an average context, or free flow without one. Responses are those
+    that ``gain`` was fitted on, where it is of responses, else as published. Files of the table
+    lie in ``folder``.
+    """
+    homes = [depot for depot in depots if not depot.on_road]
+    names = [depot.name for depot in homes]
+    if missing := [name for name in names if name not in table.units]:
+        raise InputError(f"[fleet] units of {missing[0]} are missing; give 0 where it has none")
+    if unknown := [name for name in table.units if name not in names]:
+        raise InputError(
+            f"[fleet] units of {unknown[0]}: no such depot; there are {', '.join(names)}"
+        )
+    nodes = connected_nodes(network)
+    cells, weights = cells_by_junctions(network, nodes, _CELLS)
+    times_s = network.free_flow_times_s
+    if model is not None:
+        average = np.full(len(model.encoding.columns), np.nan)  # unknown: the mean of training
+        times_s = model.forecast(average, network).nominal_times
+    drive_s = np.array([network.distances(times_s, depot.node)[cells] for depot in homes])
+    if not np.isfinite(drive_s).all():
+        cut_off = names[int((~np.isfinite(drive_s)).sum(axis=1).argmax())]
+        raise InputError(f"[fleet] depot {cut_off}: no way leads to parts of the city; move it")
+    responses = gain if isinstance(gain, ResponseModel) else ResponseModel.published()
+    by_hour = np.array(table.by_hour or np.ones(HOURS))
+    curve = survival_curve(table.curve or USUAL_CURVE)
+    on_duty = {name: table.units[name] for name in names}
+    prices = UnitPrices.of(
+        responses.of(drive_s, station=np.array(names)[:, None]), weights,
+        by_hour / by_hour.sum() * table.calls_per_day, sum(on_duty.values()), table.occupation_s,
+        arrests=table.arrests, delay_s=table.delay_s, curve=curve,
+        factors=_factors(folder / table.price) if table.price else UNCALIBRATED,
+    )  # fmt: skip
+    chance = table.arrests / (table.entitled or table.arrests)
+    return PricedThreshold(prices, on_duty, table.recall, curve, chance, table.assist_s)
+
+
+def _factors(file: Path) -> tuple[float, ...]:
+    """The factors of a calibration, for prices in lives."""
+    from ideal_dispatch.fleet.calibration import Calibration  # brings the whole simulation
+
+    return Calibration.load(file).factors["deaths"]

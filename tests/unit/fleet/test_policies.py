@@ -1,0 +1,127 @@
+"""Dispatch policies as rules of a fleet: what they are shown, and whom they send."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
+from ideal_dispatch.dispatch.decision import Decision
+from ideal_dispatch.dispatch.situation import Assignment, Situation
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calls import draw_calls
+from ideal_dispatch.fleet.city import FleetCity, Work
+from ideal_dispatch.fleet.policies import PolicyRule
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator
+from ideal_dispatch.fleet.travel import Travel
+from tests.fleets import calls_at, fleet, town
+
+_CALENDAR = Calendar("UTC", "GB")
+_MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def _street(units: list[int], **settings: Any) -> FleetCity:
+    """Stations at both ends of a street of eleven junctions, 100 s from each to the next."""
+    along = np.arange(10)
+    network = RoadNetwork.from_arrays(
+        np.r_[along, along + 1], np.r_[along + 1, along], np.full(20, 1000.0),
+        lon=114.0 + 0.01 * np.arange(11), lat=np.full(11, 22.3),
+    )  # fmt: skip
+    times_s = np.full(20, 100.0)
+    nodes = [0, 10, *range(1, 10)]
+    travel = Travel.on_roads(network, nodes, times_s, 2.0 * times_s)
+    return fleet(travel, units, stations=2, work=Work(delay_s=0.0), **settings)
+
+
+def _rule(city: FleetCity, policy: Any) -> PolicyRule:
+    return PolicyRule(city, policy, _MIDNIGHT, _CALENDAR)
+
+
+class _Watching(RouterDual):
+    """The router's pair; what it was shown is kept."""
+
+    seen: list[Situation]
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        self.seen.append(situation)
+        return super().decide(situation, rng)
+
+
+def test_policy_is_shown_the_free_units_of_stations_and_roads() -> None:
+    city = _street([0, 0, 1])
+    calls = calls_at(city, [0.0, 200.0, 1250.0], [4, 4, 3])
+    watching = _Watching()
+    object.__setattr__(watching, "seen", [])
+    _, log = Simulator(city).run(calls, _rule(city, watching), "none")
+    first, second, third = watching.seen
+    assert [(s.depot.name, s.depot.node, s.units) for s in first.stations] == [
+        ("S0", 0, 2),
+        ("S1", 10, 1),
+    ]
+    assert first.quote(0).duration_s == pytest.approx(300.0)
+    assert first.quote(1).duration_s == pytest.approx(700.0)
+    assert first.incident.at == _MIDNIGHT
+    assert [s.units for s in second.stations] == [1, 0]
+    assert log.unit[0].tolist() == [0, 2]
+    assert log.unit[1].tolist() == [1, -1]  # nobody else is free
+    road = [s for s in third.stations if s.depot.on_road]
+    assert [(s.depot.name, s.depot.node, s.units) for s in road] == [
+        ("unit 0", 2, 1),
+        ("unit 1", 3, 1),
+        ("unit 2", 3, 1),
+    ]
+
+
+def test_calls_without_a_right_to_a_second_are_not_put_to_the_policy() -> None:
+    city = _street([0, 1])
+    watching = _Watching()
+    object.__setattr__(watching, "seen", [])
+    calls = calls_at(city, [0.0], [4], entitled=False)
+    _, log = Simulator(city).run(calls, _rule(city, watching))
+    assert watching.seen == []
+    assert log.unit[0].tolist() == [0, -1]
+
+
+def test_router_alone_sends_whom_the_fleet_sends_where_turnouts_are_alike() -> None:
+    """Without units on the road the shortest quote is the least expected response."""
+    city = _street([0, 0, 0, 1, 1, 1], calls_per_day=8.0, arrests=1.0)
+    calls = draw_calls(city, 2, days=20)
+    at_s = 20_000.0 * np.arange(
+        len(calls), dtype=np.float64
+    )  # all are home again before the next call
+    calls = replace(calls, at_s=at_s)
+    _, never = Simulator(city).run(calls, SecondRule("never").compiled("none"))
+    _, log = Simulator(city).run(calls, _rule(city, RouterPolicy()), "none")
+    assert log.unit.tobytes() == never.unit.tobytes()
+    assert log.first_s.tobytes() == never.first_s.tobytes()
+
+
+class _TwoFromOneStation:
+    name = "two"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        one = Assignment(0, situation.quote(0).path)
+        return Decision(self.name, one, one, 1.0, 0.0, "two")
+
+
+def test_two_of_one_station_are_two_units() -> None:
+    city = _street([0, 0, 1])
+    _, log = Simulator(city).run(calls_at(city, [0.0], [4]), _rule(city, _TwoFromOneStation()))
+    assert log.unit[0].tolist() == [0, 1]
+
+
+def test_same_policy_has_the_same_year() -> None:
+    city = _street([0, 1], calls_per_day=20.0)
+    calls = draw_calls(city, 2, days=5)
+    logs = [Simulator(city).run(calls, _rule(city, RouterDual()), "first arrival")[1]
+            for _ in range(2)]  # fmt: skip
+    assert [a.tobytes() for a in logs[0]] == [a.tobytes() for a in logs[1]]
+    assert np.isfinite(logs[0].stood_s[:, 1]).any()
+
+
+def test_city_without_roads_is_refused() -> None:
+    with pytest.raises(InputError, match="fleet test: its drives are a matrix; .* road network"):
+        _rule(town(), RouterDual())
