@@ -168,7 +168,8 @@ def auditor(runs: FleetRuns) -> Table:
          Column("stood down, s", 1, signed=True), Column("minutes of a second, not stood down", 1),
          Column("stood down, min", 1)),
         tuple(rows),
-        note=f"{about(runs)}. Stood down: when the first one arrives. More survivors: of 1,000 patients with a "
+        note=f"{about(runs)}. Stood down: when the first one arrives. More survivors: of 1,000 "
+        "patients with a "
         "cardiac arrest, ± standard error. Others: calls that are not entitled to a second. Every "
         "rule and the protocol: [evidence](evidence/fleet.md).",
     )  # fmt: skip
