@@ -335,12 +335,14 @@ def _negative(runs: FleetRuns) -> Iterator[str]:
     """What goes against second ambulances, or against these figures."""
     harmed = [
         f"{one.name} ({RECALL_WORDS[run.recall]}: {_survivors(run)})"
-        for one in runs.settings for run in one.chosen((ALWAYS,)) if run.more_survivors < 0.0
+        for one in runs.settings for run in one.chosen((ALWAYS,))
+        if run.more_survivors < -SURE * (run.paired_se or 0.0)
     ]  # fmt: skip
     yield (
-        f"Always sending two costs lives in: {'; '.join(harmed)}."
+        f"Always sending two costs lives, beyond two standard errors, in: {'; '.join(harmed)}."
         if harmed
-        else "In none of these settings does always sending two cost lives among the arrests."
+        else "In none of these settings does always sending two cost lives among the arrests, "
+        "beyond two standard errors."
     )
     less = sum(one.others_later_s(run) < -0.05 for one in runs.settings for run in one.with_seconds)
     if less:

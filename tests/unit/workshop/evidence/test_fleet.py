@@ -59,7 +59,7 @@ def test_a_row_for_each_rule_and_a_column_for_each_load() -> None:
 
 def test_what_goes_against_us_is_said() -> None:
     text = "\n".join(findings(RUNS))
-    assert "Always sending two costs lives in: Town, 10 units, load 0.7, 3 % entitled" in text
+    assert "standard errors, in: Town, 10 units, load 0.7, 3 % entitled (never stood down" in text
     assert "In 4 runs the others wait *less* than without seconds. That is no gift" in text
     assert "frees 67 % of its time" in text
     assert (
