@@ -15,6 +15,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/cpu_torch.py
 	@$(PIP) --editable '.[cluster,dev,docs,geo,records,service,sumo,train]'
 	@$(BIN)/python -m compileall -q src  # also where the environment forbids bytecode: it starts sooner
 	@$(BIN)/python -m ideal_dispatch.gap.warm_up
+	@$(BIN)/python -c "import ideal_dispatch as ideal; ideal.simulate_fleet(ideal.harbour_fleet(), years=1, days=1)"  # compiled once
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
