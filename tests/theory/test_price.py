@@ -26,8 +26,8 @@ def town(calls_per_day: float, units: tuple[int, ...] = (0, 1, 2, 3), **changes:
         "street_start": False,
     }  # fmt: skip
     return FleetCity(
-        "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), np.arange(12, 16),
-        np.array(units), np.array([16]), np.arange(12), np.ones(12), calls_per_day,
+        "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), np.arange(12, 16, dtype=np.int32),
+        np.array(units), np.array([16]), np.arange(12, dtype=np.int32), np.ones(12), calls_per_day,
         **(settings | changes),
     )  # fmt: skip
 
