@@ -27,7 +27,8 @@ def town(calls_per_day: float, units: tuple[int, ...] = (0, 1, 2, 3), **changes:
     }  # fmt: skip
     return FleetCity(
         "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), np.arange(12, 16, dtype=np.int32),
-        np.array(units), np.array([16]), np.arange(12, dtype=np.int32), np.ones(12), calls_per_day,
+        np.array(units), np.array([16]), np.arange(12, dtype=np.int32), np.ones(12),
+        calls_per_day,
         **(settings | changes),
     )  # fmt: skip
 
