@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from ideal_dispatch.fleet.city import FleetCity
 
 _HOURS = (0, 4, 8, 12, 16, 20)
-_WORDS = (
-    "lives, in ten-thousandths, and late arrivals that the others lose if one unit is away; late: "
-    "first arrival after 8 min"
-)
 
 
 def price(
@@ -102,19 +98,16 @@ def _print_prices(city: "FleetCity", found: "Calibration", seed: int) -> None:
         price_grid(city, harm, factors, free, _HOURS, seed=seed)
         for harm, factors in found.factors.items()
     )
-    out.print(_WORDS, style="dim")
     for k, hold_s in enumerate(HOLDS_S):
-        out.print(f"away for {hold_s / 60:.0f} min", style="bold")
-        rows = [
-            [f"{hour:02d}:00", *(_cell(a, b) for a, b in zip(lives[row, :, k], late[row, :, k],
-                                                            strict=True))]
-            for row, hour in enumerate(_HOURS)
-        ]  # fmt: skip
-        print_table(("hour, free units", *map(str, free)), rows, bold=())
+        for what, grid in (("lives lost, × 10⁻⁴", 1e4 * lives), ("late arrivals", late)):
+            out.print(f"one unit away for {hold_s / 60:.0f} min: {what}", style="bold")
+            rows = [[f"{hour:02d}:00", *(_cell(value) for value in grid[row, :, k])]
+                    for row, hour in enumerate(_HOURS)]  # fmt: skip
+            print_table(("hour, free units", *map(str, free)), rows, bold=())
 
 
-def _cell(lives: float, late: float) -> str:
-    return "–" if np.isnan(lives) else f"{1e4 * lives:.1f} | {late:.2f}"
+def _cell(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}"
 
 
 def _print_checks(found: "Calibration") -> None:

@@ -25,21 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import FloatArray, frozen, numbers, read_only
+from ideal_dispatch.arrays import FloatArray, frozen, read_only
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseTime
 
 HOURS = 24
-UNCALIBRATED = (1.0, 0.0, 0.0, 1.0)
+UNCALIBRATED = (1.0, 0.0, 0.0, 0.0, 1.0)
 """Factors that leave a price as it is."""
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
 _POINTS, _SHARES = 0.5 * (_POINTS + 1.0), 0.5 * _SHARES
-_ENOUGH = 1e-4  # a call that is this improbable to need a further station looks no further
+_ENOUGH = 1e-3  # a call that is this improbable to need a further station looks no further
 _SURE = 1e-9  # no unit is free with a chance above 1 − this: products can be divided again
 BUSIEST = 0.95
+_SHORT_S, _LONG_S = 360.0, 4800.0  # beyond what was calibrated, the nearest counts
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
 
@@ -101,7 +102,7 @@ class PriceTables(NamedTuple):
         return cls(
             order, ordered, np.maximum(none, ordered[:, -1]), rate, busy, float(occupation_s),
             float(critical), float(redirected),
-            numbers(np.array(factors), np.float64, "price: factors"),
+            np.array(read_only(factors, np.float64, (len(UNCALIBRATED),), "price: factors")),
         )  # fmt: skip
 
 
@@ -146,7 +147,9 @@ class UnitPrices:
         day, or one number. A call takes a unit for ``occupation_s``, ``delay_s`` pass between
         a call and the dispatch. ``factors`` are of a calibration.
         """
-        wait_s = occupation_s / max(float(np.mean(units)), 1.0)  # until the next busy one is free
+        wait_s = occupation_s / max(
+            float(np.asarray(units, np.float64).mean()), 1.0
+        )  # until the next busy one is free
         harm = expected_deaths(response, delay_s, curve)
         none = expected_deaths(response, delay_s + wait_s, curve).mean(axis=0)
         return cls(
@@ -248,7 +251,8 @@ def price_of(tables, unit_station, ready_s, unit, hold_s, hour, scratch):  # typ
         back = asked + 1.0 / occupation_s
         displaced = asked / back * (1.0 - math.exp(-back * seconds))
         total += hold_s * _SHARES[k] * ((1.0 - displaced) * own + displaced * mean)
-        swap = displaced / back * (own - mean)  # the last point is near the end
+        # the last point is near enough to the end to say what a swap is worth then
+        swap = asked / back**2 * (1.0 - math.exp(-back * hold_s)) * (own - mean)
     return calibrated(tables.factors, max(total - swap, 0.0), road, hold_s, ready_s)
 
 
@@ -268,10 +272,11 @@ def _missed(tables, none_free, hour, home, missed):  # type: ignore[no-untyped-d
     asked, stations = 0.0, tables.order.shape[1]
     for i in range(tables.order.shape[0]):
         rate = tables.rate[i, hour]
-        reach, last = 1.0, stations
-        for k in range(stations):  # how far a call may have to look
+        reach, least, last = 1.0, 1.0, stations
+        for k in range(stations):  # how far a call may have to look, also if one has nobody
             reach *= none_free[tables.order[i, k]]
-            if reach < _ENOUGH:
+            least = min(least, none_free[tables.order[i, k]])
+            if reach < _ENOUGH * least:
                 last = k + 1
                 break
         behind = tables.none[i] if last == stations else tables.harm[i, last]
@@ -291,7 +296,8 @@ def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untype
     """The price as a city's own rollouts corrected it.
 
     ``factors`` multiply the price times 1, times the logarithm of the absence in quarters of an
-    hour, and times the share of units that are busy, and what is missed on the road.
+    hour, times its square, and times the share of units that are busy, and last what is missed
+    on the road.
     """
     present, away = 0, 0
     for unit in range(ready_s.size):
@@ -299,5 +305,6 @@ def calibrated(factors, price, road, hold_s, ready_s):  # type: ignore[no-untype
             present += 1
             away += ready_s[unit] > 0.0
     share = away / max(present, 1)
-    by = factors[0] + factors[1] * math.log(max(hold_s, 30.0) / 900.0) + factors[2] * share
-    return price * max(by, 0.05) + max(factors[3], 0.0) * road
+    length = math.log(min(max(hold_s, _SHORT_S), _LONG_S) / 900.0)
+    by = factors[0] + length * (factors[1] + length * factors[2]) + factors[3] * share
+    return price * max(by, 0.05) + max(factors[4], 0.0) * road

@@ -7,6 +7,7 @@ compared again at moments of another year, which the regression has not seen.
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,15 +100,17 @@ def calibrate(
         stage = ("rollouts to learn from", "rollouts to check by")[k]
         watch(stage, 0.0)
         at = moments(simulator, count, seeds[2 * k])
-        verdict = judged(simulator, at, hold_s, futures, seeds[2 * k + 1],
-                         watch=lambda share, stage=stage: watch(stage, share))  # fmt: skip
+        verdict = judged(
+            simulator, at, hold_s, futures, seeds[2 * k + 1], watch=partial(watch, stage)
+        )
         found.append((at, verdict))
     factors: dict[Harm, tuple[float, ...]] = {}
     checks: list[PriceCheck] = []
     for harm in HARMS:
         tables = price_tables(city, harm)
         learned, unseen = (_features(simulator, tables, at, hold_s) for at, _ in found)
-        factors[harm] = _fitted(learned, getattr(found[0][1], harm))
+        verdict = found[0][1]
+        factors[harm] = _fitted(learned, getattr(verdict, harm), getattr(verdict, f"{harm}_error"))
         checks += _checks(harm, hold_s, unseen, found[1][1], factors[harm])
     return Calibration(city.name, city.calls_per_day, seed, factors, tuple(checks))
 
@@ -124,19 +127,34 @@ def _features(
              for away_s in hold_s] for one in at
         ])  # fmt: skip
 
-    plain = priced((1.0, 0.0, 0.0, 0.0))
-    busy, road = priced((1.0, 0.0, 1.0, 0.0)) - plain, priced((1.0, 0.0, 0.0, 1.0)) - plain
-    return np.stack([plain, plain * np.log(np.array(hold_s) / 900.0), busy, road], axis=-1)
+    plain = priced((1.0, 0.0, 0.0, 0.0, 0.0))
+    busy = priced((1.0, 0.0, 0.0, 1.0, 0.0)) - plain
+    road = priced((1.0, 0.0, 0.0, 0.0, 1.0)) - plain
+    length = np.log(np.array(hold_s) / 900.0)
+    return np.stack([plain, plain * length, plain * length**2, busy, road], axis=-1)
 
 
-def _fitted(features: FloatArray, costs: FloatArray) -> tuple[float, ...]:
-    """Factors of least squared error; every hold counts alike, whatever its mean cost."""
+def _fitted(features: FloatArray, costs: FloatArray, errors: FloatArray) -> tuple[float, ...]:
+    """Factors for which mean prices are mean costs, hold by hold, on the road and at home.
+
+    Groups of moments are fitted rather than moments: a price that misses single moments at
+    random would be shrunk, and be too low on average.
+    """
     from scipy.optimize import lsq_linear
 
-    scale = np.maximum(np.abs(costs.mean(axis=0)), 1e-12)
-    rows = (features / scale[:, None]).reshape(-1, features.shape[-1])
-    low = np.array([0.05, -np.inf, -np.inf, 0.0])
-    return tuple(lsq_linear(rows, (costs / scale).ravel(), (low, np.inf)).x.tolist())
+    share = features[:, 0, 3] / np.maximum(features[:, 0, 0], 1e-300)
+    group = 2 * (share > np.median(share)) + (features[:, 0, 4] > 0.0)
+    rows, wanted = [], []
+    for one in np.unique(group):
+        inside = group == one
+        mean, cost = features[inside].mean(axis=0), costs[inside].mean(axis=0)
+        noise = (errors[inside] ** 2).mean(axis=0) / inside.sum()
+        spread = costs[inside].var(axis=0) / inside.sum()  # another draw of moments
+        scale = np.maximum(np.sqrt(noise + spread), 1e-12)
+        rows.append(mean / scale[:, None])
+        wanted.append(cost / scale)
+    low = np.array([-np.inf, -np.inf, -np.inf, -np.inf, 0.0])
+    return tuple(lsq_linear(np.vstack(rows), np.concatenate(wanted), (low, np.inf)).x.tolist())
 
 
 def _checks(

@@ -159,8 +159,10 @@ def _roomy(state: State, room: int) -> State:
 
 
 @kernel
-def _rollouts(world, tables, rule, start, known, active, future, first, last, shift_s, unit, hold_s,
-              states, logs, rows, calls, weight, out):  # type: ignore[no-untyped-def]  # fmt: skip
+def _rollouts(  # type: ignore[no-untyped-def]
+    world, tables, rule, start, known, active, future, first, last, shift_s, unit, hold_s,
+    states, logs, rows, calls, weight, out,
+):  # fmt: skip
     """Differences in deaths and late arrivals, by hold and future, of one moment.
 
     Rows ``first`` to ``last`` of ``future`` are the calls of each future, later by
