@@ -20,7 +20,12 @@ from ideal_dispatch.evaluation.fleet_figures import (
     draw_lines,
     legend_above,
 )
-from ideal_dispatch.evaluation.fleet_report import STOOD_DOWN, harm_table, one_more_table
+from ideal_dispatch.evaluation.fleet_report import (
+    MANY_QUEUED,
+    STOOD_DOWN,
+    harm_table,
+    one_more_table,
+)
 from ideal_dispatch.evaluation.fleet_runs import ALWAYS, PRICED, FleetRun, FleetRuns, Setting
 from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
@@ -39,9 +44,8 @@ KEYS = (
     "late_share", "others_mean_s", "second_unit_minutes", "stood_down_share", "stood_down_minutes",
     "queued_share", "unit_hours",
 )  # fmt: skip
-MANY_QUEUED, SURE = 0.1, 2.0
-"""A fleet that makes so many calls wait is too small; a difference of so many standard errors
-is more than chance."""
+SURE = 2.0
+"""A difference of so many standard errors is more than chance."""
 
 _BOTH: tuple[Recall, ...] = ("none", STOOD_DOWN)
 
@@ -164,7 +168,8 @@ def auditor(runs: FleetRuns) -> Table:
          Column("stood down, s", 1, signed=True), Column("minutes of a second, not stood down", 1),
          Column("stood down, min", 1)),
         tuple(rows),
-        note="Stood down: when the first one arrives. More survivors: of 1,000 patients with a "
+        note=f"{about(runs)}. Stood down: when the first one arrives. More survivors: of 1,000 "
+        "patients with a "
         "cardiac arrest, ± standard error. Others: calls that are not entitled to a second. Every "
         "rule and the protocol: [evidence](evidence/fleet.md).",
     )  # fmt: skip
@@ -344,7 +349,8 @@ def _negative(runs: FleetRuns) -> Iterator[str]:
             "that was stood down on the road leaves for the next call at once, where one at its "
             "station needs a turnout."
         )
-    small = [one.name for one in runs.settings if one.never.queued_share > MANY_QUEUED]
+    queued = (one.fleet for one in runs.settings if one.never.queued_share > MANY_QUEUED)
+    small = list(dict.fromkeys(queued))
     if small:
         yield (
             f"Too small for their calls, more than {100 * MANY_QUEUED:.0f} % of which wait for a "

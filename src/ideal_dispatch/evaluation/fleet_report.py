@@ -29,7 +29,10 @@ PAGE = "fleet.html"
 STOOD_DOWN: Recall = "first arrival"
 """The rule of recall that is told first: most centres can do it."""
 
-_NOISE_S, _FEW_YEARS, _MANY_QUEUED = 0.05, 10, 0.1
+MANY_QUEUED = 0.1
+"""A fleet is too small for its calls where so many wait for a free unit without seconds."""
+
+_NOISE_S, _FEW_YEARS = 0.05, 10
 
 _RULE = (Column("who gets a second"), Column("unit that is not first"))
 _SAVED = (Column("more survivors", 1, signed=True, arrow="↑"), Column("± s.e.", 1))
@@ -326,11 +329,15 @@ def caveats(runs: FleetRuns) -> list[str]:
             "stood down on the road answers the next call sooner than from its station. With "
             "street_start = false in the city, it needs a turnout as at the station."
         )
-    lines += [
-        f"{one.name}: {100 * one.never.queued_share:.0f} % of the calls wait for a free unit "
-        "even without seconds; this fleet is too small for its calls."
+    small = {
+        one.fleet: one.never.queued_share
         for one in runs.settings
-        if one.never.queued_share > _MANY_QUEUED
+        if one.never.queued_share > MANY_QUEUED
+    }
+    lines += [
+        f"{fleet}: {100 * queued:.0f} % of the calls wait for a free unit even without seconds; "
+        "this fleet is too small for its calls."
+        for fleet, queued in small.items()
     ]
     return lines
 

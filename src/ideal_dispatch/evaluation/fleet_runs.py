@@ -115,10 +115,15 @@ class Setting:
             )
 
     @property
+    def fleet(self) -> str:
+        """City, units and load, for people."""
+        load = "its own calls" if self.load is None else f"load {self.load:g}"
+        return f"{self.city}, {self.units} units, {load}"
+
+    @property
     def name(self) -> str:
         """What sets it apart, for people."""
-        load = "its own calls" if self.load is None else f"load {self.load:g}"
-        return f"{self.city}, {self.units} units, {load}, {100 * self.entitled:.0f} % entitled"
+        return f"{self.fleet}, {100 * self.entitled:.0f} % entitled"
 
     @property
     def never(self) -> FleetRun:

@@ -5,6 +5,7 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.city import CallList, Duration, Work
+from ideal_dispatch.fleet.embedded import harbour_fleet
 from ideal_dispatch.fleet.load import at_utilisation, busy_share
 from tests.unit.fleet.small import small_city
 
@@ -41,3 +42,9 @@ def test_a_list_stays_as_it_is() -> None:
     listed = CallList(np.array([10.0]), np.array([0]), np.array([0]))
     with pytest.raises(InputError, match="its calls are a list, which stays as it is"):
         at_utilisation(small_city(listed=listed), 0.3)
+
+
+def test_the_nearest_of_what_was_tried_is_good_enough() -> None:
+    """With this seed no number of calls hits the share within two thousandths."""
+    city = at_utilisation(harbour_fleet(), 0.7, seed=1)
+    assert busy_share(city, seed=1) == pytest.approx(0.7, abs=0.005)
