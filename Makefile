@@ -149,7 +149,7 @@ city-traffic: setup
 	nice $(BIN)/ideal traffic simulate --engine sumo --days 18 --seed 5 --first 2025-01-01 --work out/city_days -o src/ideal_dispatch/cities/data/harbour.traffic --force
 
 # the model that ships with the embedded city, from its training days, and its response times,
-# from a made-up unit log of these days: five minutes
+# from a made-up unit log of these days: two minutes
 city-model: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m workshop.city.model experiments/port_almery.toml out/shipped
 	OMP_NUM_THREADS=1 $(BIN)/python -m workshop.city.response_times

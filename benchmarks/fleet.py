@@ -20,10 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.networks import street_grid
+from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.fleet.calls import YEAR_DAYS, Calls, draw_calls
 from ideal_dispatch.fleet.chances import pair, response
 from ideal_dispatch.fleet.city import FleetCity, Priority
-from ideal_dispatch.fleet.simulation import Recall, SecondRule, Simulator, summed
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
 from ideal_dispatch.fleet.travel import STEPS, Travel, cells_of, connected_nodes, junction_weights
 from ideal_dispatch.fleet.units import EVENTS, Log
 

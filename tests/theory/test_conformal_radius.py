@@ -58,7 +58,8 @@ def test_trips_that_no_radius_explains_are_not_promised() -> None:
 def test_coverage_holds_where_radii_end_at_physical_bounds() -> None:
     """The factor is chosen for what the model answers: min(factor · predicted, greatest)."""
     rng = np.random.default_rng(2)
-    covered, before = [], []
+    covered: list[float] = []
+    before: list[float] = []
     for _ in range(1500):
         predicted, greatest = rng.uniform(0.1, 1.0, 80), rng.uniform(0.2, 1.5, 80)
         upper = rng.exponential(0.2, 80)

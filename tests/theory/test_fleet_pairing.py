@@ -5,8 +5,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.simulation import RECALLS, Recall, SecondRule, Simulator
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 from ideal_dispatch.fleet.units import Log
 from tests.fleets import town
 

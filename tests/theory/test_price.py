@@ -19,15 +19,15 @@ HOLD_S = 4800.0
 def town(calls_per_day: float, units: tuple[int, ...] = (0, 1, 2, 3), **changes: Any) -> FleetCity:
     """A straight road of twelve cells with four stations and a hospital in the middle."""
     at = np.r_[np.arange(12.0), 1.0, 4.0, 7.0, 10.0, 5.5]
-    drive_s = 90.0 * np.abs(at[:, None] - at)
+    drive_s, places = 90.0 * np.abs(at[:, None] - at), np.arange(17, dtype=np.int32)
     settings: dict[str, Any] = {
         "priorities": (Priority("urgent", 1.0),), "arrests": 0.5, "entitled": 1.0,
         "work": Work(scene=Duration(900.0), handover=Duration(600.0), transported=0.5),
         "street_start": False,
     }  # fmt: skip
     return FleetCity(
-        "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), np.arange(12, 16),
-        np.array(units), np.array([16]), np.arange(12), np.ones(12), calls_per_day,
+        "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), places[12:16],
+        np.array(units), places[16:], places[:12], np.ones(12), calls_per_day,
         **(settings | changes),
     )  # fmt: skip
 

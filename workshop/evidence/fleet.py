@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch import __version__
+from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.evaluation.fleet_figures import (
     LATER,
     RECALL_WORDS,
@@ -29,7 +30,6 @@ from ideal_dispatch.evaluation.fleet_report import (
 from ideal_dispatch.evaluation.fleet_runs import ALWAYS, PRICED, FleetRun, FleetRuns, Setting
 from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.simulation import Recall
 from ideal_dispatch.pages import INK, MUTED, plain_axes
 from workshop.evidence.pages import FOLDER, markdown, write_csv
 from workshop.page_parts import replace_part

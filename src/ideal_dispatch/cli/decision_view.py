@@ -119,7 +119,9 @@ def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] 
 
 def _cost(made: Decision) -> dict[str, Any] | None:
     """What the second costs the others in lives; it is away for null seconds if that is fixed."""
-    return made.cost and {"lives": made.cost.lives, "hold_s": made.cost.hold_s}
+    if made.cost is None:
+        return None
+    return {"lives": made.cost.lives, "hold_s": made.cost.hold_s}
 
 
 def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ UNCALIBRATED = (1.0, 0.0, 0.0, 0.0, 1.0)
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(4)
 _POINTS, _SHARES = 0.5 * (_POINTS + 1.0), 0.5 * _SHARES
-_ENOUGH = 1e-4  # a call that is this improbable to need a further station looks no further
+_ENOUGH = 1e-3  # a call that is this improbable to need a further station looks no further
 _SURE = 1e-9  # no unit is free with a chance above 1 − this: products can be divided again
 BUSIEST = 0.95
 _SHORT_S, _LONG_S = 360.0, 4800.0  # beyond what was calibrated, the nearest counts
@@ -147,7 +147,9 @@ class UnitPrices:
         day, or one number. A call takes a unit for ``occupation_s``, ``delay_s`` pass between
         a call and the dispatch. ``factors`` are of a calibration.
         """
-        wait_s = occupation_s / max(float(np.mean(units)), 1.0)  # until the next busy one is free
+        wait_s = occupation_s / max(
+            float(np.asarray(units, np.float64).mean()), 1.0
+        )  # until the next busy one is free
         harm = expected_deaths(response, delay_s, curve)
         none = expected_deaths(response, delay_s + wait_s, curve).mean(axis=0)
         return cls(

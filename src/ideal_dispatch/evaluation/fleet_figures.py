@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.evaluation.fleet_runs import (
     ALWAYS,
     HARM_S,
@@ -11,7 +12,6 @@ from ideal_dispatch.evaluation.fleet_runs import (
     FleetRun,
     Setting,
 )
-from ideal_dispatch.fleet.simulation import RECALLS, Recall
 from ideal_dispatch.pages import (
     ACCENT,
     GREEN,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.evaluation.fleet_figures import (
     RECALL_WORDS,
     hours,
@@ -22,7 +23,6 @@ from ideal_dispatch.evaluation.fleet_runs import (
     crossing,
 )
 from ideal_dispatch.evaluation.table import Cell, Column, Table
-from ideal_dispatch.fleet.simulation import RECALLS, Recall
 from ideal_dispatch.pages import figure_url, save_page
 
 PAGE = "fleet.html"

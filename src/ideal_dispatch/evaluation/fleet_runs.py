@@ -7,10 +7,10 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
-from ideal_dispatch.fleet.simulation import RECALLS, Recall
 from ideal_dispatch.toml_tables import built, complaints_about
 
 NEVER, ALWAYS, PRICED = "never", "always", "priced C"

@@ -7,6 +7,7 @@ compared again at moments of another year, which the regression has not seen.
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,9 @@ def calibrate(
         stage = ("rollouts to learn from", "rollouts to check by")[k]
         watch(stage, 0.0)
         at = moments(simulator, count, seeds[2 * k])
-        verdict = judged(simulator, at, hold_s, futures, seeds[2 * k + 1],
-                         watch=lambda share, stage=stage: watch(stage, share))  # fmt: skip
+        verdict = judged(
+            simulator, at, hold_s, futures, seeds[2 * k + 1], watch=partial(watch, stage)
+        )
         found.append((at, verdict))
     factors: dict[Harm, tuple[float, ...]] = {}
     checks: list[PriceCheck] = []

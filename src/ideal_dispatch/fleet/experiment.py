@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.city_files import city_from
-from ideal_dispatch.fleet.simulation import KINDS, RECALLS, Chooser, Recall, SecondRule
+from ideal_dispatch.fleet.simulation import KINDS, Chooser, SecondRule
 from ideal_dispatch.plugins import find_plugin, make_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml

@@ -18,7 +18,7 @@ CALLS = "calls.csv.gz"
 """All that was drawn for the calls of a year: the same under every policy."""
 
 _LUCK = [f"luck_{k}" for k in range(1 + 4 * ROLES)]
-_DRAWN = ("scene_s", "transported", "handover_s", "chance")
+_DRAWN = ("scene_s", "transported", "handover_s", "chance", "assist_s")
 _MIDNIGHT = np.datetime64("2026-01-01T00:00:00.000")  # a year without a date begins here
 _ROLES = ("primary", "second")
 _TIMES = ("sent_s", "arrived_s", "stood_down_s")
@@ -62,7 +62,7 @@ def read_calls(path: Path, city: FleetCity) -> Calls:
             np.array([levels[name] for name in found["priority"]], np.int8),
             numbers["arrest"] > 0, numbers["entitled"] > 0, numbers["scene_s"],
             numbers["transported"] > 0, numbers["handover_s"], numbers["chance"],
-            np.column_stack([numbers[name] for name in _LUCK]),
+            np.column_stack([numbers[name] for name in _LUCK]), numbers["assist_s"],
         )  # fmt: skip
 
 

@@ -159,8 +159,10 @@ def _roomy(state: State, room: int) -> State:
 
 
 @kernel
-def _rollouts(world, tables, rule, start, known, active, future, first, last, shift_s, unit, hold_s,
-              states, logs, rows, calls, weight, out):  # type: ignore[no-untyped-def]  # fmt: skip
+def _rollouts(  # type: ignore[no-untyped-def]
+    world, tables, rule, start, known, active, future, first, last, shift_s, unit, hold_s,
+    states, logs, rows, calls, weight, out,
+):  # fmt: skip
     """Differences in deaths and late arrivals, by hold and future, of one moment.
 
     Rows ``first`` to ``last`` of ``future`` are the calls of each future, later by
@@ -200,6 +202,7 @@ def _copy_rows(rows, to, source, start, end, shift_s):  # type: ignore[no-untype
     rows.handover_s[to : to + count] = source.handover_s[start:end]
     rows.chance[to : to + count] = source.chance[start:end]
     rows.luck[to : to + count] = source.luck[start:end]
+    rows.assist_s[to : to + count] = source.assist_s[start:end]
 
 
 @kernel
@@ -207,7 +210,7 @@ def _upto(calls, used):  # type: ignore[no-untyped-def]
     return Columns(
         calls.at_s[:used], calls.cell[:used], calls.priority[:used], calls.entitled[:used],
         calls.scene_s[:used], calls.transported[:used], calls.handover_s[:used],
-        calls.chance[:used], calls.luck[:used],
+        calls.chance[:used], calls.luck[:used], calls.assist_s[:used],
     )  # fmt: skip
 
 

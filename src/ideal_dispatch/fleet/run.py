@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.cluster import spread
+from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, days_of, draw_calls
@@ -25,7 +26,7 @@ from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, 
 from ideal_dispatch.fleet.load import at_utilisation
 from ideal_dispatch.fleet.log import CALLS, calls_file, first_difference, log_file, read_calls
 from ideal_dispatch.fleet.results import Tally, deaths_of, entry, summary
-from ideal_dispatch.fleet.simulation import Recall, SecondRule, Simulator, summed
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
 from ideal_dispatch.fleet.units import Log, State
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.run_folder import described, locked, taken_up, versions

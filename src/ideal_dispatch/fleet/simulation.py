@@ -9,7 +9,8 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
-from ideal_dispatch.dispatch.recall import RECALLS, Recall
+from ideal_dispatch.dispatch.recall import RECALLS as RECALLS
+from ideal_dispatch.dispatch.recall import Recall as Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls

@@ -42,16 +42,13 @@ def test_a_second_goes_just_where_it_saves_more_than_it_costs(grid: RoadNetwork)
 
 def test_the_absence_follows_from_the_recall(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
-    held = {}
     for recall in ("none", "first arrival", "worth"):
         made = decided(call, fleet_threshold(grid, recall=recall, assist_s=300.0))
         worth, cost = made.worth, made.cost
         assert worth is not None
         assert cost is not None
-        held[recall] = cost.hold_s
-    assert held["first arrival"] == held["worth"]
-    assert held["first arrival"] == pytest.approx(worth.primary_s - worth.gain_s)
-    assert held["none"] == pytest.approx(worth.primary_s - worth.mean_s + 300.0)
+        first_s, second_s = worth.primary_s - worth.gain_s, worth.primary_s - worth.mean_s
+        assert cost.hold_s == pytest.approx(second_s + 300.0 if recall == "none" else first_s)
 
 
 def test_the_time_since_the_primary_left_is_not_counted_again(grid: RoadNetwork) -> None:
@@ -119,6 +116,7 @@ def test_what_it_means_in_words(grid: RoadNetwork) -> None:
     call, rule = situation(grid, 65), fleet_threshold(grid, calls_per_day=100.0)
     made = decided(call, rule)
     assert made.cost is not None
+    assert made.cost.hold_s is not None
     assert made.worth is not None
     lives, saved = (f"{1e4 * one:.2g}" for one in (made.cost.lives, made.worth.survival_gain))
     assert Answer.of(made, rule).threshold == made.cost.words

@@ -144,6 +144,7 @@ def test_a_list_is_simulated_as_it_is(town: Path) -> None:
 def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(HARBOUR_MODEL, model)
+    (model / "response_times.json").unlink()
     table = {
         "network": str(HARBOUR_STEM.with_suffix(".network")), "model": "model",
         "depots": str(HARBOUR_STEM.with_name("harbour_fleet_depots.csv")),

@@ -11,17 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity, Priority, Work
-from ideal_dispatch.fleet.simulation import (
-    RECALLS,
-    FleetView,
-    Recall,
-    SecondRule,
-    Simulator,
-    summed,
-)
+from ideal_dispatch.fleet.simulation import FleetView, SecondRule, Simulator, summed
 from ideal_dispatch.fleet.units import ASSIST, HOME, RETURNING, SCENE, Log, Rule, State
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.fleets import calls_at, fleet, line, town, with_luck

@@ -12,6 +12,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
 from ideal_dispatch.dispatch.baselines import RegionPolicy, RouterPolicy
 from ideal_dispatch.errors import IdealError, PolicyError
+from ideal_dispatch.evaluation.call_maps import words
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import Replay, World, drive, resimulate
 from ideal_dispatch.replay.log import drive_key, line_text
@@ -145,6 +146,7 @@ def test_a_unit_on_the_road_is_an_origin_for_every_policy(grid: RoadNetwork) -> 
     assert entry["decisions"]["region"]["primary"] == "s1", "territories are of depots"
     assert entry["drives"]["s0"] == plain["drives"]["s0"], "the depots drive as before"
     assert entry["hindsight"]["experienced"]["station"] == 2
+    assert "from A7, on the road: promised" in words(entry, "router", World.EXPERIENCED)
     again = resimulate(json.loads(line_text(entry)), world, policies, seed=0)
     assert line_text(again) == line_text(entry)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.service import settings as module
 from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
 from ideal_dispatch.service.solver.assets import load_assets
@@ -214,7 +215,10 @@ def test_the_example_of_the_documentation_is_sound_and_shows_the_defaults() -> N
     assert settings.server == module.Server()
     assert settings.units == module.UnitsTable()
     shown = {name for name, table in tables.items() if isinstance(table, dict)}
-    assert shown == {"city", "model", "policy", "traffic", "weather", "units", "audit", "server"}
+    assert shown == {
+        "city", "model", "policy", "traffic", "weather", "units", "fleet", "audit", "server",
+    }  # fmt: skip
+    assert settings.fleet == FleetTable({"Kelp Point": 3, "Gannet Bay": 3}, 80.0)
     for name in shown - {"policy"}:
         known = {field.name for field in dataclasses.fields(getattr(settings, name))}
         assert set(tables[name]) == known, name
