@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 IMAGES = Path("docs/images")
 HONG_KONG = Path("../shared/data/hong_kong")
+FLEETS = ("port_almery", "auckland", "manhattan")
 CHROMIUM = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 PATIENCE_S = 180.0
 LARGE_S, EVERY = 15.0, 11
@@ -246,6 +247,10 @@ PICTURES: Mapping[str, Callable[[], None]] = {
     "races": lambda: run(
         "workshop.evidence.races", "--london", "out/races/london.responses", "--network",
         "out/races/london.network", "--lancaster", "out/races/lancaster.responses",
+    ),
+    "fleet": lambda: run(
+        "workshop.evidence.fleet", *(f"out/fleet/{city}" for city in FLEETS),
+        "--turnout", "out/fleet/turnout",
     ),
 }  # fmt: skip
 """What makes each picture."""

@@ -170,7 +170,7 @@ class AuditStoreContract:
 
     def test_many_threads_make_one_chain(self, url: str, store: AuditStore) -> None:
         stored(store, [])
-        stores = [AuditStore(url, timeout_s=20.0) for _ in range(4)]
+        stores = [AuditStore(url, timeout_s=300.0) for _ in range(4)]
 
         def work(worker: int) -> None:
             for number in range(10):

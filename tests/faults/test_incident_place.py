@@ -89,7 +89,7 @@ def test_incident_unreachable(town: Town) -> None:
 
 
 def test_incident_at_the_depot(client: Local, town: Town) -> None:
-    made = advised(client, town.call("at", 0, primary={"depot": "D0"}))
+    made = advised(client, town.call("at", 0, primary={"depot": "D0"}, threshold_s=600.0))
     assert made.decision == "primary_only"
     assert made.primary is not None
     assert made.primary.route.edges == []

@@ -159,7 +159,7 @@ def test_an_interruption_is_one_line(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        while "1 of 5" not in process.stdout.readline():
+        while "1 of 6" not in process.stdout.readline():
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         _, complaint = process.communicate(timeout=120)

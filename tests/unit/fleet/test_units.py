@@ -108,7 +108,7 @@ def test_price_leaves_the_state_as_it_is() -> None:
     simulator = Simulator(fleet(_ROAD, [0, 1], stations=2))
     state = State.at_home(simulator.world, 1)
     before = [part.copy() for part in state]
-    assert cost_of(simulator.world, simulator.tables, state, 0, 900.0, 0.0) > 0.0
+    assert cost_of(simulator.world, simulator.tables, state, 0, -1, 900.0, 0.0) > 0.0
     for name, part, was in zip(State._fields, state, before, strict=True):
         assert name == "scratch" or part.tobytes() == was.tobytes(), name
 

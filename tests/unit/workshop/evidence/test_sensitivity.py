@@ -8,6 +8,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 
 from ideal_dispatch.dispatch.policy_tables import needed_parts
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.fleet.experiment import FleetExperiment
 from ideal_dispatch.replay.experiment import Experiment
 from tests.conftest import ROOT
 from tests.unit.evaluation.logs import town_run
@@ -41,6 +42,10 @@ def test_differences_are_at_the_same_volume(tmp_path: Path) -> None:
 
 
 def test_all_experiment_files_can_be_read() -> None:
-    names = {Experiment.load(file).name for file in sorted((ROOT / "experiments").glob("*.toml"))}
+    files = sorted((ROOT / "experiments").glob("*.toml"))
+    fleets = {file for file in files if file.name.startswith("fleet_")}
+    assert fleets
+    assert all(FleetExperiment.load(file).name == file.stem for file in fleets)
+    names = {Experiment.load(file).name for file in set(files) - fleets}
     islands = {"North-west Hong Kong Island (undirected)", "Sha Tin (undirected)"}
     assert islands | {"Port Almery", "Manhattan"} <= names
