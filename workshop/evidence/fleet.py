@@ -171,8 +171,8 @@ def auditor(runs: FleetRuns) -> Table:
         tuple(rows),
         note=f"{about(runs)}. Stood down: when the first one arrives. More survivors: of 1,000 "
         "patients with a "
-        "cardiac arrest, ± standard error. Others: calls that are not entitled to a second; ± needs "
-        "five years. Every "
+        "cardiac arrest, ± standard error. Others: calls that are not entitled to a second; ± "
+        "needs five years. Every "
         "rule and the protocol: [evidence](evidence/fleet.md).",
     )  # fmt: skip
 

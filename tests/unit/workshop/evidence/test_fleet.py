@@ -9,13 +9,12 @@ from tests.unit.evaluation.fleet_rows import row, rows
 from tests.unit.fleet.small_runs import experiment
 from workshop.evidence.fleet import (
     auditor,
-    findings,
     head_start,
-    in_short,
     matrix,
     over_load,
     write_page,
 )
+from workshop.evidence.fleet_findings import findings, in_short
 from workshop.evidence.fleet_years import counted
 from workshop.evidence.pages import read_csv
 
