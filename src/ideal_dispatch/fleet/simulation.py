@@ -134,14 +134,14 @@ class Simulator:
         """What the loop reads."""
         city, model, work = self.city, self.city.responses, self.city.work
         away_s = city.travel.slow_s[city.cells, city.hospital] @ city.weights / city.weights.sum()
-        after_s = work.transported * (float(away_s) + work.handover.mean_s)
         numbers = Numbers(
             model.turnout.spread, math.exp(0.5 * model.turnout.spread**2), model.road_turnout_s,
             model.drive_scale, model.beside_s,
             model.drive_spread, model.slack_s, model.shared, model.surprise, model.wide,
             float(city.street_start), work.delay_s,
             math.inf if work.neighbour_s is None else work.neighbour_s, work.assist.mean_s,
-            work.scene.mean_s, after_s, city.arrests / city.entitled,
+            work.scene.mean_s, work.transported, float(away_s) + work.handover.mean_s,
+            city.arrests / city.entitled,
         )  # fmt: skip
         part_time = city.shifts[city.shifts[:, 1] - city.shifts[:, 0] < 24.0, 0]
         return World(
