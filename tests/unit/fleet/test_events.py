@@ -194,6 +194,16 @@ def test_on_worth_a_primary_that_does_not_leave_is_stood_down_for_the_second() -
     assert state.busy_s == pytest.approx([stood_s, 1160.0])
 
 
+def test_on_worth_one_of_a_pair_is_stood_down_for_a_call_that_waits() -> None:
+    city = _city([0, 1], responses=_slow_turnout(), calls_per_day=1e-6)
+    rule = _always("worth")
+    _, alone = Simulator(city).run(calls_at(city, [0.0], [_at(500)]), rule)
+    assert (alone.stood_s[0] > rule.check_s).all()  # nobody is missed elsewhere
+    _, log = Simulator(city).run(calls_at(city, [0.0, 10.0], [_at(500), _at(100)]), rule)
+    assert log.stood_s[0].min() == rule.check_s
+    assert log.sent_s[1, 0] == rule.check_s
+
+
 def test_unit_that_was_stood_down_serves_the_next_call() -> None:
     city = _city([0, 1])
     calls = calls_at(city, [0.0, 400.0], [_at(300), _at(700)])
