@@ -15,6 +15,8 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.ranges import Checked, Positive, Share, ZeroOrMore
 
 HOURS = 24
+MIDNIGHT = "2026-01-01"
+"""The date on which calls without dates begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,15 @@ class Work(Checked):
 
 
 class CallList(NamedTuple):
-    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each."""
+    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each.
+
+    ``midnight`` is the date on which the list begins.
+    """
 
     at_s: FloatArray
     cell: IntArray
     priority: IntArray
+    midnight: str = MIDNIGHT
 
 
 @dataclass(frozen=True, eq=False)

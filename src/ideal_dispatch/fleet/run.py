@@ -20,7 +20,7 @@ from ideal_dispatch.cluster import spread
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, days_of, draw_calls
+from ideal_dispatch.fleet.calls import WARM_UP_DAYS, Calls, counted_from_s, days_of, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, plain, with_units
 from ideal_dispatch.fleet.load import at_utilisation
@@ -90,10 +90,11 @@ class Fleets:
         listed = simulator.city.listed is not None
         days = days_of(simulator.city) if listed else self.days + WARM_UP_DAYS
         calls = draw_calls(simulator.city, piece.seed, piece.year, days=days)
+        from_s = counted_from_s(simulator.city, days)
         runs, logs, never = [], {}, None
         for policy, recall in self.runs:
             state, log = self.run(case, calls, policy, recall)
-            deaths = deaths_of(simulator.city, calls, log, WARM_UP_DAYS * DAY_S)
+            deaths = deaths_of(simulator.city, calls, log, from_s)
             never = deaths if never is None else never
             came_to = entry(summed(simulator, calls, state, log, days), deaths - never)
             runs.append({"policy": policy, "recall": recall, **came_to})
