@@ -15,6 +15,8 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.ranges import Checked, Positive, Share, ZeroOrMore
 
 HOURS = 24
+MIDNIGHT = "2026-01-01"
+"""The date on which calls without dates begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,15 @@ class Work(Checked):
 
 
 class CallList(NamedTuple):
-    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each."""
+    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each.
+
+    ``midnight`` is the date on which the list begins.
+    """
 
     at_s: FloatArray
     cell: IntArray
     priority: IntArray
+    midnight: str = MIDNIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +216,8 @@ class FleetCity:
     @cached_property
     def on_duty(self) -> FloatArray:
         """How many units are on duty in every hour, on average."""
-        hours = np.arange(HOURS) + 0.5
-        start, end = self.shifts[:, :1], self.shifts[:, 1:]
-        through = (start <= hours) & (hours < end)
-        overnight = (start >= end) & ((hours >= start) | (hours < end))
-        return np.asarray((through | overnight).sum(axis=0), float)
+        start, end = self.shifts.T
+        # of every hour, the part before the start and before the end of a shift
+        before = np.clip(self.shifts[:, :, None] - np.arange(HOURS), 0.0, 1.0)
+        overnight = np.count_nonzero(start >= end)
+        return np.asarray((before[:, 1] - before[:, 0]).sum(axis=0) + overnight, float)

@@ -192,7 +192,8 @@ class OwnFiles(CityChanges):
         else:
             table = PlaceTable.read(beside / self.density, "weight")
             nodes, weights, near = self._cells(network, usable, table, table.numbers["weight"])
-            note = f"calls fall on places by {self.density}; off the map: {int((~near).sum())}"
+            off, file = int((~near).sum()), Path(self.density).name
+            note = f"calls fall on places by {file}; off the map: {off}"
         return _Demand(nodes, weights, per_day, hours, self.priorities, None, (note,))
 
     def _counted(self, past: PastCalls, network: RoadNetwork, usable: IntArray) -> "_Demand":
@@ -215,7 +216,7 @@ class OwnFiles(CityChanges):
         listed = None
         if self.list and past.priority is not None:
             cell, _ = nearest_of(network, nodes, past.lon, past.lat)
-            listed = CallList(past.at_s, cell, past.priority)
+            listed = CallList(past.at_s, cell, past.priority, past.midnight)
         return _Demand(nodes, weights, past.per_day, past.by_hour, priorities, listed, tuple(notes))
 
     def _cells(

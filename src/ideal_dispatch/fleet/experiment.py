@@ -98,6 +98,12 @@ class FleetExperiment(Checked):
         files = [plain(name) for name in self.rules]
         if len(set(files)) < len(files):
             raise InputError(f"policies {', '.join(self.rules)}: their names are too much alike")
+        cases = [case.name for case in self.cases()]  # in names of files, as are those of policies
+        if twice := [name for name in cases if cases.count(name) > 1]:
+            raise InputError(
+                f"case {twice[0]!r}: the files of two cases would have this name; give cities "
+                "other names, and each of units, utilisation and entitled once"
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "FleetExperiment":

@@ -20,7 +20,7 @@ from ideal_dispatch.cluster import spread
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, days_of, draw_calls
+from ideal_dispatch.fleet.calls import WARM_UP_DAYS, Calls, counted_from_s, days_of, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, plain, with_units
 from ideal_dispatch.fleet.load import at_utilisation
@@ -90,10 +90,11 @@ class Fleets:
         listed = simulator.city.listed is not None
         days = days_of(simulator.city) if listed else self.days + WARM_UP_DAYS
         calls = draw_calls(simulator.city, piece.seed, piece.year, days=days)
+        from_s = counted_from_s(simulator.city, days)
         runs, logs, never = [], {}, None
         for policy, recall in self.runs:
             state, log = self.run(case, calls, policy, recall)
-            deaths = deaths_of(simulator.city, calls, log, WARM_UP_DAYS * DAY_S)
+            deaths = deaths_of(simulator.city, calls, log, from_s)
             never = deaths if never is None else never
             came_to = entry(summed(simulator, calls, state, log, days), deaths - never)
             runs.append({"policy": policy, "recall": recall, **came_to})
@@ -212,10 +213,11 @@ def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
         watch("reading cities", k / len(experiment.cities))
         found[name] = experiment.city(name)
     watch("reading cities", 1.0)
+    tables = experiment.tables
+    files = {"beside": str(experiment.folder.resolve()), "cities": tables.pop("cities")}
     settings: dict[str, Any] = {
         "format": KIND.format,
-        "experiment": experiment.tables,
-        "beside": str(experiment.folder),
+        "experiment": tables,
         "cities": {name: _about(city) for name, city in found.items()},
         "policies": {name: described(rule) for name, rule in rules.items()},
         "versions": versions(),
@@ -225,6 +227,7 @@ def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
     per_day = None if known is None else known["calls_per_day"]
     cities = ready(experiment, found, per_day, watch)
     if known is None:
+        settings["files"] = files  # they may move: what they say of the cities is compared
         settings["calls_per_day"] = {case.name: city.calls_per_day for case, city in cities.items()}
         write_file(place / MANIFEST, json.dumps(settings, ensure_ascii=False, indent=1) + "\n")
     for folder in (place / YEARS, *(_logs(place, experiment, case) for case in cities)):
@@ -297,7 +300,9 @@ def again(folder: str | os.PathLike[str], *, watch: Watch = lambda step, share: 
     """Simulate the calls of a run's logs again; what differs from the logs, a line each."""
     place, told = Path(folder), read_manifest(folder)
     with KIND.complaints(place / MANIFEST):
-        experiment = FleetExperiment.of(told["experiment"], Path(told["beside"]))
+        files = told["files"]
+        tables = told["experiment"] | {"cities": files["cities"]}
+        experiment = FleetExperiment.of(tables, Path(files["beside"]))
     if not experiment.log:
         raise InputError(f"{place}: it was simulated with log = false; there is nothing to compare")
     found = {name: experiment.city(name) for name in experiment.cities}

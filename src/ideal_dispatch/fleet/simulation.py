@@ -13,7 +13,7 @@ from ideal_dispatch.dispatch.recall import RECALLS as RECALLS
 from ideal_dispatch.dispatch.recall import Recall as Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls
+from ideal_dispatch.fleet.calls import DAY_S, Calls, counted_from_s
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.units import (
@@ -259,9 +259,9 @@ class Year:
 
 
 def summed(simulator: Simulator, calls: Calls, state: State, log: Log, days: float) -> Year:
-    """A run in numbers; its first days, which only fill the streets, are left out."""
+    """A run in numbers; calls count as :func:`~ideal_dispatch.fleet.calls.counted_from_s` says."""
     city = simulator.city
-    counted = calls.at_s >= WARM_UP_DAYS * DAY_S if days > WARM_UP_DAYS else calls.at_s >= 0.0
+    counted = calls.at_s >= counted_from_s(city, days)
     response_s = log.first_s - calls.at_s
     late_s = np.array([one.late_s for one in city.priorities])[calls.priority]
     named = {"arrests": calls.arrest, "others": ~calls.entitled}

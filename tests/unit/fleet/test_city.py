@@ -67,6 +67,13 @@ def test_units_on_duty_by_hour() -> None:
     assert on_duty.tolist() == [3.0] * 6 + [2.0] * 16 + [3.0] * 2
 
 
+def test_shifts_are_counted_to_the_minute() -> None:
+    shifts = [[6.75, 7.0], [23.75, 0.25], [6.25, 6.25], [24.0, 24.0]]
+    on_duty = small_city(shifts=np.array(shifts)).on_duty
+    assert on_duty[[0, 6, 7, 23]].tolist() == [2.25, 2.25, 2.0, 2.25]
+    assert on_duty.sum() == 24 + 24 + 0.25 + 0.5
+
+
 def test_a_call_takes_its_response_its_work_and_its_way_to_hospital() -> None:
     city = small_city()
     drive = 60.0 * (2.0 + 2.0) / 9.0  # two cells lie a minute from the nearest station

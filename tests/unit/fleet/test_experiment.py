@@ -80,6 +80,9 @@ def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: P
             '[policies.a]\nkind = "tests.unit.fleet.small_runs:small_city"',
             r"policies.a.kind .*: it has no name and choose\(view\); see docs/fleet.md",
         ),
+        ("[cities.a-b]\n[cities.a_b]", "case 'a_b': the files of two cases would have this name"),
+        ("units = [4, 4]", "case 'units_4': the files of two cases"),
+        ("utilisation = [0.3, 0.30000001]", "units, utilisation and entitled once"),
         ("[policies.a-b]\n[policies.a_b]", "never, a-b, a_b: their names are too much alike"),
     ],
 )

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import ideal_dispatch as ideal
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
@@ -237,15 +238,44 @@ def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path
     told = {name: table[name] for name in table if name not in ("calls_per_day", "by_hour")}
     listed = city_from(told, "city", HARBOUR_FLEET.parent)
     assert listed.listed is not None
-    at_s, cell, priority = listed.listed
+    at_s, cell, priority, midnight = listed.listed
+    assert midnight == "2026-01-01"
     assert np.abs(at_s - calls.at_s).max() < 1.0  # a list has whole seconds
     places = listed.cells[cell], city.cells[calls.cell]  # cells without a call have no number
     assert np.array_equal(listed.travel.lon[places[0]], city.travel.lon[places[1]])
     assert np.array_equal(priority, calls.priority)
     rows = ideal.simulate_fleet(listed, "never", 1).rows
-    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == (
-        np.count_nonzero(at_s >= 86_400.0)
-    )
+    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == len(at_s)
+
+
+def test_a_run_goes_on_from_another_working_directory(
+    grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are found again, and may have moved: what they say decides."""
+
+    def told(beside: str, per_day: int = 40) -> FleetExperiment:
+        city = {
+            "name": "Town", "network": f"{beside}/town.network", "depots": f"{beside}/places.csv",
+            "hospitals": f"{beside}/places.csv", "calls_per_day": per_day, "cells": 9,
+            "priorities": [{"name": "all", "share": 1.0}],
+        }  # fmt: skip
+        return FleetExperiment.of({"years": 1, "days": 1, "policies": {}, "city": city})
+
+    here, run = tmp_path / "here", tmp_path / "run"
+    here.mkdir()
+    grid.save(here / "town.network")
+    (here / "places.csv").write_text("name,lon,lat\nWest,114.0,22.0\n")
+    monkeypatch.chdir(here)
+    run_fleet(told("."), run)
+    before = contents(run)
+    monkeypatch.chdir(tmp_path)
+    assert again(run) == []
+    run_fleet(told("here"), run)
+    here.rename(tmp_path / "moved")
+    run_fleet(told("moved"), run)
+    assert contents(run) == before
+    with pytest.raises(InputError, match=r"holds another simulation \(not the same cities\)"):
+        run_fleet(told("moved", 41), run)
 
 
 def test_a_folder_that_cannot_be_simulated_again(tmp_path: Path) -> None:
