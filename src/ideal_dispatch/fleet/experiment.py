@@ -12,7 +12,7 @@ from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.city_files import city_from
+from ideal_dispatch.fleet.inputs.city_files import city_from
 from ideal_dispatch.fleet.simulation import KINDS, Chooser, SecondRule
 from ideal_dispatch.plugins import find_plugin, make_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
@@ -65,7 +65,7 @@ class Case:
 class FleetExperiment(Checked):
     """What is simulated, before anything is looked at.
 
-    ``cities`` are tables of :func:`~ideal_dispatch.fleet.city_files.city_from` by name; one
+    ``cities`` are tables of :func:`~ideal_dispatch.fleet.inputs.city_files.city_from` by name; one
     ``[city]`` is enough. ``utilisation`` scales the calls until the city's own fleet is busy
     for that share of its time; ``units`` are fleet sizes that answer the same calls;
     ``entitled`` are shares of calls that are considered for a second unit. Every combination

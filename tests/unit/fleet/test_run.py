@@ -21,8 +21,8 @@ import pytest
 import ideal_dispatch as ideal
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.inputs.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule

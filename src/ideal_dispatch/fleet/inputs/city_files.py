@@ -11,10 +11,10 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.cities import HARBOUR_STEM
 from ideal_dispatch.dispatch.survival import survival_curve
 from ideal_dispatch.fleet.city import HOURS, CallList, FleetCity, Priority, Work
-from ideal_dispatch.fleet.jemss import read_jemss
-from ideal_dispatch.fleet.past_calls import PastCalls
-from ideal_dispatch.fleet.place_table import PlaceTable
-from ideal_dispatch.fleet.places import (
+from ideal_dispatch.fleet.inputs.jemss import read_jemss
+from ideal_dispatch.fleet.inputs.past_calls import PastCalls
+from ideal_dispatch.fleet.inputs.place_table import PlaceTable
+from ideal_dispatch.fleet.inputs.places import (
     BY_JUNCTIONS,
     FAR_M,
     Places,
