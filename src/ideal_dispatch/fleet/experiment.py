@@ -1,15 +1,17 @@
 """An experiment of a fleet: cities, fleet sizes, loads, and who gets a second unit there."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.inputs.city_files import city_from
@@ -71,7 +73,8 @@ class FleetExperiment(Checked):
     ``entitled`` are shares of calls that are considered for a second unit. Every combination
     is simulated over ``years`` years of ``days`` days from each of ``seeds``, under every one
     of ``policies`` with every one of ``recall``. "never" needs no recall and is
-    simulated once. Without ``log`` no log of the first year is written.
+    simulated once. ``price`` is a file of ``ideal fleet price`` that calibrates the prices.
+    Without ``log`` no log of the first year is written.
     """
 
     name: str = "fleet"
@@ -84,6 +87,7 @@ class FleetExperiment(Checked):
     days: Count = YEAR_DAYS
     policies: Mapping[str, Any] = field(default_factory=lambda: USUAL_POLICIES)
     recall: tuple[Recall, ...] = RECALLS
+    price: str = ""
     log: bool = True
     folder: Path = Path()
 
@@ -119,11 +123,12 @@ class FleetExperiment(Checked):
     def tables(self) -> dict[str, Any]:
         """All that the results depend on, in plain JSON; :meth:`of` reads it."""
         lists = ("utilisation", "units", "entitled", "seeds", "recall")
-        return {
+        told = {
             "name": self.name, "cities": self.cities,
             **{name: list(getattr(self, name)) for name in lists},
             "years": self.years, "days": self.days, "policies": self.policies, "log": self.log,
         }  # fmt: skip
+        return told | ({"price": self.price} if self.price else {})
 
     @property
     def rules(self) -> dict[str, Rule]:
@@ -150,6 +155,19 @@ class FleetExperiment(Checked):
         where = "city" if name == UNNAMED else f"cities.{name}"
         city = city_from(self.cities[name], where, self.folder)
         return city if name == UNNAMED else city.changed(name=name)
+
+    def factors(self, cities: Iterable[FleetCity]) -> tuple[float, ...]:
+        """What calibrates the prices in lives of all these cities."""
+        if not self.price:
+            return UNCALIBRATED
+        found = Calibration.load(self.folder / self.price)
+        for city in cities:
+            if city.name != found.city:
+                raise InputError(
+                    f"price {self.price}: it is of {found.city}, not of {city.name}; make one with "
+                    "`ideal fleet price`"
+                )
+        return found.factors["deaths"]
 
 
 def rule_of(table: Any, where: str) -> Rule:

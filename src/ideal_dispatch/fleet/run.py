@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.cluster import spread
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
@@ -29,7 +30,7 @@ from ideal_dispatch.fleet.results import Tally, deaths_of, entry, summary
 from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
 from ideal_dispatch.fleet.units import Log, State
 from ideal_dispatch.frames import DataFrame, frame
-from ideal_dispatch.replay.run_folder import described, locked, taken_up, versions
+from ideal_dispatch.replay.run_folder import described, digest, locked, taken_up, versions
 
 MANIFEST = "manifest.json"
 KIND = FileKind("ideal-dispatch fleet 1", 1, "fleet's manifest", "name another folder")
@@ -72,11 +73,12 @@ class Fleets:
     rules: Mapping[str, Rule]
     runs: Sequence[tuple[str, Recall]]
     days: int
+    factors: tuple[float, ...] = UNCALIBRATED
 
     @cached_property
     def simulators(self) -> dict[Case, Simulator]:
         """A simulator for each case."""
-        return {case: Simulator(city) for case, city in self.cities.items()}
+        return {case: Simulator(city, self.factors) for case, city in self.cities.items()}
 
     def run(self, case: Case, calls: Calls, policy: str, recall: Recall) -> tuple[State, Log]:
         """Calls under one policy."""
@@ -220,6 +222,9 @@ def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
         "policies": {name: described(rule) for name, rule in rules.items()},
         "versions": versions(),
     }
+    factors = experiment.factors(found.values())
+    if experiment.price:
+        settings["price"] = digest((experiment.folder / experiment.price).read_bytes())
     settings = json.loads(json.dumps(settings))
     known = taken_up(place, MANIFEST, KIND, settings, "simulation")
     per_day = None if known is None else known["calls_per_day"]
@@ -230,7 +235,7 @@ def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
     for folder in (place / YEARS, *(_logs(place, experiment, case) for case in cities)):
         if folder.name == YEARS or experiment.log:
             folder.mkdir(parents=True, exist_ok=True)
-    return Fleets(cities, rules, experiment.runs, experiment.days)
+    return Fleets(cities, rules, experiment.runs, experiment.days, factors)
 
 
 def _about(city: FleetCity) -> dict[str, Any]:
@@ -302,7 +307,8 @@ def again(folder: str | os.PathLike[str], *, watch: Watch = lambda step, share: 
         raise InputError(f"{place}: it was simulated with log = false; there is nothing to compare")
     found = {name: experiment.city(name) for name in experiment.cities}
     cities = ready(experiment, found, told["calls_per_day"])
-    fleets = Fleets(cities, experiment.rules, experiment.runs, experiment.days)
+    factors = experiment.factors(found.values())
+    fleets = Fleets(cities, experiment.rules, experiment.runs, experiment.days, factors)
     differ = []
     for k, (case, city) in enumerate(cities.items()):
         logs = _logs(place, experiment, case)
