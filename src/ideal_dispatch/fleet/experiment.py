@@ -3,11 +3,13 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.dispatch import policy_tables
 from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
@@ -15,8 +17,10 @@ from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.inputs.city_files import city_from
+from ideal_dispatch.fleet.inputs.desk import Desk, desk_of
+from ideal_dispatch.fleet.policies import PolicyTable
 from ideal_dispatch.fleet.simulation import KINDS, Chooser, SecondRule
-from ideal_dispatch.plugins import find_plugin, make_plugin
+from ideal_dispatch.plugins import POLICIES, find_plugin, make_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
@@ -43,7 +47,7 @@ USUAL_POLICIES: Mapping[str, Mapping[str, Any]] = {
 }
 """The policies of an experiment that names none."""
 
-Rule = SecondRule | Chooser
+Rule = SecondRule | Chooser | PolicyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ class FleetExperiment(Checked):
     def rules(self) -> dict[str, Rule]:
         """The policies by name, "never" first."""
         tables = {NEVER: {"kind": "never"}, **self.policies}
-        return {name: rule_of(table, f"policies.{name}") for name, table in tables.items()}
+        return {name: rule_of(name, table) for name, table in tables.items()}
 
     @property
     def runs(self) -> list[tuple[str, Recall]]:
@@ -152,9 +156,17 @@ class FleetExperiment(Checked):
 
     def city(self, name: str) -> FleetCity:
         """A city as its files have it."""
-        where = "city" if name == UNNAMED else f"cities.{name}"
-        city = city_from(self.cities[name], where, self.folder)
+        city = city_from(self.cities[name], _where(name), self.folder)
         return city if name == UNNAMED else city.changed(name=name)
+
+    @property
+    def desks(self) -> dict[str, Desk]:
+        """What dispatch policies know of each city; nothing where there are none."""
+        if not any(isinstance(rule, PolicyTable) for rule in self.rules.values()):
+            return {}
+        return {
+            name: desk_of(table, _where(name), self.folder) for name, table in self.cities.items()
+        }
 
     def factors(self, cities: Iterable[FleetCity]) -> tuple[float, ...]:
         """What calibrates the prices in lives of all these cities."""
@@ -170,16 +182,29 @@ class FleetExperiment(Checked):
         return found.factors["deaths"]
 
 
-def rule_of(table: Any, where: str) -> Rule:
-    """The policy of a table: a built-in ``kind`` with its ``limit``, or a class in Python.
+def _where(city: str) -> str:
+    """The name of a city's table."""
+    return "city" if city == UNNAMED else f"cities.{city}"
 
-    The latter is named as "module:Name", or by its entry point, and made with ``options``.
+
+def rule_of(name: str, table: Any) -> Rule:
+    """The policy of a table: a built-in ``kind``, a dispatch policy, or a class for fleets.
+
+    A built-in one has a ``limit``, a dispatch policy the keys that it has in a replay. The
+    last is named as "module:Name", or by its entry point, and made with ``options``.
     """
+    where = f"policies.{name}"
     kind = table.get("kind") if isinstance(table, Mapping) else None
     if kind is None or kind in KINDS:
         return built(SecondRule, table, where)
+    ours = kind in policy_tables.KINDS or kind in entry_points(group=POLICIES).names
+    if not ours:
+        known = (*KINDS, *policy_tables.KINDS)
+        made_by = find_plugin(CHOOSERS, kind, known, f"{where}.kind")
+    if ours or hasattr(made_by, "decide"):
+        policy_tables.check_policies({name: table}, fleet=True)
+        return PolicyTable(name, table)
     own = built(_Own, table, where)
-    made_by = find_plugin(CHOOSERS, own.kind, KINDS, f"{where}.kind")
     made = make_plugin(made_by, own.options, f"{where}.options")
     if not isinstance(made, Chooser):
         raise InputError(

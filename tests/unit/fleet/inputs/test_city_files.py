@@ -175,6 +175,7 @@ def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
         ({"priorities": []}, "priorities is empty; name one or more"),
         ({"priorities": [{"name": "a", "share": 2}]}, r"\[city.priorities\] share 2.0: 0 to 1"),
         ({"redispatch": [["low", "top"]]}, "redispatch low, top: two of high, low are needed"),
+        ({"redispatch": [["high", "low"]]}, "redispatch must lead to a more urgent call"),
         ({"curve": "none"}, "survival curve 'none': choose one of"),
         ({"network": "no.network"}, "no.network"),
         ({"work": {"delay": 1}}, r"city.work.delay is not known; did you mean delay_s\?"),
