@@ -101,6 +101,8 @@ def test_the_standard_error_is_of_the_paired_difference_over_years(whole: Path) 
         differences.append(1000.0 * (runs[1]["deaths"] - runs[0]["deaths"]) / arrests)
     assert len(differences) == rows[1]["years"] == 3
     assert rows[1]["paired_se"] == pytest.approx(np.std(differences, ddof=1) / 3**0.5)
+    by_year = np.subtract(rows[1]["deaths_by_year"], rows[0]["deaths_by_year"])
+    assert by_year.tolist() == pytest.approx(differences)
 
 
 def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> None:
