@@ -86,8 +86,8 @@ dispatch-evidence: setup
 # years of whole fleets under all policies, resumable: hours of computing; docs/evidence/fleet.md
 FLEETS ?= port_almery auckland manhattan
 fleet-evidence: setup
-	@for name in $(FLEETS) turnout; do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
-	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%) --turnout out/fleet/turnout
+	@for name in $(FLEETS) turnout one_more; do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
+	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%) --turnout out/fleet/turnout --one-more out/fleet/one_more
 
 # every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
 pictures: setup

@@ -7,9 +7,12 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
+from ideal_dispatch.fleet.results import paired_se
 from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
 from ideal_dispatch.toml_tables import built, complaints_about
 
@@ -40,7 +43,8 @@ class FleetRun:
 
     ``load`` is the share of unit time that was asked for, None for the city's own calls.
     ``deaths_difference`` is to "never" in the same years, ``paired_se`` its standard error
-    over years. ``second_share`` is of the calls that are entitled to a second unit, these are
+    over years; ``deaths_by_year`` has the deaths of every year, where they are known.
+    ``second_share`` is of the calls that are entitled to a second unit, these are
     the share ``entitled`` of all; ``stood_down_share`` is of the second units that went.
     """
 
@@ -65,7 +69,13 @@ class FleetRun:
     stood_down_minutes: float | None
     queued_share: float
     groups: Mapping[str, Arrivals]
+    deaths_by_year: tuple[float, ...] = ()
     days: int = YEAR_DAYS
+
+    def error_against(self, other: "FleetRun") -> float | None:
+        """The standard error of the difference in deaths to a run of the same calls, over years."""
+        own, its = np.array(self.deaths_by_year), np.array(other.deaths_by_year)
+        return paired_se(own - its) if len(own) == len(its) > 1 else None
 
     @property
     def survivors(self) -> float:

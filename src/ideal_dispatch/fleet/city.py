@@ -95,7 +95,7 @@ class FleetCity:
     of cardiac arrests among all calls, ``entitled`` the share of calls for which a second
     unit is considered: the arrests alone, or more calls of the first priority that the
     dispatcher cannot tell from them; 0 is taken as the former. ``redispatch[a, b]`` allows a
-    unit on its way to a call of priority a to be sent to one of priority b instead.
+    unit on its way to a call of priority a to be sent to one of priority b < a instead.
     ``street_start`` says whether a unit on the road leaves at once, or only after a turnout
     like that at the station. ``listed`` are calls that are taken as they are in place of drawn
     ones. ``notes`` say what was assumed.
@@ -154,6 +154,10 @@ class FleetCity:
         shares = sum(one.share for one in self.priorities)
         self._require(
             abs(shares - 1.0) < 1e-6, f"shares of priorities add up to {shares:.4g}; 1 is needed"
+        )
+        self._require(
+            not np.triu(self.redispatch).any(),
+            "redispatch must lead to a more urgent call, of a priority that stands before",
         )
         enough = math.isfinite(self.calls_per_day) and self.calls_per_day > 0.0
         self._require(enough, f"{self.calls_per_day} calls a day; a number above zero is needed")

@@ -10,7 +10,7 @@ from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.places import cells_by_junctions
+from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.forecast import Model

@@ -89,6 +89,11 @@ class Tally:
         """Expected deaths among 1,000 cardiac arrests."""
         return 1000.0 * float(self.each("deaths").sum()) / max(float(self.arrests.sum()), 1.0)
 
+    @property
+    def deaths_by_year(self) -> FloatArray:
+        """The same of every year, in their order."""
+        return np.asarray(1000.0 * self.each("deaths") / np.maximum(self.arrests, 1))
+
     def row(self, never: "Tally") -> dict[str, Any]:
         """The numbers of a policy over its years; ``never`` are the same years without seconds."""
         total = {name: float(self.each(name).sum()) for name in _COUNTED}
@@ -108,6 +113,7 @@ class Tally:
             "second_unit_minutes": total["held_s"] / 60.0 / max(total["seconds"], 1.0),
             "stood_down_share": total["stood"] / max(total["seconds"], 1.0),
             "stood_down_minutes": total["stood_s"] / 60.0 / max(total["stood"], 1.0),
+            "deaths_by_year": self.deaths_by_year.tolist(),
             "queued_share": total["queued"] / max(everybody["calls"], 1),
             "groups": {name: self.group(name) for name in self.bins},
         }
@@ -116,8 +122,12 @@ class Tally:
         """Of the difference to never: over years, or over the arrests of a year that is alone."""
         if len(self.years) == 1:
             return 1000.0 * float(self.each("alone_se")[0])
-        change = 1000.0 * (self.each("deaths") - never.each("deaths"))
-        return float((change / np.maximum(self.arrests, 1)).std(ddof=1)) / math.sqrt(len(change))
+        return paired_se(self.deaths_by_year - never.deaths_by_year)
+
+
+def paired_se(difference: FloatArray) -> float:
+    """The standard error of the mean of differences, one of each year."""
+    return float(difference.std(ddof=1)) / math.sqrt(len(difference))
 
 
 def _quantile(bins: Any, share: float) -> float:

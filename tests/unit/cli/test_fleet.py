@@ -56,8 +56,10 @@ def test_an_experiment_is_simulated_told_and_simulated_again(
 
 def test_lines_of_the_command_are_an_experiment() -> None:
     told = fleet_command.usual_experiment(
-        Path("a/models/1"), 3, [0.3, 0.7], [0.3], [12], fixed_cost=0.002, seed=5
-    )
+        Path("a/models/1"), 3, [0.3, 0.7], [0.3], [12], fixed_cost=0.002, seed=5,
+        price=Path("price.json"),
+    )  # fmt: skip
+    assert told.price == "price.json"
     assert told.cities == {"": {"jemss": "a/models/1"}}
     assert (told.years, told.seeds, told.utilisation, told.entitled, told.units) == (
         3, (5,), (0.3, 0.7), (0.3,), (12,)

@@ -42,6 +42,7 @@ def test_a_city_is_checked_and_its_arrays_are_read_only() -> None:
         ({"by_hour": np.full(24, -1.0)}, "by_hour must be zero or more"),
         ({"shifts": np.array([[0.0, 25.0]] * 4)}, "hours of shifts are from 0 to 24"),
         ({"priorities": (Priority("high", 0.4),)}, "shares of priorities add up to 0.4; 1 is"),
+        ({"redispatch": np.eye(2, dtype=bool)}, "Row: redispatch must lead to a more urgent call"),
         ({"calls_per_day": 0.0}, "0.0 calls a day; a number above zero is needed"),
         ({"arrests": 0.6}, "entitled no more than 0.5, the share of the first priority"),
         ({"entitled": 0.01}, "arrests 0.03, entitled 0.01; both are shares"),

@@ -250,10 +250,18 @@ def test_unit_on_its_way_is_not_taken_for_a_call_that_is_not_more_urgent(other: 
     assert log.first_s[0] == pytest.approx(960.0)
 
 
+class _TwoToAll:
+    name = "two to all"
+
+    def choose(self, view: FleetView) -> tuple[int, int]:
+        others = [unit for unit in np.flatnonzero(view.free).tolist() if unit != view.primary]
+        return view.primary, next(iter(others), -1)
+
+
 def test_unit_of_a_pair_is_not_taken_for_another_call() -> None:
-    city = _city([0, 1], redispatch=np.array([[True]]))
-    calls = calls_at(city, [0.0, 200.0], [_at(400), _at(100)])
-    _, log = Simulator(city).run(calls, _always("none"))
+    city = _two_classes([0, 1], redispatch=np.array([[False, False], [True, False]]))
+    calls = calls_at(city, [0.0, 200.0], [_at(400), _at(100)], [1, 0])
+    _, log = Simulator(city).run(calls, _TwoToAll(), "none")
     assert log.sent_s[0].tolist() == [0.0, 0.0]
     assert log.first_s[1] > 460.0
 

@@ -75,6 +75,12 @@ def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: P
         ("policy = 1", "policy is not known; did you mean policies"),
         ('[policies.never]\nkind = "always"', r'\[policies.never\]: it is kept for kind = "never"'),
         ('[policies.a]\nkind = "magic"', "policies.a.kind 'magic': choose one of never, always"),
+        ('[policies.a]\nkind = "magic"', "priced, region, router, router-dual, .* ideal, "),
+        (
+            '[policies.a]\nkind = "ideal"\nlimit = 1',
+            "policies.a.limit is not known; known: threshold, ",
+        ),
+        ('[policies.a]\nkind = "interval"\nthreshold = "x"', r"policies.a.threshold 'x': seconds"),
         ('[policies.a]\nkind = "fixed"\nlimit = -1', r"\[policies.a\] rule fixed: limit -1"),
         (
             '[policies.a]\nkind = "tests.unit.fleet.small_runs:small_city"',

@@ -20,13 +20,16 @@ import pytest
 
 import ideal_dispatch as ideal
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.fleet.calibration import HARMS, Calibration
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.inputs.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule
+from ideal_dispatch.replay.run_folder import digest
 from ideal_dispatch.toml_tables import read_toml
 from tests.unit.fleet.small_runs import FarSecond, SmallExperiment, contents, experiment, small_city
 
@@ -99,6 +102,8 @@ def test_the_standard_error_is_of_the_paired_difference_over_years(whole: Path) 
         differences.append(1000.0 * (runs[1]["deaths"] - runs[0]["deaths"]) / arrests)
     assert len(differences) == rows[1]["years"] == 3
     assert rows[1]["paired_se"] == pytest.approx(np.std(differences, ddof=1) / 3**0.5)
+    by_year = np.subtract(rows[1]["deaths_by_year"], rows[0]["deaths_by_year"])
+    assert by_year.tolist() == pytest.approx(differences)
 
 
 def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> None:
@@ -120,6 +125,30 @@ def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> No
     assert larger["utilisation"] < smaller["utilisation"]  # the same calls, one more unit
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert len(set(manifest["calls_per_day"].values())) == 1
+
+
+def test_the_prices_of_a_run_are_those_of_its_file(whole: Path, tmp_path: Path) -> None:
+    def priced(name: str, city: str, factor: float) -> Path:
+        factors: Any = dict.fromkeys(HARMS, (factor, *UNCALIBRATED[1:]))
+        Calibration(city, 60.0, 0, factors, ()).save(tmp_path / f"{name}.json")
+        told = experiment(price=f"{name}.json", folder=tmp_path)
+        assert FleetExperiment.of(told.tables, tmp_path).price == told.price
+        return run_fleet(told, tmp_path / name)
+
+    same, dear = priced("same", "Smallville", 1.0), priced("dear", "Smallville", 1e9)
+    rows = [{(row["policy"], row["recall"]): row for row in read_runs(folder)[0]}
+            for folder in (whole, same, dear)]  # fmt: skip
+    assert rows[0] == rows[1]
+    changed = {key[0] for key, row in rows[2].items() if row != rows[0][key]}
+    assert changed == {"priced C", *(name for name, recall in rows[0] if recall == "worth")}
+    assert rows[2]["priced C", "none"]["second_share"] == 0.0
+    told = json.loads((dear / "manifest.json").read_text())
+    assert told["price"] == digest((tmp_path / "dear.json").read_bytes())
+    (tmp_path / "dear.json").write_bytes((tmp_path / "same.json").read_bytes())
+    with pytest.raises(InputError, match=r"holds another simulation \(not the same price\)"):
+        run_fleet(experiment(price="dear.json", folder=tmp_path), dear)
+    with pytest.raises(InputError, match=r"price far.json: it is of Far, not of Smallville; make"):
+        priced("far", "Far", 1.0)
 
 
 # --- the same bytes -------------------------------------------------------------------

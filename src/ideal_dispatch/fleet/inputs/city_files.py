@@ -11,10 +11,10 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.cities import HARBOUR_STEM
 from ideal_dispatch.dispatch.survival import survival_curve
 from ideal_dispatch.fleet.city import HOURS, CallList, FleetCity, Priority, Work
-from ideal_dispatch.fleet.jemss import read_jemss
-from ideal_dispatch.fleet.past_calls import PastCalls
-from ideal_dispatch.fleet.place_table import PlaceTable
-from ideal_dispatch.fleet.places import (
+from ideal_dispatch.fleet.inputs.jemss import read_jemss
+from ideal_dispatch.fleet.inputs.past_calls import PastCalls
+from ideal_dispatch.fleet.inputs.place_table import PlaceTable
+from ideal_dispatch.fleet.inputs.places import (
     BY_JUNCTIONS,
     FAR_M,
     Places,
@@ -54,7 +54,8 @@ def city_from(table: Mapping[str, Any], where: str, beside: Path) -> FleetCity:
 class CityChanges(Checked):
     """What may be set for any city; names as in :class:`~ideal_dispatch.fleet.city.FleetCity`.
 
-    ``curve`` is the name of a survival curve.
+    ``curve`` is the name of a survival curve. ``time_zone`` and ``country``, which has the
+    holidays, are for dispatch policies alone: see :mod:`ideal_dispatch.fleet.inputs.desk`.
     """
 
     calls_per_day: Positive | None = None
@@ -62,6 +63,8 @@ class CityChanges(Checked):
     entitled: Share | None = None
     street_start: bool | None = None
     curve: str | None = None
+    time_zone: str | None = None
+    country: str | None = None
 
     def changes(self) -> dict[str, Any]:
         """What is set, as fields of a city."""

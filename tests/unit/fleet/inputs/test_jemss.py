@@ -9,8 +9,8 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.jemss import read_jemss
-from ideal_dispatch.fleet.jemss_files import distribution, tables_of
+from ideal_dispatch.fleet.inputs.jemss import read_jemss
+from ideal_dispatch.fleet.inputs.jemss_files import distribution, tables_of
 
 MINUTE = 1.0 / 60 / 24
 

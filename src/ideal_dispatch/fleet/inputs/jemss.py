@@ -21,14 +21,14 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.calls import DAY_S
 from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
-from ideal_dispatch.fleet.jemss_files import (
+from ideal_dispatch.fleet.inputs.jemss_files import (
     JemssTable,
     distribution,
     generated_calls,
     read_tables,
     tables_of,
 )
-from ideal_dispatch.fleet.places import BY_JUNCTIONS, Places, cells_by_junctions, snapped
+from ideal_dispatch.fleet.inputs.places import BY_JUNCTIONS, Places, cells_by_junctions, snapped
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m

@@ -13,8 +13,8 @@ from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM, harbour_city
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.city_files import city_from
-from ideal_dispatch.fleet.embedded import harbour_fleet
+from ideal_dispatch.fleet.inputs.city_files import city_from
+from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
 from ideal_dispatch.fleet.load import busy_share
 from ideal_dispatch.fleet.log import calls_file
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
@@ -180,6 +180,7 @@ def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
         ({"priorities": []}, "priorities is empty; name one or more"),
         ({"priorities": [{"name": "a", "share": 2}]}, r"\[city.priorities\] share 2.0: 0 to 1"),
         ({"redispatch": [["low", "top"]]}, "redispatch low, top: two of high, low are needed"),
+        ({"redispatch": [["high", "low"]]}, "redispatch must lead to a more urgent call"),
         ({"curve": "none"}, "survival curve 'none': choose one of"),
         ({"network": "no.network"}, "no.network"),
         ({"work": {"delay": 1}}, r"city.work.delay is not known; did you mean delay_s\?"),
