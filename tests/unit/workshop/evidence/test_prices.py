@@ -31,13 +31,14 @@ def test_rows_are_by_load_and_absence(files: list[Path]) -> None:
 
 
 def test_prices_that_are_not_right_are_named(files: list[Path]) -> None:
-    before, after, far = findings(read(files))
+    before, after, far, single = findings(read(files))
     assert before == (
         "Before the correction 2 of 4 prices are within 15 % of the referee; they are 1.10 to "
         "1.50 of it."
     )
     assert "2 of 4 prices" in after
     assert "Town, 30 % busy, 80 min, late arrivals: 0.80 ± 0.08; Town, 70 % busy" in far
+    assert single.endswith("less so for one: R² is 0.25 to 0.60.")
     assert far in page(read(files))
 
 
