@@ -35,9 +35,9 @@ PROTOCOL = (
     "computed and as corrected; 1 is right. ± is the standard error of the referee over futures. "
     "*R²*: how much of the differences between moments the price explains, the referee's own "
     "noise taken out. *Late*: a first arrival more than 8 minutes after the call.",
-    "**Tried before.** With 200 moments instead of 1,000, and otherwise the same, 9 of 36 corrected "
-    "prices were not within 15 % of the referee (0.79 to 1.26 of it, 2026-11-18): so few moments "
-    "do not fix five factors.",
+    "**Tried before.** With 200 moments instead of 1,000, and otherwise the same, 9 of 36 "
+    "corrected prices were not within 15 % of the referee (0.79 to 1.26 of it, 2026-11-18): so few "
+    "moments do not fix five factors.",
 )
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.fleet.calibration import Calibration, PriceCheck
+from ideal_dispatch.fleet.prices import Harm
 from workshop.evidence.prices import findings, load_of, page, read, table
 
-FACTORS = {"deaths": UNCALIBRATED, "late": UNCALIBRATED}
+FACTORS: dict[Harm, tuple[float, ...]] = {"deaths": UNCALIBRATED, "late": UNCALIBRATED}
 
 
 @pytest.fixture
