@@ -12,6 +12,7 @@ import numpy as np
 from ideal_dispatch.dispatch import policy_tables
 from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
+from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.calls import YEAR_DAYS
@@ -30,11 +31,6 @@ CHOOSERS = "ideal_dispatch.fleet_policies"
 NEVER = "never"
 """The policy that all others are compared with; it takes part in every experiment."""
 
-FIXED_COST = 0.001
-"""The usual fixed cost, a chance of death: what one unit away for 15 minutes costs the others
-of a fleet of 16 that is busy for more than half of its time. A quiet fleet's cost is a fifth
-of it, and recall takes three quarters off."""
-
 UNNAMED = ""
 """The key of a city that is alone and has the name that its files give it."""
 
@@ -42,7 +38,7 @@ USUAL_POLICIES: Mapping[str, Mapping[str, Any]] = {
     NEVER: {"kind": "never"},
     "always": {"kind": "always"},
     "random half": {"kind": "random", "limit": 0.5},
-    "fixed C": {"kind": "fixed", "limit": FIXED_COST},
+    "fixed C": {"kind": "fixed", "limit": USUAL_COST},
     "priced C": {"kind": "priced"},
 }
 """The policies of an experiment that names none."""

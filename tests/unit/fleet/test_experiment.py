@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.experiment import (
-    FIXED_COST,
     Case,
     FleetExperiment,
     plain,
@@ -58,7 +58,7 @@ def test_a_file_says_it_all(tmp_path: Path) -> None:
 def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: Path) -> None:
     found = loaded(tmp_path, "")
     assert list(found.rules) == ["never", "always", "random half", "fixed C", "priced C"]
-    assert found.rules["fixed C"] == SecondRule("fixed", FIXED_COST)
+    assert found.rules["fixed C"] == SecondRule("fixed", USUAL_COST)
     assert len(found.runs) == 13
     assert found.city("").name == "Port Almery"
 
