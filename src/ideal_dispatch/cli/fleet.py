@@ -18,12 +18,13 @@ app = CommandLine(
 )
 
 _HEADER = (
-    "policy", "recall", "second %", "saved", "±", "mean s", "P90 s", "others s", "min",
+    "policy", "recall", "second %", "saved", "±", "mean s", "P90 s", "others s", "±", "min",
 )  # fmt: skip
 _WORDS = (
     "second: share of the entitled calls that get one. saved: fewer deaths per 1,000 arrests than "
     "with never, ± its standard error. mean, P90: first arrivals at all calls. others: mean of "
-    "calls that are not entitled. min: minutes for which the unit that took no patient was held."
+    "calls that are not entitled, ± the standard error of its difference to never, from five years "
+    "on. min: minutes for which the unit that took no patient was held."
 )
 
 app.command()(report)
@@ -171,10 +172,16 @@ def tables_of(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
             row["policy"], row["recall"], f"{100 * row['second_share']:.0f}",
             "" if never else f"{-row['deaths_difference']:.2f}",
             "" if never else f"{row['paired_se']:.2f}",
-            f"{row['mean_first_s']:.1f}", f"{row['p90_first_s']:.0f}",
-            f"{row['others_mean_s']:.1f}", f"{row['second_unit_minutes']:.1f}",
+            _number(row["mean_first_s"]), _number(row["p90_first_s"], 0),
+            _number(row["others_mean_s"]),
+            "" if never else _number(row.get("others_se_s"), 2),
+            _number(row["second_unit_minutes"]),
         ])  # fmt: skip
     return tables
+
+
+def _number(value: float | None, decimals: int = 1) -> str:
+    return "–" if value is None else f"{value:.{decimals}f}"
 
 
 def _simulate_again(folder: Path) -> None:

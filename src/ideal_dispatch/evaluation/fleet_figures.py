@@ -1,5 +1,6 @@
 """The figures of a fleet: what second units bring and cost, over load and over fleet size."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,9 @@ _MOST_LOADS = 4
 SURVIVORS = "more survivors\nper 1,000 arrests"
 LATER = "the other calls wait longer,\nseconds in the mean"
 
+Valued = Callable[[Setting, FleetRun], tuple[float, float | None]]
+"""What is drawn of a run, and its standard error where it is known."""
+
 
 def trade(settings: Sequence[Setting]) -> "Figure":
     """Above, what a share of second units brings, below, what it costs; a column for each load."""
@@ -59,8 +63,9 @@ def trade(settings: Sequence[Setting]) -> "Figure":
                 "alpha": 0.8,
             }  # fmt: skip
             share = 100 * run.second_share
-            brings.errorbar(share, run.more_survivors, run.paired_se or 0.0, **look)
-            costs.errorbar(share, setting.others_later_s(run), **look)
+            for axes, valued in ((brings, survival), (costs, wait)):
+                value, error = valued(setting, run)
+                axes.errorbar(share, value, error or 0.0, **look)
         brings.set_title(f"{100 * setting.never.utilisation:.0f} % of unit time busy",
                          fontsize=10, color=INK, loc="left")  # fmt: skip
         costs.set_xlabel("% of entitled calls with a second")
@@ -79,8 +84,8 @@ def trade(settings: Sequence[Setting]) -> "Figure":
 def over_load(settings: Sequence[Setting]) -> "Figure":
     """How benefit and cost of second units change as the fleet gets busier."""
     figure, (left, right) = plain_axes(2, 4.4)
-    draw_lines(left, settings, lambda setting, run: run.more_survivors, bars=True)
-    draw_lines(right, settings, lambda setting, run: setting.others_later_s(run))
+    draw_lines(left, settings, survival)
+    draw_lines(right, settings, wait)
     left.set_ylabel(SURVIVORS)
     right.set_ylabel(LATER)
     right.axhline(HARM_S, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
@@ -141,19 +146,27 @@ def _spread(settings: Sequence[Setting]) -> list[Setting]:
     return [settings[round(k * last / max(most - 1, 1))] for k in range(most)]
 
 
-def draw_lines(
-    axes: "Axes", settings: Sequence[Setting], value: Callable[[Setting, FleetRun], float],
-    bars: bool = False,
-) -> None:  # fmt: skip
+def survival(setting: Setting, run: FleetRun) -> tuple[float, float | None]:
+    """How many more of 1,000 survive than without seconds."""
+    return run.more_survivors, run.paired_se
+
+
+def wait(setting: Setting, run: FleetRun) -> tuple[float, float | None]:
+    """How much longer the others wait; no point is drawn where there are no others."""
+    later_s = setting.others_later_s(run)
+    return math.nan if later_s is None else later_s, run.others_se_s
+
+
+def draw_lines(axes: "Axes", settings: Sequence[Setting], valued: Valued) -> None:
     """A line for each rule of recall, full where two always go, dashed where priced."""
     for run in settings[0].chosen():
         dashes, marker, size = _LINES[run.policy]
         found = [(one, one.find(run.policy, run.recall)) for one in settings]
         points = [(one, other) for one, other in found if other is not None]
-        errors = [other.paired_se or 0.0 for _, other in points] if bars else None
+        values = [valued(one, other) for one, other in points]
         axes.errorbar(
             [100 * one.never.utilisation for one, _ in points],
-            [value(one, other) for one, other in points], errors,
+            [value for value, _ in values], [error or 0.0 for _, error in values],
             color=_COLOURS[run.recall], linestyle=dashes, marker=marker, markersize=size,
             markeredgecolor="white", elinewidth=1.2,
             label=f"{run.policy}, {RECALL_WORDS[run.recall]}",

@@ -21,8 +21,10 @@ from ideal_dispatch.evaluation.fleet_runs import (
     FleetRuns,
     Setting,
     crossing,
+    more,
 )
 from ideal_dispatch.evaluation.table import Cell, Column, Table
+from ideal_dispatch.fleet.results import MANY_YEARS
 from ideal_dispatch.pages import figure_url, save_page
 
 PAGE = "fleet.html"
@@ -32,10 +34,11 @@ STOOD_DOWN: Recall = "first arrival"
 MANY_QUEUED = 0.1
 """A fleet is too small for its calls where so many wait for a free unit without seconds."""
 
-_NOISE_S, _FEW_YEARS = 0.05, 10
+_NOISE_S = 0.05
 
 _RULE = (Column("who gets a second"), Column("unit that is not first"))
 _SAVED = (Column("more survivors", 1, signed=True, arrow="↑"), Column("± s.e.", 1))
+_LATER = (Column("others wait longer, s", 1, signed=True, arrow="↓"), Column("± s.e., s", 1))
 
 
 def write_fleet_report(runs: FleetRuns, page: str | os.PathLike[str]) -> None:
@@ -75,7 +78,7 @@ def auditor_table(settings: Sequence[Setting]) -> Table:
             never = one.never
             rows.append(
                 (f"{100 * never.utilisation:.0f} % busy", RECALL_WORDS[run.recall],
-                 run.more_survivors, run.paired_se, one.others_later_s(run),
+                 run.more_survivors, run.paired_se, one.others_later_s(run), run.others_se_s,
                  run.p90_first_s - never.p90_first_s, run.late_share - never.late_share,
                  run.second_unit_minutes, round(run.unit_hours))
             )  # fmt: skip
@@ -84,17 +87,17 @@ def auditor_table(settings: Sequence[Setting]) -> Table:
         "auditor",
         f"{first.city}, {first.units} units: two are sent to every call that is entitled to a "
         f"second ({100 * first.entitled:.0f} % of all calls)",
-        (Column("load"), _RULE[1], *_SAVED,
-         Column("others wait longer, s", 1, signed=True, arrow="↓"),
+        (Column("load"), _RULE[1], *_SAVED, *_LATER,
          Column("P90 of all, s", 0, signed=True, arrow="↓"),
          Column("late, points", 2, signed=True, percent=True, arrow="↓"),
          Column("minutes a second", 1), Column("unit hours a year")),
         tuple(rows),
         frozenset(n for n, row in enumerate(rows) if row[1] == RECALL_WORDS[STOOD_DOWN]),
         "All against the same calls without any second; the load is without seconds, too. More "
-        "survivors: of 1,000 patients with a cardiac arrest, with the standard error over years. "
-        "Others: calls that are not entitled to a second. Late: the first unit "
-        "came later than 8 minutes after the call. Minutes: how long the unit that took no patient "
+        "survivors: of 1,000 patients with a cardiac arrest, with the standard error. "
+        "Others: calls that are not entitled to a second; a standard error needs five years. "
+        "Late: the first unit came later than 8 minutes after the call. Minutes: how long the unit "
+        "that took no patient "
         "was held.",
     )  # fmt: skip
 
@@ -104,6 +107,7 @@ def policy_table(setting: Setting) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (run.policy, _recall_words(run), run.second_share, run.survivors, run.more_survivors,
          None if run.policy == NEVER else run.paired_se, setting.others_later_s(run),
+         None if run.policy == NEVER else run.others_se_s,
          run.mean_first_s, run.p90_first_s, run.late_share)
         for run in _ordered(setting)
     ]  # fmt: skip
@@ -111,8 +115,8 @@ def policy_table(setting: Setting) -> Table:
         "policies",
         "Survival, and the first arrival at all calls",
         (*_RULE, Column("get a second, %", 0, percent=True),
-         Column("survivors per 1,000 arrests", 1), *_SAVED,
-         Column("others wait longer, s", 1, signed=True), Column("mean s", 1), Column("P90 s", 0),
+         Column("survivors per 1,000 arrests", 1), *_SAVED, *_LATER, Column("mean s", 1),
+         Column("P90 s", 0),
          Column("late %", 1, percent=True)),
         tuple(rows),
         _bold(rows),
@@ -171,10 +175,13 @@ def harm_table(runs: FleetRuns) -> Table:
                 continue
             deaths = crossing(busy, [run.deaths_difference for run in always])
             later = [one.others_later_s(run) for one, run in zip(group, always, strict=True)]
-            worst = max(range(len(group)), key=later.__getitem__)
+            known = [later_s for later_s in later if later_s is not None]
+            others: tuple[Cell, Cell] = (None, None)
+            if len(known) == len(group):
+                others = _from(crossing(busy, known, HARM_S), busy), max(known)
             rows.append(
                 (group[0].city, group[0].units, group[0].entitled, RECALL_WORDS[recall],
-                 _from(deaths, busy), _from(crossing(busy, later, HARM_S), busy), later[worst])
+                 _from(deaths, busy), *others)
             )  # fmt: skip
     return Table(
         "harm",
@@ -184,18 +191,19 @@ def harm_table(runs: FleetRuns) -> Table:
          Column("others wait longer at most, s", 1, signed=True)),
         tuple(rows),
         note="Loads are the share of unit time that is busy without any second; between "
-        "simulated loads they are read off a straight line.",
+        "simulated loads they are read off a straight line through the means, whatever their "
+        "standard errors.",
     )  # fmt: skip
 
 
 def one_more_table(runs: FleetRuns) -> Table:
     """What one more unit brings, beside what seconds bring with the fleet as it is."""
     rows: list[tuple[Cell, ...]] = []
-    for one, more in runs.one_more():
+    for one, larger in runs.one_more():
         place = f"{one.city}, {one.units} units, {100 * one.never.utilisation:.0f} % busy, " \
             f"{100 * one.entitled:.0f} % entitled"  # fmt: skip
         for words, run in (
-            (f"one more unit, {NEVER} a second", more.never),
+            (f"one more unit, {NEVER} a second", larger.never),
             *((f"{policy}, {RECALL_WORDS[STOOD_DOWN]}", one.find(policy, STOOD_DOWN))
               for policy in (ALWAYS, PRICED)),
         ):  # fmt: skip
@@ -204,7 +212,7 @@ def one_more_table(runs: FleetRuns) -> Table:
                     (place, words, one.never.deaths_per_1000 - run.deaths_per_1000,
                      run.error_against(one.never),
                      run.mean_first_s - one.never.mean_first_s,
-                     run.others_mean_s - one.never.others_mean_s,
+                     more(run.others_mean_s, one.never.others_mean_s),
                      run.late_share - one.never.late_share)
                 )  # fmt: skip
     return Table(
@@ -248,14 +256,19 @@ def about(runs: FleetRuns) -> str:
     """Which fleets, how many years, in a line."""
     settings = runs.settings
     cities = " and ".join(dict.fromkeys(one.city for one in settings))
-    years = {run.years for one in settings for run in one.runs}
     units = sorted({one.units for one in settings})
-    fewest, most = min(years), max(years)
     return (
         f"{cities}; fleets of {', '.join(map(str, units))} units; "
-        f"{fewest if fewest == most else f'{fewest} to {most}'} simulated "
-        f"{'year' if most == 1 else 'years'} under each rule, the same calls under all"
+        f"{years_told(settings, 'simulated ')} under each rule, the same calls under all"
     )
+
+
+def years_told(settings: Sequence[Setting], kind: str = "") -> str:
+    """How many years there are of every rule: "1 year", "3 to 20 years"."""
+    years = {run.years for one in settings for run in one.runs}
+    fewest, most = min(years), max(years)
+    number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return f"{number} {kind}{'year' if most == 1 else 'years'}"
 
 
 def big_numbers(setting: Setting) -> list[tuple[str, str]]:
@@ -268,14 +281,11 @@ def big_numbers(setting: Setting) -> list[tuple[str, str]]:
             (
                 "change in the mean wait of the other calls, if the second is stood down when the "
                 "first arrives",
-                f"{setting.others_later_s(kept):+.1f} s".replace("-", "−"),
+                _later(setting, kept),
             ),
         ]
     if none is not None:
-        facts.append(
-            ("the same, if nobody stands it down",
-             f"{setting.others_later_s(none):+.1f} s".replace("-", "−"))
-        )  # fmt: skip
+        facts.append(("the same, if the second is never stood down", _later(setting, none)))
     if kept is not None and none is not None:
         facts.append(
             ("minutes that a second costs, stood down; never stood down: "
@@ -305,12 +315,12 @@ def answer(setting: Setting) -> list[str]:
             f"{_more(kept)} more of 1,000 patients with a cardiac arrest survive. If the unit "
             "that is not first is stood down when the first arrives, it is held for "
             f"{kept.second_unit_minutes:.1f} minutes, and the other calls "
-            f"{_wait(setting.others_later_s(kept))}."
+            f"{_wait(setting, kept)}."
         )
     if none is not None:
         lines.append(
-            f"If nobody stands it down, it is held for {none.second_unit_minutes:.1f} minutes, "
-            f"the other calls {_wait(setting.others_later_s(none))}, and {_more(none)} more of "
+            f"If it is never stood down, it is held for {none.second_unit_minutes:.1f} minutes, "
+            f"the other calls {_wait(setting, none)}, and {_more(none)} more of "
             "1,000 survive."
         )
     return lines
@@ -319,16 +329,21 @@ def answer(setting: Setting) -> list[str]:
 def caveats(runs: FleetRuns) -> list[str]:
     """A line for each reason to be careful."""
     lines = []
-    fewest = min(run.years for one in runs.settings for run in one.runs)
-    if fewest < _FEW_YEARS:
+    few = [one for one in runs.settings if one.never.years < MANY_YEARS]
+    if few:
+        where = "" if len(few) == len(runs.settings) else \
+            f" in {len(few)} of {len(runs.settings)} settings"  # fmt: skip
+        told = years_told(few, "simulated ")
         lines.append(
-            f"{fewest} simulated {'year is' if fewest == 1 else 'years are'} few: look at the "
-            "standard errors, and simulate more years before you decide anything."
+            f"{told}{where} {'is' if told.endswith('year') else 'are'} few: look at the standard "
+            "errors, and simulate more years before you decide anything."
         )
-    if any(one.others_later_s(run) < -_NOISE_S for one in runs.settings for run in one.runs):
+    sooner = sum(one.others_surely_sooner(run) for one in runs.settings for run in one.runs)
+    if sooner:
         lines.append(
-            "Where other calls wait less than without seconds, this is no gift: a unit that was "
-            "stood down on the road answers the next call sooner than from its station. With "
+            f"In {sooner} {'run' if sooner == 1 else 'runs'} the other calls wait less than "
+            "without seconds, beyond two standard errors. The reason is an assumption: a unit that "
+            "was stood down on the road answers the next call sooner than from its station. With "
             "street_start = false in the city, it needs a turnout as at the station."
         )
     small = {
@@ -354,9 +369,27 @@ def _more(run: FleetRun) -> str:
     return f"{run.more_survivors:.1f}{error}".replace("-", "−")
 
 
-def _wait(later_s: float) -> str:
+def later_told(setting: Setting, run: FleetRun) -> str:
+    """How much longer the others wait, with its sign and standard error; "–" without others."""
+    later_s = setting.others_later_s(run)
+    if later_s is None:
+        return "–"
+    error = "" if run.others_se_s is None else f" ± {run.others_se_s:.1f}"
+    return f"{later_s:+.1f}{error}".replace("-", "−")
+
+
+def _later(setting: Setting, run: FleetRun) -> str:
+    return f"{later_told(setting, run)} s"
+
+
+def _wait(setting: Setting, run: FleetRun) -> str:
+    later_s = setting.others_later_s(run)
+    if later_s is None:
+        return "do not exist: all are entitled to a second"
     if abs(later_s) < _NOISE_S:
         return "wait as long as before, to a tenth of a second"
-    if later_s > 0.0:
-        return f"wait {later_s:.1f} s longer in the mean"
-    return f"wait {-later_s:.1f} s less in the mean: units that were stood down are on the street"
+    error = "" if run.others_se_s is None else f" ± {run.others_se_s:.1f}"
+    told = f"wait {abs(later_s):.1f}{error} s {'longer' if later_s > 0.0 else 'less'} in the mean"
+    if setting.others_surely_sooner(run):
+        told += ": units that were stood down are on the street"
+    return told

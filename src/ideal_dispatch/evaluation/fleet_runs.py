@@ -12,7 +12,7 @@ import numpy as np
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
-from ideal_dispatch.fleet.results import paired_se
+from ideal_dispatch.fleet.results import ENOUGH_YEARS, standard_error
 from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
 from ideal_dispatch.toml_tables import built, complaints_about
 
@@ -22,6 +22,9 @@ NOT_PRIORITIES = ("arrests", "others")
 
 HARM_S = 5.0
 """The other calls are harmed where they wait longer than this, in the mean."""
+
+SURE = 2.0
+"""A difference of more standard errors than this is called sure."""
 
 _SAME_CALLS = 0.001
 _YEAR_H = 8760.0
@@ -43,9 +46,11 @@ class FleetRun:
 
     ``load`` is the share of unit time that was asked for, None for the city's own calls.
     ``deaths_difference`` is to "never" in the same years, ``paired_se`` its standard error
-    over years; ``deaths_by_year`` has the deaths of every year, where they are known.
-    ``second_share`` is of the calls that are entitled to a second unit, these are
-    the share ``entitled`` of all; ``stood_down_share`` is of the second units that went.
+    over years. ``others_mean_s`` is of calls that are not entitled to a second unit, None where
+    there are none, ``others_se_s`` the standard error of its difference to "never", None where
+    there are too few years. ``deaths_by_year`` has the deaths of every year, where they are
+    known. ``second_share`` is of the calls that are entitled to a second unit, these are the
+    share ``entitled`` of all; ``stood_down_share`` is of the second units that went.
     """
 
     city: str
@@ -63,19 +68,25 @@ class FleetRun:
     mean_first_s: float
     p90_first_s: float
     late_share: float
-    others_mean_s: float
+    others_mean_s: float | None
     second_unit_minutes: float
     stood_down_share: float | None
     stood_down_minutes: float | None
     queued_share: float
     groups: Mapping[str, Arrivals]
+    others_se_s: float | None = None
     deaths_by_year: tuple[float, ...] = ()
     days: int = YEAR_DAYS
 
     def error_against(self, other: "FleetRun") -> float | None:
         """The standard error of the difference in deaths to a run of the same calls, over years."""
         own, its = np.array(self.deaths_by_year), np.array(other.deaths_by_year)
-        return paired_se(own - its) if len(own) == len(its) > 1 else None
+        return standard_error(own - its) if len(own) == len(its) > 1 else None
+
+    @property
+    def enough_years(self) -> bool:
+        """Whether there are enough years to call a difference sure."""
+        return self.years >= ENOUGH_YEARS
 
     @property
     def survivors(self) -> float:
@@ -159,9 +170,14 @@ class Setting:
         wanted = (self.find(policy, recall) for policy, recall in product(policies, RECALLS))
         return [run for run in wanted if run is not None]
 
-    def others_later_s(self, run: FleetRun) -> float:
+    def others_later_s(self, run: FleetRun) -> float | None:
         """How much longer the calls that get no second unit wait than without any seconds."""
-        return run.others_mean_s - self.never.others_mean_s
+        return more(run.others_mean_s, self.never.others_mean_s)
+
+    def others_surely_sooner(self, run: FleetRun) -> bool:
+        """Whether the others wait less than without seconds, beyond chance."""
+        later_s, error_s = self.others_later_s(run), run.others_se_s
+        return later_s is not None and error_s is not None and later_s < -SURE * error_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +248,11 @@ class FleetRuns:
         cities = list(dict.fromkeys(one.city for one in self.settings))
         groups = [sorted(group, key=order) for group in found.values()]
         return sorted(groups, key=lambda group: (cities.index(group[0].city), group[0].entitled))
+
+
+def more(value: float | None, than: float | None) -> float | None:
+    """A difference, None where one of both is not known."""
+    return None if value is None or than is None else value - than
 
 
 def crossing(x: Sequence[float], y: Sequence[float], limit: float = 0.0) -> float | None:

@@ -10,11 +10,13 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.fleet.calls import Calls
 from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.experiment import NEVER
+from ideal_dispatch.fleet.prices import LATE_S
 from ideal_dispatch.fleet.simulation import BIN_S, BINS, Year
 from ideal_dispatch.fleet.units import Log
 
-LATE_S = 480.0
-"""A first arrival is late after eight minutes, whatever the priority of the call."""
+ENOUGH_YEARS, MANY_YEARS = 5, 10
+"""From so many years on, a difference may be called sure, and years alone tell how sure."""
 
 SUMMARY = (
     "policy", "recall", "utilisation", "second_share", "deaths_per_1000", "paired_se",
@@ -60,7 +62,8 @@ class Tally:
         groups = {}
         for name, group in one["groups"].items():
             bins = self.bins.setdefault(name, np.zeros(BINS, np.int64))
-            bins[group["first_bin"] :][: len(group["bins"])] += group["bins"]
+            found = np.array(group["bins"], np.int64)
+            bins[group["first_bin"] :][: len(found)] += found
             groups[name] = (group["calls"], group["total_s"])
         self.years[seed, year] = {**one, "groups": groups}
 
@@ -110,6 +113,7 @@ class Tally:
             "p90_first_s": everybody["p90_s"],
             "late_share": everybody["late_share"],
             "others_mean_s": self.group("others")["mean_s"],
+            "others_se_s": self._others_se_s(never),
             "second_unit_minutes": total["held_s"] / 60.0 / max(total["seconds"], 1.0),
             "stood_down_share": total["stood"] / max(total["seconds"], 1.0),
             "stood_down_minutes": total["stood_s"] / 60.0 / max(total["stood"], 1.0),
@@ -119,15 +123,30 @@ class Tally:
         }
 
     def _paired_se(self, never: "Tally") -> float:
-        """Of the difference to never: over years, or over the arrests of a year that is alone."""
-        if len(self.years) == 1:
-            return 1000.0 * float(self.each("alone_se")[0])
-        return paired_se(self.deaths_by_year - never.deaths_by_year)
+        """Of the difference to never in deaths per 1,000: over years, where there are many.
+
+        A few years can be alike by chance. Then the arrests within each year are asked as well,
+        and the larger error counts.
+        """
+        change = self.deaths_by_year - never.deaths_by_year
+        over_years = standard_error(change) if len(change) > 1 else 0.0
+        if len(change) >= MANY_YEARS:
+            return over_years
+        arrests = np.maximum(self.arrests, 1)
+        within = math.hypot(*(arrests * self.each("alone_se"))) / float(arrests.sum())
+        return max(over_years, 1000.0 * within)
+
+    def _others_se_s(self, never: "Tally") -> float | None:
+        """Of the others' longer mean wait than with never, over years; None: too few years."""
+        keys = sorted(self.years)
+        pairs = [[one.years[key]["groups"]["others"] for one in (self, never)] for key in keys]
+        change = [own[1] / own[0] - base[1] / base[0] for own, base in pairs if own[0] and base[0]]
+        return standard_error(np.array(change)) if len(change) >= ENOUGH_YEARS else None
 
 
-def paired_se(difference: FloatArray) -> float:
-    """The standard error of the mean of differences, one of each year."""
-    return float(difference.std(ddof=1)) / math.sqrt(len(difference))
+def standard_error(values: FloatArray) -> float:
+    """Of the mean of some values, one of each year."""
+    return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def _quantile(bins: Any, share: float) -> float:
@@ -139,5 +158,11 @@ def _quantile(bins: Any, share: float) -> float:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same rows with the keys of the summary alone."""
-    return [{name: row[name] for name in SUMMARY} for row in rows]
+    """The same rows with the keys of the summary alone; "never" once for each rule of recall."""
+    recalls = list(dict.fromkeys(row["recall"] for row in rows if row["policy"] != NEVER))
+    told = (
+        {**row, "recall": recall}
+        for row in rows
+        for recall in (recalls if row["policy"] == NEVER and recalls else [row["recall"]])
+    )
+    return [{name: row[name] for name in SUMMARY} for row in told]

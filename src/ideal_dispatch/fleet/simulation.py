@@ -33,7 +33,7 @@ KINDS = ("never", "always", "random", "fixed", "priced")
 """Built-in rules for the second unit."""
 
 BIN_S, BINS = 5.0, 1440
-"""First arrivals are counted in bins of so many seconds; the last holds all that are later."""
+"""First arrivals are counted in bins of so many seconds, each with its end; the last is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ class Year:
 
     ``groups`` are the arrests, the calls that are not entitled to a second unit, and then
     each priority; of every group there are the number of calls, the sum of seconds until the
-    first arrival, how many were late, and how many fell into each bin of seconds. ``deaths``
-    is the expected number among the arrests. ``seconds`` second units went to ``entitled``
+    first arrival, and how many fell into each bin of seconds. ``deaths`` is the expected number
+    among the arrests. ``seconds`` second units went to ``entitled``
     calls; ``held_s`` is for how long units were kept that took no patient, ``stood`` how many
     were stood down on their way. ``queued`` calls found no unit free, or lost theirs to a more
     urgent call.
@@ -245,7 +245,6 @@ class Year:
     groups: tuple[str, ...]
     calls: Any
     total_s: Any
-    late: Any
     bins: Any
     deaths: float
     entitled: int
@@ -263,17 +262,16 @@ def summed(simulator: Simulator, calls: Calls, state: State, log: Log, days: flo
     city = simulator.city
     counted = calls.at_s >= counted_from_s(city, days)
     response_s = log.first_s - calls.at_s
-    late_s = np.array([one.late_s for one in city.priorities])[calls.priority]
     named = {"arrests": calls.arrest, "others": ~calls.entitled}
     named |= {one.name: calls.priority == k for k, one in enumerate(city.priorities)}
     columns = []
     for inside in named.values():
         chosen = counted & inside
-        spot = np.minimum(response_s[chosen] // BIN_S, BINS - 1).astype(np.int64)
-        columns.append((int(chosen.sum()), response_s[chosen].sum(),
-                        int((response_s[chosen] > late_s[chosen]).sum()),
-                        np.bincount(spot, minlength=BINS)))  # fmt: skip
-    count, total_s, late, bins = zip(*columns, strict=True)
+        spot = np.clip(np.ceil(response_s[chosen] / BIN_S) - 1, 0, BINS - 1).astype(np.int64)
+        columns.append(
+            (int(chosen.sum()), response_s[chosen].sum(), np.bincount(spot, minlength=BINS))
+        )
+    count, total_s, bins = zip(*columns, strict=True)
     risk = np.interp(response_s[counted & calls.arrest], np.arange(len(city.risk)), city.risk)
     second = counted & (log.unit[:, 1] >= 0)
     stood = np.isfinite(log.stood_s[second])
@@ -281,7 +279,7 @@ def summed(simulator: Simulator, calls: Calls, state: State, log: Log, days: flo
     waited = counted & (log.sent_s[:, 0] > calls.at_s + city.work.delay_s + 1e-6)
     length_s = days * DAY_S
     return Year(
-        tuple(named), np.array(count), np.array(total_s), np.array(late), np.array(bins),
+        tuple(named), np.array(count), np.array(total_s), np.array(bins),
         float(risk.sum()), int((counted & calls.entitled).sum()), int(second.sum()),
         float(log.held_s[second].sum()), int(stood.sum()), float(kept.sum()), int(waited.sum()),
         float(state.busy_s.sum() / (length_s * city.on_duty.mean())), int(state.count[3]),

@@ -8,6 +8,7 @@ import pytest
 from ideal_dispatch.cli import fleet as fleet_command
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.errors import IdealError, InputError
+from tests.unit.evaluation.fleet_rows import row
 from tests.unit.fleet.small_runs import SmallExperiment
 
 simulate, _, _ = described(fleet_command.simulate)
@@ -52,6 +53,13 @@ def test_an_experiment_is_simulated_told_and_simulated_again(
     log.write_bytes((log.parent / "always_first_arrival.csv.gz").read_bytes())
     with pytest.raises(IdealError, match=r"1 logs are not the same; the first, log/never_none.csv"):
         simulate(again=tmp_path / "out")
+
+
+def test_a_fleet_without_other_calls_is_told_with_dashes() -> None:
+    (cells,) = fleet_command.tables_of([row("always", others_mean_s=None)]).values()
+    assert cells[0][-3:-1] == ["–", "–"]
+    (cells,) = fleet_command.tables_of([row("always", others_se_s=0.25)]).values()
+    assert cells[0][-3:-1] == ["420.0", "0.25"]
 
 
 def test_lines_of_the_command_are_an_experiment() -> None:

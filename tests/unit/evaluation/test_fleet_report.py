@@ -77,6 +77,14 @@ def test_one_more_unit_is_compared_year_by_year() -> None:
     assert found[3] == pytest.approx(3.0 / 3.0**0.5)  # of 23, 17 and 20
 
 
+def test_a_fleet_without_other_calls_has_a_page(tmp_path: Path) -> None:
+    made = [one | {"others_mean_s": None} for one in [*rows(0.3), *rows(0.7)]]
+    made += [one | {"others_mean_s": None} for one in rows(0.3, units=11)]
+    runs = FleetRuns.of(made)
+    assert "all are entitled to a second" in page(runs, tmp_path)
+    assert harm_table(runs).rows[0][5:] == (None, None)
+
+
 def test_names_of_a_run_are_escaped(tmp_path: Path) -> None:
     write_fleet_report(FleetRuns.of(rows(city="<b>Town"), ["a <i>note"]), tmp_path / "fleet.html")
     text = (tmp_path / "fleet.html").read_text()
@@ -91,12 +99,14 @@ def test_a_page_needs_no_policy_but_never(tmp_path: Path) -> None:
 def test_the_auditors_table_is_against_never() -> None:
     (group,) = LOADS.by_load()
     table = auditor_table(group)
-    assert [cells[:5] for cells in table.rows] == [
-        ("30 % busy", "never stood down", 12.0, 0.4, 1.0),
-        ("30 % busy", "stood down at first arrival", 12.0, 0.4, pytest.approx(1 / 3)),
-        ("70 % busy", "never stood down", -4.0, 0.4, 21.0),
-        ("70 % busy", "stood down at first arrival", -4.0, 0.4, pytest.approx(7.0)),
+    assert [cells[:6] for cells in table.rows] == [
+        ("30 % busy", "never stood down", 12.0, 0.4, 1.0, None),
+        ("30 % busy", "stood down at first arrival", 12.0, 0.4, pytest.approx(1 / 3), None),
+        ("70 % busy", "never stood down", -4.0, 0.4, 21.0, None),
+        ("70 % busy", "stood down at first arrival", -4.0, 0.4, pytest.approx(7.0), None),
     ]
+    (sure,) = FleetRuns.of(rows(others_se_s=0.2)).by_load()
+    assert [cells[5] for cells in auditor_table(sure).rows] == [0.2, 0.2]
     assert table.bold == {1, 3}
 
 
@@ -130,8 +140,13 @@ def test_the_answer_in_words() -> None:
         "first is stood down when the first arrives, it is held for 5.0 minutes, and the other "
         "calls wait 2.0 s longer in the mean."
     )
-    assert none.startswith("If nobody stands it down, it is held for 15.0 minutes, the other calls "
-                           "wait 6.0 s longer")  # fmt: skip
+    assert none.startswith(
+        "If it is never stood down, it is held for 15.0 minutes, the other calls wait 6.0 s longer"
+    )
+    (sure,) = FleetRuns.of(rows(later_s=-6.0, others_se_s=0.3)).settings
+    assert "wait 6.0 ± 0.3 s less in the mean: units that were stood" in answer(sure)[1]
+    (chance,) = FleetRuns.of(rows(later_s=-6.0, others_se_s=4.0)).settings
+    assert "wait 6.0 ± 4.0 s less in the mean, and" in answer(chance)[1]
     (wide,) = FleetRuns.of(rows(entitled=0.3, later_s=0.0)).settings
     assert "every call of the 30 % that are entitled" in answer(wide)[0]
     assert "wait as long as before" in answer(wide)[0]
@@ -153,8 +168,14 @@ def test_reasons_to_be_careful() -> None:
     assert rest == []
     long = {"years": 20}
     assert caveats(FleetRuns.of(rows(**long))) == []
-    (credit,) = caveats(FleetRuns.of(rows(later_s=-3.0, **long)))
+    assert caveats(FleetRuns.of(rows(later_s=-3.0, others_se_s=2.0, **long))) == []
+    (credit,) = caveats(FleetRuns.of(rows(later_s=-3.0, others_se_s=0.4, **long)))
+    assert credit.startswith("In 3 runs the other calls wait less than without seconds, beyond")
     assert "answers the next call sooner than from its station" in credit
+    some = [*rows(0.3, **long), *rows(0.5, years=3), *rows(0.7, years=1)]
+    assert caveats(FleetRuns.of(some))[0].startswith(
+        "1 to 3 simulated years in 2 of 3 settings are few"
+    )
     (small,) = caveats(FleetRuns.of(rows(queued_share=0.25, **long)))
     assert "25 % of the calls wait for a free unit even without seconds" in small
 

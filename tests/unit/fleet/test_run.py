@@ -24,9 +24,11 @@ from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.calibration import HARMS, Calibration
 from ideal_dispatch.fleet.calls import draw_calls
+from ideal_dispatch.fleet.city import Priority
 from ideal_dispatch.fleet.experiment import FleetExperiment
 from ideal_dispatch.fleet.inputs.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
+from ideal_dispatch.fleet.results import Tally
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule
 from ideal_dispatch.replay.run_folder import digest
@@ -66,8 +68,9 @@ def test_the_summary_has_these_keys_and_policies(whole: Path) -> None:
     ways = ("none", "first arrival", "worth")
     others = ("always", "random half", "fixed C", "priced C")
     assert [(row["policy"], row["recall"]) for row in rows] == [
-        ("never", "none"), *((policy, recall) for policy in others for recall in ways)
-    ]  # fmt: skip
+        (policy, recall) for policy in ("never", *others) for recall in ways
+    ]
+    assert rows[0] | {"recall": "worth"} == rows[2]
     assert rows[0]["second_share"] == rows[0]["paired_se"] == rows[0]["second_unit_minutes"] == 0.0
 
 
@@ -86,24 +89,66 @@ def test_rows_are_what_the_logs_of_their_years_say(whole: Path) -> None:
         risk = np.interp(taken[arrest], np.arange(len(city.risk)), city.risk)
         assert row["mean_first_s"] == pytest.approx(taken.mean(), abs=1e-3)
         assert row["p90_first_s"] == pytest.approx(np.quantile(taken, 0.9), abs=20.0)
-        assert row["late_share"] == pytest.approx((taken >= 480.0).mean())
+        assert row["late_share"] == pytest.approx((taken > 480.0).mean())
         assert row["others_mean_s"] == pytest.approx(taken[~arrest].mean(), abs=1e-3)
         assert row["deaths_per_1000"] == pytest.approx(1000.0 * risk.mean(), abs=1e-3)
         assert row["second_share"] == pytest.approx(sent[arrest].mean())
         assert not sent[~arrest].any()
 
 
-def test_the_standard_error_is_of_the_paired_difference_over_years(whole: Path) -> None:
-    rows, _ = read_runs(whole)
-    differences = []
-    for path in sorted((whole / "years").iterdir()):
-        runs = json.loads(path.read_text())
-        arrests = runs[0]["groups"]["arrests"]["calls"]
-        differences.append(1000.0 * (runs[1]["deaths"] - runs[0]["deaths"]) / arrests)
-    assert len(differences) == rows[1]["years"] == 3
-    assert rows[1]["paired_se"] == pytest.approx(np.std(differences, ddof=1) / 3**0.5)
-    by_year = np.subtract(rows[1]["deaths_by_year"], rows[0]["deaths_by_year"])
-    assert by_year.tolist() == pytest.approx(differences)
+def test_the_standard_error_is_of_the_paired_difference_over_many_years(long: Path) -> None:
+    (deaths, _, others), row = differences(long)
+    assert len(deaths) == row["years"] == YEARS
+    assert row["paired_se"] == pytest.approx(np.std(deaths, ddof=1) / YEARS**0.5)
+    assert row["others_se_s"] == pytest.approx(np.std(others, ddof=1) / YEARS**0.5)
+
+
+def test_few_years_have_the_larger_of_two_standard_errors(whole: Path) -> None:
+    """Over years, or of the arrests within them; none of the others' wait."""
+    (deaths, within, _), row = differences(whole)
+    assert len(deaths) == row["years"] == 3
+    pooled = np.hypot.reduce(within[:, 0] * within[:, 1]) / within[:, 0].sum()
+    assert row["paired_se"] == pytest.approx(max(np.std(deaths, ddof=1) / 3**0.5, 1000.0 * pooled))
+    assert row["others_se_s"] is None
+
+
+def differences(folder: Path) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+    """Always less never, year by year: deaths, arrests with their own error, others' means."""
+    deaths, within, others = [], [], []
+    for path in sorted((folder / "years").iterdir()):
+        never, always = json.loads(path.read_text())[:2]
+        arrests = never["groups"]["arrests"]["calls"]
+        deaths.append(1000.0 * (always["deaths"] - never["deaths"]) / arrests)
+        within.append((arrests, always["alone_se"]))
+        means = (one["groups"]["others"] for one in (always, never))
+        own, base = (one["total_s"] / one["calls"] for one in means)
+        others.append(own - base)
+    return (deaths, np.array(within), others), read_runs(folder)[0][1]
+
+
+def test_years_that_are_alike_by_chance_are_not_sure() -> None:
+    tally, never = Tally(), Tally()
+    group = {"calls": 100, "total_s": 1.0, "first_bin": 0, "bins": [100]}
+    groups = dict.fromkeys(("arrests", "others", "high"), group)
+    for year in range(2):
+        for one, deaths in ((tally, 79.0), (never, 80.0)):
+            told = dict.fromkeys(("entitled", "seconds", "held_s", "stood", "stood_s", "queued"), 0)
+            one.add(0, year, told | {"deaths": deaths, "busy": 0.5, "alone_se": 0.003,
+                                     "groups": groups})  # fmt: skip
+    row = tally.row(never)
+    assert row["deaths_difference"] == pytest.approx(-10.0)
+    assert row["paired_se"] == pytest.approx(3.0 / 2**0.5)
+
+
+def test_a_group_without_calls_has_no_mean() -> None:
+    city = small_city(
+        priorities=(Priority("urgent", 1.0),), redispatch=np.zeros((1, 1), bool), entitled=1.0
+    )
+    result = ideal.simulate_fleet(city, "always", years=1, days=2)
+    assert [row["others_mean_s"] for row in result.rows] == [None, None]
+    assert result.rows[1]["groups"]["others"] == {
+        "calls": 0, "mean_s": None, "p90_s": None, "late_share": None
+    }  # fmt: skip
 
 
 def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> None:

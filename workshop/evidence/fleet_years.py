@@ -1,0 +1,38 @@
+"""The years of a folder of ``ideal fleet simulate``, counted anew with today's formulas."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ideal_dispatch.evaluation.fleet_runs import FleetRuns
+from ideal_dispatch.fleet.experiment import NEVER, FleetExperiment
+from ideal_dispatch.fleet.results import Tally
+from ideal_dispatch.fleet.run import YEARS, Piece, read_manifest
+
+
+def counted(folder: Path) -> FleetRuns:
+    """The runs of all years that are done, whatever its ``runs.json`` says."""
+    manifest = read_manifest(folder)
+    experiment = FleetExperiment.of(manifest["experiment"])
+    notes = dict.fromkeys(note for city in manifest["cities"].values() for note in city["notes"])
+    rows: list[dict[str, Any]] = []
+    for case in experiment.cases():
+        city = manifest["cities"][case.city]
+        about = {
+            "city": city["name"], "units": case.units or city["units"], "load": case.load,
+            "entitled": case.entitled or city["settings"]["entitled"],
+        }  # fmt: skip
+        tallies = {run: Tally() for run in experiment.runs}
+        for seed, year in product(experiment.seeds, range(experiment.years)):
+            path = folder / YEARS / Piece(case, seed, year, logged=False).file
+            if path.exists():
+                for one in json.loads(path.read_bytes()):
+                    tallies[one["policy"], one["recall"]].add(seed, year, one)
+        never = tallies[NEVER, "none"]
+        rows += [
+            {**about, "policy": policy, "recall": recall, **tally.row(never)}
+            for (policy, recall), tally in tallies.items()
+            if tally.years
+        ]
+    return FleetRuns.of(rows, list(notes), experiment.days)
